@@ -1,0 +1,30 @@
+"""Max-margin learning in scikit-learn's manner.
+
+Every public name lives here and is imported on first use, so that ``import widemargin`` alone costs
+next to nothing. To add a name, add one line to ``_HOMES`` and its twin to ``__init__.pyi``.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "SVC": "svm",
+}
+_ROOMS = ("datasets", "plotting")
+
+__all__ = ["__version__", *_HOMES, *_ROOMS]
+
+
+def __getattr__(name):
+    if name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

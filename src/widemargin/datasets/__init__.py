@@ -1,0 +1,1 @@
+"""Shipped samples, in scikit-learn's manner."""
