@@ -1,0 +1,67 @@
+# Every target sets itself up: the tools live in a virtual environment, built on first use from the
+# constraints, and the package is installed there as its users install it. Needed are make, a network
+# and Python 3.11 or later: `make test PYTHON=python3.13` takes another than python3.
+
+PYTHON ?= python3
+VENV := .venv
+CONSTRAINTS := constraints.txt
+
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+RUN := $(BIN)/python -m
+PIP := $(RUN) pip install --quiet --disable-pip-version-check
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
+COMPILED := tests/_core tests/kernels tests/solvers
+
+# What the caller has on this path must not stand in for the installed package.
+unexport PYTHONPATH
+
+.PHONY: help demo test test-all test-slow test-interpreted test-bounds test-oldest lint docs clean
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s%s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/package ## train on shipped data beside scikit-learn; write a picture and a report
+	$(BIN)/python tools/tour.py
+
+test: $(VENV)/package ## run all tests but the slow ones, in two processes
+	$(RUN) pytest -n 2
+
+test-all: test test-slow test-interpreted test-bounds test-oldest ## run the slow lanes too
+
+test-slow: $(VENV)/package ## run the tests marked slow
+	$(RUN) pytest -n 2 -m slow
+
+test-interpreted: $(VENV)/package ## run the compiled rooms as plain Python
+	NUMBA_DISABLE_JIT=1 $(RUN) pytest -n 2 -m "not slow and not large" $(COMPILED)
+
+test-bounds: $(VENV)/package ## run the compiled rooms with the bounds of arrays checked
+	rm -rf $(VENV)/bounds
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(RUN) pytest -n 2 $(COMPILED)
+
+test-oldest: ## run the tests on Python 3.11 with the oldest supported dependencies
+	$(MAKE) test PYTHON=python3.11 VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
+lint: $(VENV)/package ## check format, style, types and the order of the rooms
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+	$(RUN) mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/package ## build the documentation into docs/_build/html
+	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
+
+clean: ## remove all that make has made
+	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api/generated
+
+$(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	    f"widemargin needs Python 3.11 or later, $(PYTHON) is {sys.version.split()[0]}: make ... PYTHON=...")'
+	@echo "Setting up $(VENV) with $(CONSTRAINTS): a few minutes the first time ..."
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=$(CONSTRAINTS) $(PIP) '.[dev]'
+	@touch $@
+
+$(VENV)/package: $(VENV)/dependencies $(SOURCES) README.md LICENSE
+	@echo "Installing widemargin into $(VENV) ..."
+	$(PIP) --no-deps --no-build-isolation --force-reinstall .
+	@touch $@

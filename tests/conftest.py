@@ -1,0 +1,12 @@
+"""What every test gets: figures that need no screen, and the same random cases on every run."""
+
+import os
+
+from hypothesis import settings
+
+os.environ["MPLBACKEND"] = "Agg"
+
+# A case may wait for a compilation or a busy machine, so no deadline is fair.
+settings.register_profile("compiled", deadline=None, derandomize=True)
+settings.register_profile("interpreted", settings.get_profile("compiled"), max_examples=10)
+settings.load_profile("interpreted" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "compiled")
