@@ -1,0 +1,1 @@
+"""The workshop: compilation, threads, products, files, checkpoints, progress."""

@@ -1,0 +1,210 @@
+"""Matrix products with the same bits for any number of threads and any choice of rows.
+
+BLAS rounds an entry of ``A @ B.T`` in a way that depends on the shape of the call: on the place of
+the entry among the blocks of its inner loops, on the rows left over at the edge, on the number of
+threads. A row of kernel values would then change in its last bits with the company in which it
+was asked for. Here a product is cut into tiles of shapes in which, by a trial on the BLAS at
+hand, every place is rounded alike. BLAS runs on one thread and the tiles on the threads of ours.
+"""
+
+import functools
+import itertools
+import threading
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from .threads import for_each, single_threaded_blas
+
+__all__ = ["tiled_multiply", "tiled_product"]
+
+# The largest tile: about as fast as one large product, and small enough to be finished in cache.
+_HEIGHT = 384
+_WIDTH = 320
+
+# OpenBLAS starts no threads for a product of no more multiplications than this.
+_BLAS_STAYS_SINGLE = 262_144
+
+# Multiplications worth handing to another thread at a time.
+_PORTION = 4_000_000
+
+_here = threading.local()
+
+
+def tiled_product(A, B, out=None, threads=None, finish=None):
+    """Return ``A @ B.T``, each entry of which depends on its own two rows only, to the last bit.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, k)
+        C-contiguous, float32 or float64.
+    B : ndarray of shape (n, k)
+        C-contiguous, of the same dtype.
+    out : ndarray of shape (m, n), default=None
+        Where to write the product.
+    threads : int, default=None
+        ``None`` means `effective_threads()`. It does not change the result.
+    finish : callable, default=None
+        Called as ``finish(tile, rows, columns)`` when the view ``tile = out[rows, columns]`` is
+        complete and still in cache, on the thread that has made it; the last two are slices.
+
+    Returns
+    -------
+    out : ndarray of shape (m, n)
+    """
+    if out is None:
+        out = np.empty((A.shape[0], B.shape[0]), dtype=A.dtype)
+    if np.may_share_memory(A, B):
+        A = A.copy()  # NumPy computes the product of a matrix with itself by another routine
+    layout = _layout(A.dtype, A.shape[1])
+    row_panels = _panels(A, _HEIGHT, layout.row_quantum, 0)
+    column_panels = _panels(B, _WIDTH - 2 * layout.guard, layout.column_quantum, layout.guard)
+
+    def make_tile(tile):
+        (columns, right), (rows, left) = tile
+        target = out[rows, columns]
+        fits = target.shape == (left.shape[0], right.shape[0])
+        if fits and target.strides[1] == target.itemsize:
+            np.matmul(left, right.T, out=target)
+        else:
+            scratch = _scratch(left.shape[0], right.shape[0], out.dtype)
+            np.matmul(left, right.T, out=scratch)
+            target[...] = scratch[: target.shape[0], layout.guard : layout.guard + target.shape[1]]
+        if finish is not None:
+            finish(target, rows, columns)
+
+    if out.size:
+        tile_work = row_panels[0][1].shape[0] * column_panels[0][1].size
+        _run(make_tile, list(itertools.product(column_panels, row_panels)), tile_work, threads)
+    return out
+
+
+def tiled_multiply(A, V, out=None, threads=None):
+    """Return ``A @ V`` for few columns, with the properties of `tiled_product`.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, k)
+        C-contiguous, float32 or float64.
+    V : ndarray of shape (k, p)
+        Of the same dtype; p is small.
+    out : ndarray of shape (m, p), default=None
+        Where to write the product.
+    threads : int, default=None
+        ``None`` means `effective_threads()`. It does not change the result.
+
+    Returns
+    -------
+    out : ndarray of shape (m, p)
+    """
+    if out is None:
+        out = np.empty((A.shape[0], V.shape[1]), dtype=A.dtype)
+    # The few columns stand as rows, the dimension that is padded least.
+    tiled_product(np.ascontiguousarray(V.T), A, out=out.T, threads=threads)
+    return out
+
+
+class _Layout(NamedTuple):
+    """Tile shapes in which every place is rounded alike.
+
+    A tile has a multiple of ``row_quantum`` rows and of ``column_quantum`` columns. The first and
+    last ``guard`` columns are computed and thrown away.
+    """
+
+    row_quantum: int
+    column_quantum: int
+    guard: int
+
+
+# From cheap to dear. In the last one all tiles have one shape: nothing is left to the trial but
+# that every place of it is rounded alike.
+_LAYOUTS = [
+    _Layout(12, 64, 0),
+    _Layout(12, 64, 8),
+    _Layout(48, 64, 16),
+    _Layout(_HEIGHT, _WIDTH, 0),
+]
+
+
+def _layout(dtype, k):
+    # Long rows are cut into blocks by BLAS, so that longer ones bring nothing new.
+    return _tried_layout(dtype, min(k, 512))
+
+
+@functools.cache
+def _tried_layout(dtype, k):
+    """Return the first layout in which this machine's BLAS rounds every place of a tile alike."""
+    generator = np.random.default_rng(0)
+    left = generator.random((_HEIGHT, k), dtype=dtype) - dtype.type(0.5)
+    right = generator.random((_WIDTH, k), dtype=dtype) - dtype.type(0.5)
+    with single_threaded_blas():
+        whole = np.matmul(left, right.T)
+        for layout in _LAYOUTS[:-1]:
+            if _rounds_alike(whole, left, right, layout, generator):
+                return layout
+    return _LAYOUTS[-1]
+
+
+def _rounds_alike(whole, left, right, layout, generator):
+    inside = slice(layout.guard, _WIDTH - layout.guard)
+    inside_part = slice(layout.guard, layout.column_quantum - layout.guard)
+    for _ in range(8):
+        rows = generator.permutation(_HEIGHT)[: layout.row_quantum]
+        columns = generator.permutation(_WIDTH)
+        columns = columns[: layout.column_quantum]
+        part = np.matmul(left[rows], right[columns].T)
+        expected = whole[np.ix_(rows, columns)]
+        places = (columns >= inside.start) & (columns < inside.stop)
+        places &= (np.arange(len(columns)) >= inside_part.start) & (
+            np.arange(len(columns)) < inside_part.stop
+        )
+        if not np.array_equal(part[:, places], expected[:, places]):
+            return False
+    return True
+
+
+def _panels(matrix, step, quantum, guard):
+    """Cut the rows of ``matrix`` into steps.
+
+    Return for each its slice and a matrix with the rows, ``guard`` rows before them and at least
+    as many after them, a multiple of ``quantum`` together. They are neighbours or zeros.
+    """
+    panels = []
+    length = len(matrix)
+    for start in range(0, length, step):
+        stop = min(start + step, length)
+        first = start - guard
+        last = first + -(-(stop - first + guard) // quantum) * quantum
+        if first >= 0 and last <= length:
+            panel = matrix[first:last]
+        else:
+            panel = np.zeros((last - first, matrix.shape[1]), dtype=matrix.dtype)
+            present = matrix[max(first, 0) : min(last, length)]
+            offset = max(-first, 0)
+            panel[offset : offset + len(present)] = present
+        panels.append((slice(start, stop), panel))
+    return panels
+
+
+def _scratch(rows, columns, dtype):
+    """Return an uninitialised matrix that is this thread's own until its next call."""
+    buffers = vars(_here)
+    if dtype.char not in buffers:
+        buffers[dtype.char] = np.empty(_HEIGHT * _WIDTH, dtype=dtype)
+    return buffers[dtype.char][: rows * columns].reshape(rows, columns)
+
+
+def _run(make_tile, tiles, tile_work, threads):
+    limit = nullcontext() if tile_work <= _BLAS_STAYS_SINGLE else single_threaded_blas()
+    step = max(1, _PORTION // max(tile_work, 1))
+
+    def make_portion(portion):
+        # Where BLAS runs on OpenMP each thread has a setting of its own.
+        with limit:
+            for tile in portion:
+                make_tile(tile)
+
+    portions = [tiles[start : start + step] for start in range(0, len(tiles), step)]
+    with limit:
+        for_each(make_portion, portions, threads)
