@@ -1,0 +1,57 @@
+"""How Sphinx builds the documentation."""
+
+import matplotlib
+
+import widemargin
+
+matplotlib.use("Agg")
+
+project = "widemargin"
+author = "the widemargin developers"
+copyright = "2026, the widemargin developers"  # noqa: A001 (the name Sphinx reads)
+version = release = widemargin.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+default_role = "code"
+
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+plot_formats = ["svg"]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "doc_module": ("widemargin",),
+    "backreferences_dir": "gallery/backreferences",
+    "abort_on_example_error": True,
+    "image_scrapers": ("matplotlib",),
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 60,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "widemargin"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"start": [], "architecture": []}
+html_show_sourcelink = False
