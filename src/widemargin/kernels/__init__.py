@@ -1,0 +1,15 @@
+"""The kernel room: rows, diagonals and products of Gram matrices, and the memory they share."""
+
+from widemargin.kernels.cache import GramCache
+from widemargin.kernels.functions import KERNEL_NAMES, KernelFunction
+from widemargin.kernels.gram import CallableGram, Gram, KernelGram, MatrixGram
+
+__all__ = [
+    "KERNEL_NAMES",
+    "CallableGram",
+    "Gram",
+    "GramCache",
+    "KernelFunction",
+    "KernelGram",
+    "MatrixGram",
+]

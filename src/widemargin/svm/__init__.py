@@ -1,0 +1,5 @@
+"""The core machines."""
+
+from widemargin.svm.svc import SVC
+
+__all__ = ["SVC"]

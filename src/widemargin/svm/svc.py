@@ -1,0 +1,524 @@
+"""SVC: kernel support vector classification, one-vs-one and one-vs-rest."""
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from widemargin._core.threads import for_each
+from widemargin.costs import class_weights, row_costs
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    CallableGram,
+    GramCache,
+    KernelFunction,
+    KernelGram,
+    MatrixGram,
+)
+from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
+
+_PREDICT_BYTES = 1 << 25
+_LARGEST_FACTORED = 2000
+
+
+class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Kernel support vector classification with a certificate.
+
+    A drop-in for :class:`sklearn.svm.SVC` (without ``probability``) that tells how far from the
+    optimum it stopped, treats a row of weight k as k rows, and gives the same bits for any number
+    of threads. For every pair of classes (or every class against the rest) it solves
+
+    .. math::
+
+        \\min_{f, b} \\tfrac12 \\|f\\|^2
+        + \\sum_i C_i \\max(0, 1 - y_i (f(x_i) + b)), \\qquad
+        C_i = C \\cdot \\mathrm{class\\ weight} \\cdot \\mathrm{sample\\ weight}
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of a unit of slack; multiplies the sum of the losses. ``np.inf`` demands separation.
+
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'} or callable, \
+            default='rbf'
+        A callable takes two sets of rows and returns the matrix of kernel values between them.
+
+    degree : int, default=3
+        Degree of 'poly'.
+
+    gamma : {'scale', 'auto'} or float, default='scale'
+        Coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian'. 'scale' is
+        ``1 / (n_features * X.var())`` with rows counted by their weights, 'auto' is
+        ``1 / n_features``.
+
+    coef0 : float, default=0.0
+        Constant of 'poly' and 'sigmoid'.
+
+    multi_class : {'ovo', 'ovr'}, default='ovo'
+        Whether there is a machine for every pair of classes or for every class against the rest.
+
+    shrinking : bool, default=True
+        Whether the solver leaves out rows that will not move.
+
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which the solver stops.
+
+    gap_tol : float, default=None
+        Stop on this relative duality gap instead of on `tol`.
+
+    cache_size : float, default=200
+        Memory for kernel values in MB, shared by all machines.
+
+    class_weight : dict or 'balanced', default=None
+        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+
+    verbose : bool, default=False
+        Print a line for every machine.
+
+    max_iter : int, default=-1
+        Most solver iterations for each machine, -1 for no limit.
+
+    decision_function_shape : {'ovo', 'ovr'}, default='ovr'
+        With more than two classes and ``multi_class='ovo'``: whether `decision_function` gives
+        one column for each pair of classes or for each class.
+
+    break_ties : bool, default=False
+        Whether `predict` settles equal votes by `decision_function`.
+
+    n_jobs : int, default=None
+        How many machines are trained at once, in threads. The result does not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Has no effect: the solver takes no random steps. Kept so that the class is a drop-in.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    class_weight_ : ndarray of shape (n_classes,)
+        Multiplier of `C` for each class.
+
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors, grouped by class.
+
+    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+        The support vectors; empty for a precomputed kernel.
+
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+
+    dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_support)
+        Dual variables times signs, laid out as in scikit-learn; one row for each class with
+        ``multi_class='ovr'`` and more than two classes.
+
+    intercept_ : ndarray of shape (n_machines,)
+        Constant of each decision function.
+
+    coef_ : ndarray or sparse matrix of shape (n_machines, n_features)
+        Weights of the features, for ``kernel='linear'``.
+
+    objective_ : ndarray of shape (n_machines,)
+        Value of the minimised objective.
+
+    dual_gap_ : ndarray of shape (n_machines,)
+        Bound on how far `objective_` is from the optimum, relative to it; nan for kernels that
+        are not known to be positive semidefinite ('sigmoid', callables, precomputed matrices that
+        are not).
+
+    n_iter_ : ndarray of shape (n_machines,)
+        Solver iterations.
+
+    fit_status_ : int
+        0 if every machine converged, else 1 (and a warning was given).
+
+    shape_fit_ : tuple of int
+        Shape of the training data.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during fit, when they are all strings.
+
+    See Also
+    --------
+    sklearn.svm.SVC : The class this one stands in for.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10.0).fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    >>> bool((model.dual_gap_ < 1e-9).all())
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "multi_class": [StrOptions({"ovo", "ovr"})],
+        "shrinking": ["boolean"],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
+        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "decision_function_shape": [StrOptions({"ovo", "ovr"})],
+        "break_ties": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        multi_class="ovo",
+        shrinking=True,
+        tol=1e-3,
+        gap_tol=None,
+        cache_size=200,
+        class_weight=None,
+        verbose=False,
+        max_iter=-1,
+        decision_function_shape="ovr",
+        break_ties=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.multi_class = multi_class
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Train the machines.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
+            as none.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if self.multi_class == "ovr" and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "decision_function_shape='ovo' needs a machine for every pair of classes: "
+                "use multi_class='ovo'."
+            )
+        X, y, weight = self._check_training_data(X, y, sample_weight)
+        rows, weight = _positive(weight, X.shape[0])
+        classes, codes = np.unique(y[rows], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                "y must hold at least two classes among the rows of positive weight: the number of "
+                f"classes has to be greater than one; got {len(classes)} class."
+            )
+        weight_of_class = class_weights(self.class_weight, classes, y[rows], weight)
+        reduction = self._reduction(len(classes))(codes, len(classes))
+        order = np.arange(X.shape[0])[rows][reduction.order]
+        costs = row_costs(self.C, codes, weight_of_class, weight)[reduction.order]
+        gamma = self._effective_gamma(X[rows], weight)
+        gram = self._gram(X, order, gamma)
+        cache = GramCache(gram, self.cache_size * 2**20, reduction.group_sizes)
+
+        def solve(number):
+            machine = reduction.machines[number]
+            problem = HingeProblem(cache.of(*machine.groups), machine.sign, 1.0, costs[machine.rows])
+            return solve_hinge(
+                problem,
+                tol=self.tol,
+                gap_tol=self.gap_tol,
+                max_iter=self.max_iter,
+                shrinking=self.shrinking,
+            )
+
+        numbers = range(len(reduction.machines))
+        solutions = for_each(solve, numbers, effective_n_jobs(self.n_jobs))
+
+        self._gamma = gamma
+        self._sparse = sp.issparse(X)
+        self.shape_fit_ = X.shape
+        self.classes_, self.class_weight_ = classes, weight_of_class
+        self._store(X, codes[reduction.order], order, reduction, solutions)
+        return self
+
+    def decision_function(self, X):
+        """Scores of the classes, or of the pairs of classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            With two classes, positive for ``classes_[1]``.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
+            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
+        return scores
+
+    def predict(self, X):
+        """The class of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            One of `classes_` for every row.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            codes = (self._scores(X)[:, 0] > 0).astype(np.intp)
+        elif self.multi_class == "ovr" or self.break_ties:
+            codes = self.decision_function(X).argmax(axis=1)
+        else:
+            codes = OneVsOne.votes(self._scores(X), n_classes).argmax(axis=1)
+        return self.classes_[codes]
+
+    @property
+    def coef_(self):
+        """Weights of the features of every machine, for ``kernel='linear'``."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel.")
+        check_is_fitted(self)
+        reduction = self._reduction(len(self.classes_))
+        coef = reduction.primal(self.dual_coef_, self.support_vectors_, self.n_support_)
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _check_training_data(self, X, y, sample_weight):
+        if sp.issparse(X) and self.kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported: give X as an array.")
+        if callable(self.kernel):
+            check_consistent_length(X, y)
+            X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+            y = column_or_1d(y, warn=True)
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                dtype=np.float64,
+                order="C",
+                accept_sparse="csr",
+                accept_large_sparse=False,
+            )
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
+                "kernel values between all training rows."
+            )
+        if y.dtype.kind not in "biuUST":
+            check_classification_targets(y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return X, y, sample_weight
+
+    def _reduction(self, n_classes):
+        if n_classes == 2:
+            return TwoClasses
+        return OneVsOne if self.multi_class == "ovo" else OneVsRest
+
+    def _effective_gamma(self, X, weight):
+        """The number behind gamma, every row counted by its weight."""
+        if callable(self.kernel) or self.kernel in ("linear", "precomputed"):
+            return 0.0
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if self.gamma != "scale":
+            return float(self.gamma)
+        if weight is None and not sp.issparse(X):
+            variance = X.var()
+        else:
+            squares = X.multiply(X) if sp.issparse(X) else X * X
+            mean, square = (
+                np.average(np.asarray(A.mean(axis=1)).ravel(), weights=weight)
+                for A in (X, squares)
+            )
+            variance = square - mean**2
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+    def _gram(self, X, order, gamma):
+        """The Gram matrix of the training rows in the given order."""
+        if self.kernel == "precomputed":
+            matrix = X[np.ix_(order, order)]
+            return MatrixGram(matrix, positive_semidefinite=_is_positive_semidefinite(matrix))
+        return self._rows_gram(X if _is_identity(order, X.shape[0]) else X[order], gamma)
+
+    def _rows_gram(self, rows, gamma):
+        if callable(self.kernel):
+            return CallableGram(self.kernel, rows)
+        return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), rows)
+
+    def _store(self, X, codes, order, reduction, solutions):
+        """Set the fitted attributes; the rows of ``codes`` and the duals are in the given order."""
+        coef = np.zeros((len(order), reduction.width))
+        for number, (machine, solution) in enumerate(zip(reduction.machines, solutions, strict=True)):
+            coef[machine.rows, reduction.columns(number)] = solution.dual
+        positions = np.flatnonzero(coef.any(axis=1))
+        positions = positions[np.lexsort((order[positions], codes[positions]))]
+        self.support_ = order[positions].astype(np.int32)
+        self.n_support_ = np.bincount(codes[positions], minlength=len(self.classes_)).astype(np.int32)
+        self.dual_coef_ = np.ascontiguousarray(coef[positions].T)
+        if self._sparse:
+            self.dual_coef_ = type(X)(self.dual_coef_)
+        self.support_vectors_ = np.empty((0, 0))
+        if callable(self.kernel):
+            self._support_rows = X[self.support_]
+        elif self.kernel != "precomputed":
+            self.support_vectors_ = X[self.support_]
+        self.intercept_ = np.array([s.intercept for s in solutions])
+        self.objective_ = np.array([s.objective for s in solutions])
+        self.dual_gap_ = np.array([s.gap for s in solutions])
+        self.n_iter_ = np.array([s.iterations for s in solutions], dtype=np.int32)
+        self.fit_status_ = int(not all(s.converged for s in solutions))
+        if self.fit_status_:
+            warnings.warn(
+                f"Solver terminated early (max_iter={self.max_iter}, largest relative duality gap "
+                f"{self.dual_gap_.max():.1e}). Consider pre-processing your data with "
+                "StandardScaler or MinMaxScaler, or raise max_iter.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _scores(self, X):
+        """Decision values of all machines."""
+        X = self._check_rows(X)
+        kernel_values = self._kernel_against_support()
+        reduction = self._reduction(len(self.classes_))
+        dual_coef = self.dual_coef_.toarray() if self._sparse else self.dual_coef_
+        n_support = len(self.support_)
+        step = max(1, _PREDICT_BYTES // (8 * max(n_support, 1)))
+        scores = [
+            reduction.scores(kernel_values(X[i : i + step]), dual_coef, self.n_support_)
+            for i in range(0, X.shape[0], step)
+        ]
+        return np.concatenate(scores) + self.intercept_
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        if callable(self.kernel):
+            return X.tocsr() if sp.issparse(X) else np.asarray(X)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            dtype=np.float64,
+            order="C",
+            accept_sparse="csr",
+            accept_large_sparse=False,
+        )
+        if self._sparse and not sp.issparse(X):
+            return type(self.support_vectors_)(X)
+        if sp.issparse(X) and not self._sparse:
+            raise ValueError(
+                f"X must be dense: cannot use sparse input in {type(self).__name__!r} trained on "
+                "dense data. Use X.toarray()."
+            )
+        return X
+
+    def _kernel_against_support(self):
+        """A function from rows to their kernel values against the support vectors."""
+        if self.kernel == "precomputed":
+            return lambda X: np.ascontiguousarray(X[:, self.support_])
+        rows = self._support_rows if callable(self.kernel) else self.support_vectors_
+        return self._rows_gram(rows, self._gamma).against
+
+
+def _positive(weight, n):
+    """Rows of positive weight, and their weights; all rows where there are none."""
+    if weight is None or weight.all():
+        return slice(None), weight
+    rows = np.flatnonzero(weight)
+    return rows, weight[rows]
+
+
+def _is_identity(order, n):
+    return len(order) == n and bool((order == np.arange(n)).all())
+
+
+def _is_positive_semidefinite(matrix):
+    """Whether this can be shown at a price that does not matter beside the fit's."""
+    if len(matrix) > _LARGEST_FACTORED:
+        return False
+    shift = 1e-10 * max(float(np.trace(matrix)), np.finfo(float).tiny)
+    try:
+        np.linalg.cholesky(matrix + shift / len(matrix) * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.allclose(matrix, matrix.T))
