@@ -1,0 +1,49 @@
+"""Fingerprints of what estimators learn: equal only if every bit is.
+
+``python -m tests.suites.fingerprint`` prints those of all cases, for comparison between processes.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+from scipy import sparse
+from tests.suites.registry import CASES, answers
+
+
+def fingerprint(estimator, X):
+    """Digest of all fitted arrays and of the answers for rows."""
+    digest = hashlib.sha256()
+    learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    for name, value in sorted(learned.items()):
+        value = value.toarray() if sparse.issparse(value) else value
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    digest.update(np.ascontiguousarray(answers(estimator, X)).tobytes())
+    return digest.hexdigest()
+
+
+def fitted_fingerprint(case, data, **parameters):
+    """Digest of a new fit of a case."""
+    X, y = data
+    return fingerprint(case.new(**parameters).fit(X, y), X)
+
+
+def data_for(case, size):
+    """Return "small" data, or "large" data that take the solvers' ways for many rows."""
+    if size == "small":
+        return case.data(n_samples=400, n_features=12)
+    return case.data(n_samples=3300, n_classes=2, n_features=12)
+
+
+if __name__ == "__main__":
+    print(
+        json.dumps(
+            {
+                f"{case} {size}": fitted_fingerprint(case, data_for(case, size))
+                for case in CASES
+                if not case.pairwise
+                for size in ("small", "large")
+            }
+        )
+    )

@@ -1,0 +1,104 @@
+"""The estimators that the shared suites run over: a new one joins by one line in `CASES`.
+
+What a suite needs to know (does it take sparse rows, weights, jobs?) it reads off the estimator.
+An estimator whose fit takes more than (X, y) joins through a subclass made here, for tests only,
+that supplies the missing input from X.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import make_classification
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from widemargin import SVC
+
+
+def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
+    """Overlapping classes in standard units."""
+    X, y = make_classification(
+        n_samples=n_samples,
+        n_classes=n_classes,
+        n_features=n_features,
+        n_informative=n_features - 1,
+        n_redundant=0,
+        class_sep=0.8,
+        flip_y=0.05,
+        random_state=random_state,
+    )
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator and what the suites cannot read off it."""
+
+    estimator: BaseEstimator
+    data: Callable = classification
+    # Relative to the largest score: how near two ways to the same optimum come.
+    precision: float = 1e-6
+    # Checks of scikit-learn that contradict the method: {name: one sentence}.
+    excluded_checks: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self):
+        return repr(self.estimator).replace("\n", "")
+
+    def new(self, **parameters):
+        """Return an unfitted copy; parameters that the estimator has not are left out."""
+        known = {name: value for name, value in parameters.items() if self.has(name)}
+        return clone(self.estimator).set_params(**known)
+
+    def precise(self):
+        """Return an unfitted copy that solves its problem nearly exactly."""
+        return self.new(tol=1e-8)
+
+    def has(self, parameter):
+        return parameter in self.estimator.get_params(deep=False)
+
+    @cached_property
+    def pairwise(self):
+        return get_tags(self.estimator).input_tags.pairwise
+
+    @cached_property
+    def sparse(self):
+        return get_tags(self.estimator).input_tags.sparse and not self.pairwise
+
+    @cached_property
+    def weighted(self):
+        return has_fit_parameter(self.estimator, "sample_weight") and not self.pairwise
+
+
+CASES = [
+    Case(SVC()),
+    Case(SVC(kernel="linear")),
+    Case(SVC(kernel="poly", degree=2, coef0=1.0)),
+    Case(SVC(kernel="laplacian", class_weight="balanced")),
+    Case(SVC(multi_class="ovr")),
+    Case(SVC(kernel="precomputed")),
+]
+
+
+def each_case(condition=lambda case: not case.pairwise):
+    """Parametrise a test with the cases that meet the condition."""
+    return pytest.mark.parametrize("case", [c for c in CASES if condition(c)], ids=str)
+
+
+def answers(estimator, X):
+    """Return what the estimator says about rows: its scores if it gives any."""
+    for method in ("decision_function", "predict_proba", "predict"):
+        if hasattr(estimator, method):
+            return getattr(estimator, method)(X)
+    raise TypeError(f"{estimator} answers nothing")
+
+
+def assert_close(actual, expected, precision):
+    """Compare to a precision relative to the largest entry."""
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(
+        actual, expected, rtol=0, atol=precision * np.abs(expected).max(initial=1e-300)
+    )
