@@ -8,7 +8,6 @@ hand, every place is rounded alike. BLAS runs on one thread and the tiles on the
 """
 
 import functools
-import itertools
 import threading
 from contextlib import nullcontext
 from typing import NamedTuple
@@ -21,7 +20,7 @@ __all__ = ["tiled_multiply", "tiled_product"]
 
 # The largest tile: about as fast as one large product, and small enough to be finished in cache.
 _HEIGHT = 384
-_WIDTH = 320
+_WIDTH = 288
 
 # OpenBLAS starts no threads for a product of no more multiplications than this.
 _BLAS_STAYS_SINGLE = 262_144
@@ -61,8 +60,7 @@ def tiled_product(A, B, out=None, threads=None, finish=None):
     row_panels = _panels(A, _HEIGHT, layout.row_quantum, 0)
     column_panels = _panels(B, _WIDTH - 2 * layout.guard, layout.column_quantum, layout.guard)
 
-    def make_tile(tile):
-        (columns, right), (rows, left) = tile
+    def make_tile(columns, right, rows, left):
         target = out[rows, columns]
         fits = target.shape == (left.shape[0], right.shape[0])
         if fits and target.strides[1] == target.itemsize:
@@ -75,8 +73,13 @@ def tiled_product(A, B, out=None, threads=None, finish=None):
             finish(target, rows, columns)
 
     if out.size:
+        tiles = [
+            (*column_panel, *row_panel)
+            for column_panel in column_panels
+            for row_panel in row_panels
+        ]
         tile_work = row_panels[0][1].shape[0] * column_panels[0][1].size
-        _run(make_tile, list(itertools.product(column_panels, row_panels)), tile_work, threads)
+        _run(make_tile, tiles, tile_work, threads)
     return out
 
 
@@ -117,49 +120,43 @@ class _Layout(NamedTuple):
     guard: int
 
 
-# From cheap to dear. In the last one all tiles have one shape: nothing is left to the trial but
-# that every place of it is rounded alike.
+# From cheap to dear. In the last one all tiles have one shape, and places are fixed by the grid.
 _LAYOUTS = [
-    _Layout(12, 64, 0),
-    _Layout(12, 64, 8),
-    _Layout(48, 64, 16),
-    _Layout(_HEIGHT, _WIDTH, 0),
+    _Layout(row_quantum=4, column_quantum=16, guard=0),
+    _Layout(row_quantum=12, column_quantum=32, guard=8),
+    _Layout(row_quantum=48, column_quantum=96, guard=16),
+    _Layout(row_quantum=_HEIGHT, column_quantum=_WIDTH, guard=0),
 ]
 
 
 def _layout(dtype, k):
-    # Long rows are cut into blocks by BLAS, so that longer ones bring nothing new.
-    return _tried_layout(dtype, min(k, 512))
+    # BLAS cuts long rows into blocks, so that longer ones bring nothing new.
+    return _tried_layout(dtype, min(k, 400))
 
 
 @functools.cache
 def _tried_layout(dtype, k):
-    """Return the first layout in which this machine's BLAS rounds every place of a tile alike."""
+    """Return the first layout in which the BLAS of this machine rounds every place alike."""
     generator = np.random.default_rng(0)
     left = generator.random((_HEIGHT, k), dtype=dtype) - dtype.type(0.5)
     right = generator.random((_WIDTH, k), dtype=dtype) - dtype.type(0.5)
     with single_threaded_blas():
-        whole = np.matmul(left, right.T)
+        largest = np.matmul(left, right.T)
         for layout in _LAYOUTS[:-1]:
-            if _rounds_alike(whole, left, right, layout, generator):
+            if _rounds_alike(layout, left, right, largest, generator):
                 return layout
     return _LAYOUTS[-1]
 
 
-def _rounds_alike(whole, left, right, layout, generator):
-    inside = slice(layout.guard, _WIDTH - layout.guard)
-    inside_part = slice(layout.guard, layout.column_quantum - layout.guard)
-    for _ in range(8):
-        rows = generator.permutation(_HEIGHT)[: layout.row_quantum]
-        columns = generator.permutation(_WIDTH)
-        columns = columns[: layout.column_quantum]
-        part = np.matmul(left[rows], right[columns].T)
-        expected = whole[np.ix_(rows, columns)]
-        places = (columns >= inside.start) & (columns < inside.stop)
-        places &= (np.arange(len(columns)) >= inside_part.start) & (
-            np.arange(len(columns)) < inside_part.stop
-        )
-        if not np.array_equal(part[:, places], expected[:, places]):
+def _rounds_alike(layout, left, right, largest, generator):
+    """Return whether smaller tiles, in which rows have moved, repeat the entries of the largest."""
+    for size in (1, 1, 2, 3, 5, 7):
+        rows = generator.integers(_HEIGHT, size=min(size * layout.row_quantum, _HEIGHT))
+        width = min(size * layout.column_quantum, _WIDTH)
+        columns = generator.integers(layout.guard, _WIDTH - layout.guard, size=width)
+        tile = np.matmul(left[rows], right[columns].T)
+        kept = slice(layout.guard, width - layout.guard)
+        if not np.array_equal(tile[:, kept], largest[rows[:, np.newaxis], columns[kept]]):
             return False
     return True
 
@@ -197,14 +194,13 @@ def _scratch(rows, columns, dtype):
 
 def _run(make_tile, tiles, tile_work, threads):
     limit = nullcontext() if tile_work <= _BLAS_STAYS_SINGLE else single_threaded_blas()
-    step = max(1, _PORTION // max(tile_work, 1))
+    step = max(1, _PORTION // max(1, tile_work))
 
-    def make_portion(portion):
-        # Where BLAS runs on OpenMP each thread has a setting of its own.
+    def make_portion(start):
+        # Where BLAS runs on OpenMP, each thread has a setting of its own.
         with limit:
-            for tile in portion:
-                make_tile(tile)
+            for tile in tiles[start : start + step]:
+                make_tile(*tile)
 
-    portions = [tiles[start : start + step] for start in range(0, len(tiles), step)]
     with limit:
-        for_each(make_portion, portions, threads)
+        for_each(make_portion, range(0, len(tiles), step), threads)
