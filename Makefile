@@ -8,7 +8,7 @@ CONSTRAINTS := constraints.txt
 
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 RUN := $(BIN)/python -m
-PIP := $(RUN) pip install --quiet --disable-pip-version-check
+PIP := $(RUN) pip install -qq --disable-pip-version-check
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 COMPILED := tests/_core tests/kernels tests/solvers
 
