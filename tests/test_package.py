@@ -3,13 +3,17 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from importlib.resources import files
 from inspect import isclass, isfunction, ismodule
+from pathlib import Path
 
 import pytest
 
 import widemargin
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", widemargin.__all__)
@@ -63,3 +67,10 @@ def test_the_package_is_typed():
 def test_importing_the_package_imports_nothing_else():
     check = "import widemargin, sys; sys.exit(any(m in sys.modules for m in ('numpy', 'sklearn')))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_the_oldest_lane_tries_the_lower_bounds():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bounds = project["dependencies"] + project["optional-dependencies"]["plot"]
+    tried = (ROOT / "constraints-oldest.txt").read_text().split()
+    assert {bound.replace(">=", "==") for bound in bounds} <= set(tried)
