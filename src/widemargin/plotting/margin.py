@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 # Okabe and Ito's palette: told apart by colour-blind eyes, in an order that starts far apart.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
-_LINES = {
+_LINES: dict[int, dict[str, Any]] = {
     0: {"colors": "0.15", "linewidths": 1.2, "linestyles": "-"},
     1: {"colors": "0.15", "linewidths": 1.0, "linestyles": "--"},
 }
