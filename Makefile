@@ -10,7 +10,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 RUN := $(BIN)/python -m
 PIP := $(RUN) pip install -qq --disable-pip-version-check
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
-COMPILED := tests/_core tests/kernels tests/solvers
+COMPILED := tests/kernels tests/solvers
 
 # What the caller has on this path must not stand in for the installed package.
 unexport PYTHONPATH
