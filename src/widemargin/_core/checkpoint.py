@@ -12,7 +12,7 @@ import zipfile
 
 import numpy as np
 
-from .files import atomic_write
+from widemargin._core.files import atomic_write
 
 __all__ = ["CheckpointError", "load_checkpoint", "save_checkpoint"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .threads import for_each, single_threaded_blas
+from widemargin._core.threads import for_each, single_threaded_blas
 
 __all__ = ["tiled_multiply", "tiled_product"]
 

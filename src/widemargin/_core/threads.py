@@ -4,6 +4,7 @@ The library runs its inner work in parallel itself, over pieces that do not depe
 threads, so that results have the same bits for any number. BLAS must not start threads underneath.
 """
 
+import contextlib
 import contextvars
 import functools
 import os
@@ -143,12 +144,10 @@ class _Pool:
         self.size = 0
 
     def offer(self, job, helpers):
-        with self.lock:
+        with self.lock, contextlib.suppress(RuntimeError):  # no more threads: the caller works on
             while self.size < helpers:
+                threading.Thread(target=_serve, args=[self.tickets], daemon=True).start()
                 self.size += 1
-                threading.Thread(
-                    target=_serve, args=[self.tickets], name=f"widemargin-{self.size}", daemon=True
-                ).start()
         for _ in range(helpers):
             # Helpers see the caller's context variables, numpy.errstate among them.
             self.tickets.put(functools.partial(contextvars.copy_context().run, job.help))
