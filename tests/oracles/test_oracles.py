@@ -49,7 +49,7 @@ def test_exact_answer_is_feasible_and_certified(problem):
     assert -1e-9 <= answer.gap < 2e-7
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(hinge_problems(decades=1))
 def test_smo_reaches_the_exact_optimum(problem):
     answer = solve_exactly(problem)
@@ -63,7 +63,7 @@ def test_smo_reaches_the_exact_optimum(problem):
     assert abs(value_of(problem, alpha) - answer.dual_objective) <= 1e-6 * answer.scale
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(hinge_problems(decades=1))
 def test_the_intercept_of_smo_is_a_minimiser(problem):
     try:

@@ -157,7 +157,7 @@ def test_precomputed_kernel_of_other_rows_is_refused_in_prediction(case):
 
 REFITS = {
     "rows": lambda X, y: {"X": with_entry(X, np.nan), "y": y},
-    "classes": lambda X, y: {"X": X[:, 1:], "y": np.zeros_like(y)},
+    "classes": lambda X, y: {"X": X, "y": np.zeros_like(y)},
     "weights": lambda X, y: {"X": X, "y": y, "sample_weight": np.zeros(len(y))},
 }
 
@@ -173,3 +173,13 @@ def test_a_refit_that_is_refused_leaves_the_fitted_estimator_as_it_was(case, wha
     with pytest.raises(ValueError, match=r"NaN|class|weight"):
         estimator.fit(**REFITS[what](X, y))
     np.testing.assert_array_equal(answers(estimator, X), before)
+
+
+@each_case()
+def test_a_refit_that_is_refused_on_other_features_leaves_no_half_fitted_estimator(case):
+    X, y = case.data()
+    estimator = case.new().fit(X, y)
+    with pytest.raises(ValueError, match="class"):
+        estimator.fit(X[:, 1:], np.zeros_like(y))
+    with pytest.raises(ValueError, match=r"feature|dimension|shape"):
+        answers(estimator, X[:, 1:])

@@ -1,0 +1,208 @@
+"""What a fit of SVC tells about itself: objective, gap, iterations, warnings and callbacks."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import scale
+from tests.oracles.hinge import Hinge, solve_exactly
+
+from widemargin import SVC
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    return make_classification(
+        n_samples=150, n_features=6, n_informative=4, flip_y=0.1, class_sep=0.7, random_state=0
+    )
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    X, y = load_iris(return_X_y=True)
+    return scale(X), y
+
+
+def hinge(X, y, C, gamma):
+    sign = np.where(y == 1, 1.0, -1.0)
+    return Hinge(rbf_kernel(X, gamma=gamma), sign, np.ones(len(y)), np.full(len(y), C))
+
+
+class TestObjective:
+    @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+    def test_is_the_value_of_the_minimised_function(self, two_classes, C):
+        X, y = two_classes
+        model = SVC(C=C, gamma=0.3).fit(X, y)
+        problem = hinge(X, y, C, 0.3)
+        support = model.support_
+        norm = model.dual_coef_[0] @ problem.gram[np.ix_(support, support)] @ model.dual_coef_[0]
+        loss = np.maximum(0.0, 1.0 - problem.sign * model.decision_function(X)).sum()
+        assert model.objective_.shape == (1,)
+        assert_allclose(model.objective_[0], norm / 2 + C * loss, rtol=1e-9)
+
+    @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+    def test_is_the_optimum(self, two_classes, C):
+        X, y = two_classes
+        exact = solve_exactly(hinge(X, y, C, 0.3))
+        model = SVC(C=C, gamma=0.3).fit(X, y)
+        assert_allclose(model.objective_[0], exact.objective, rtol=1e-6)
+
+    def test_has_an_entry_for_each_machine(self, three_classes):
+        X, y = three_classes
+        model = SVC(gamma=0.3).fit(X, y)
+        assert model.objective_.shape == model.dual_gap_.shape == model.n_iter_.shape == (3,)
+        for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+            rows = (y == i) | (y == j)
+            pair = SVC(gamma=0.3).fit(X[rows], y[rows])
+            assert_allclose(model.objective_[k], pair.objective_[0], rtol=1e-6)
+
+
+class TestGap:
+    @pytest.mark.parametrize("max_iter", [5, 50, 200])
+    def test_bounds_the_distance_to_the_optimum(self, two_classes, max_iter):
+        X, y = two_classes
+        exact = solve_exactly(hinge(X, y, 10.0, 0.3))
+        with pytest.warns(ConvergenceWarning):
+            model = SVC(C=10.0, gamma=0.3, max_iter=max_iter).fit(X, y)
+        distance = (model.objective_[0] - exact.dual_objective) / model.objective_[0]
+        assert 1e-6 < distance <= model.dual_gap_[0] <= 1.0
+
+    def test_is_negligible_on_small_data(self, two_classes, three_classes):
+        for X, y in (two_classes, three_classes):
+            gap = SVC().fit(X, y).dual_gap_
+            assert (gap >= 0).all()
+            assert (gap < 1e-9).all()
+
+    def test_may_be_what_the_solver_stops_on(self):
+        X, y = make_classification(n_samples=3200, n_features=10, flip_y=0.2, random_state=0)
+        loose, tight = (SVC(gap_tol=gap_tol).fit(X, y) for gap_tol in (0.1, 1e-4))
+        assert tight.dual_gap_[0] <= 1e-4 < loose.dual_gap_[0] <= 0.1
+        assert loose.n_iter_[0] < tight.n_iter_[0]
+
+    def test_is_unknown_for_kernels_that_may_be_indefinite(self, three_classes):
+        X, y = three_classes
+        assert np.isnan(SVC(kernel="sigmoid").fit(X, y).dual_gap_).all()
+        assert np.isnan(SVC(kernel=rbf_kernel).fit(X, y).dual_gap_).all()
+        indefinite = sigmoid_kernel(X, gamma=1.0, coef0=-1.0)
+        assert np.linalg.eigvalsh(indefinite)[0] < -1.0
+        assert np.isnan(SVC(kernel="precomputed").fit(indefinite, y).dual_gap_).all()
+        definite = rbf_kernel(X)
+        assert (SVC(kernel="precomputed").fit(definite, y).dual_gap_ < 1e-6).all()
+
+
+class TestIterations:
+    def test_are_counted_and_grow_with_precision(self):
+        X, y = make_classification(n_samples=3200, n_features=10, flip_y=0.2, random_state=0)
+        loose, tight = (SVC(tol=tol).fit(X, y) for tol in (0.5, 1e-3))
+        assert 0 < loose.n_iter_[0] < tight.n_iter_[0]
+        assert tight.dual_gap_[0] < loose.dual_gap_[0]
+
+    def test_are_limited_with_a_warning(self, three_classes):
+        X, y = three_classes
+        message = r"Solver terminated early \(max_iter=3.*StandardScaler"
+        with pytest.warns(ConvergenceWarning, match=message):
+            model = SVC(max_iter=3).fit(X, y)
+        assert model.fit_status_ == 1
+        assert (model.n_iter_ <= 3).all()
+        assert model.n_iter_.max() == 3
+        assert (model.dual_gap_ > 1e-3).any()
+        assert model.predict(X).shape == y.shape
+
+    def test_within_the_limit_give_no_warning(self, three_classes):
+        X, y = three_classes
+        free = SVC().fit(X, y)
+        limited = SVC(max_iter=10 * free.n_iter_.max()).fit(X, y)
+        assert limited.fit_status_ == 0
+        assert_array_equal(limited.decision_function(X), free.decision_function(X))
+
+    def test_none_at_all_decide_nothing(self, two_classes):
+        X, y = two_classes
+        with pytest.warns(ConvergenceWarning):
+            model = SVC(max_iter=0).fit(X, y)
+        assert model.n_iter_[0] == 0
+        assert len(model.support_) == 0
+        assert np.ptp(model.decision_function(X)) == 0.0
+
+
+def test_verbose_prints_a_line_for_each_machine(three_classes, capsys):
+    X, y = three_classes
+    SVC().fit(X, y)
+    assert capsys.readouterr().out == ""
+    SVC(verbose=True).fit(X, y)
+    assert len(capsys.readouterr().out.strip().splitlines()) == 3
+
+
+class Recorder:
+    """A callback that notes what it is told, and asks to stop when it is told to."""
+
+    def __init__(self, stop=lambda context: False):
+        self.stop = stop
+        self.begun, self.ended, self.hooks, self.fitted = [], [], [], []
+
+    def setup(self, estimator, context):
+        self.hooks.append("setup")
+
+    def teardown(self, estimator, context):
+        self.hooks.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append((context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+        self.ended.append((context.task_name, context.task_id))
+        if fitted_estimator is not None:
+            self.fitted.append(fitted_estimator.score(X, y))
+        return self.stop(context)
+
+
+class TestCallbacks:
+    def test_hear_of_every_machine(self, three_classes):
+        X, y = three_classes
+        recorder = Recorder()
+        model = SVC().set_callbacks(recorder).fit(X, y)
+        assert recorder.hooks == ["setup", "teardown"]
+        assert sorted(recorder.begun) == sorted(recorder.ended)
+        assert [number for name, number in recorder.ended if name == "problem"] == [0, 1, 2]
+        assert recorder.begun[0] == recorder.ended[-1] == ("fit", 0)
+        assert_array_equal(model.dual_coef_, SVC().fit(X, y).dual_coef_)
+
+    def test_do_not_change_the_answer_of_parallel_jobs(self, three_classes):
+        X, y = three_classes
+        recorder = Recorder()
+        model = SVC(n_jobs=2).set_callbacks(recorder).fit(X, y)
+        assert sorted(recorder.begun) == sorted(recorder.ended)
+        assert sorted(number for name, number in recorder.ended if name == "problem") == [0, 1, 2]
+        assert_array_equal(model.dual_coef_, SVC().fit(X, y).dual_coef_)
+
+    def test_see_the_estimator_as_if_the_fit_had_ended(self, three_classes):
+        X, y = three_classes
+        recorder = Recorder()
+        model = SVC().set_callbacks(recorder).fit(X, y)
+        assert recorder.fitted[-1] == model.score(X, y)
+        assert all(0.0 <= score <= 1.0 for score in recorder.fitted)
+
+    def test_may_stop_the_fit(self):
+        X, y = make_classification(n_samples=3500, n_features=30, flip_y=0.3, random_state=0)
+        recorder = Recorder(stop=lambda context: context.task_name != "fit")
+        with pytest.warns(ConvergenceWarning):
+            model = SVC(C=100.0, tol=1e-6).set_callbacks(recorder).fit(X, y)
+        assert recorder.hooks == ["setup", "teardown"]
+        assert model.fit_status_ == 1
+        assert model.predict(X).shape == y.shape
+
+    def test_are_torn_down_when_the_fit_is_refused(self, three_classes):
+        X, y = three_classes
+        recorder = Recorder()
+        with pytest.raises(ValueError, match="class"):
+            SVC().set_callbacks(recorder).fit(X, np.zeros_like(y))
+        assert recorder.hooks in ([], ["setup", "teardown"])
+
+    def test_are_carried_along_by_a_search(self, three_classes):
+        X, y = three_classes
+        recorder = Recorder()
+        search = GridSearchCV(SVC().set_callbacks(recorder), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+        assert recorder.hooks.count("setup") == recorder.hooks.count("teardown") == 5
+        assert search.score(X, y) > 0.9
