@@ -51,7 +51,7 @@ docs: $(VENV)/package ## build the documentation into docs/_build/html
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove all that make has made
-	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api/generated
+	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api docs/sg_execution_times.rst
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
