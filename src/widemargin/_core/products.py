@@ -57,8 +57,9 @@ def tiled_product(A, B, out=None, threads=None, finish=None):
     if np.may_share_memory(A, B):
         A = A.copy()  # NumPy computes the product of a matrix with itself by another routine
     layout = _layout(A.dtype, A.shape[1])
-    row_panels = _panels(A, _HEIGHT, layout.row_quantum, 0)
-    column_panels = _panels(B, _WIDTH - 2 * layout.guard, layout.column_quantum, layout.guard)
+    row_panels = _panels(A, layout.height, layout.row_quantum, 0)
+    column_step = layout.width - 2 * layout.guard
+    column_panels = _panels(B, column_step, layout.column_quantum, layout.guard)
 
     def make_tile(columns, right, rows, left):
         target = out[rows, columns]
@@ -109,22 +110,28 @@ def tiled_multiply(A, V, out=None, threads=None):
 
 
 class _Layout(NamedTuple):
-    """Tile shapes in which every place is rounded alike.
+    """Shapes of tiles in which every place is rounded alike.
 
-    A tile has a multiple of ``row_quantum`` rows and of ``column_quantum`` columns. The first and
-    last ``guard`` columns are computed and thrown away.
+    A tile has a multiple of ``row_quantum`` rows, at most ``height``, and a multiple of
+    ``column_quantum`` columns, at most ``width``. Its first and last ``guard`` columns are
+    computed and thrown away.
     """
 
     row_quantum: int
     column_quantum: int
     guard: int
+    height: int = _HEIGHT
+    width: int = _WIDTH
 
 
-# From cheap to dear. In the last one all tiles have one shape, and places are fixed by the grid.
+# From cheap to dear. Some BLAS libraries have other routines for small products: then all tiles
+# must have one shape. In the last one places are fixed by the grid at least.
 _LAYOUTS = [
     _Layout(row_quantum=4, column_quantum=16, guard=0),
     _Layout(row_quantum=12, column_quantum=32, guard=8),
     _Layout(row_quantum=48, column_quantum=96, guard=16),
+    _Layout(row_quantum=48, column_quantum=_WIDTH, guard=0, height=48),
+    _Layout(row_quantum=48, column_quantum=_WIDTH, guard=16, height=48),
     _Layout(row_quantum=_HEIGHT, column_quantum=_WIDTH, guard=0),
 ]
 
@@ -141,19 +148,20 @@ def _tried_layout(dtype, k):
     left = generator.random((_HEIGHT, k), dtype=dtype) - dtype.type(0.5)
     right = generator.random((_WIDTH, k), dtype=dtype) - dtype.type(0.5)
     with single_threaded_blas():
-        largest = np.matmul(left, right.T)
         for layout in _LAYOUTS[:-1]:
-            if _rounds_alike(layout, left, right, largest, generator):
+            if _rounds_alike(layout, left[: layout.height], right, generator):
                 return layout
     return _LAYOUTS[-1]
 
 
-def _rounds_alike(layout, left, right, largest, generator):
-    """Return whether smaller tiles, in which rows have moved, repeat the entries of the largest."""
+def _rounds_alike(layout, left, right, generator):
+    """Return whether tiles of all sizes, in which rows have moved, repeat those of the largest."""
+    largest = np.matmul(left, right.T)
     for size in (1, 1, 2, 3, 5, 7):
-        rows = generator.integers(_HEIGHT, size=min(size * layout.row_quantum, _HEIGHT))
-        width = min(size * layout.column_quantum, _WIDTH)
-        columns = generator.integers(layout.guard, _WIDTH - layout.guard, size=width)
+        height = min(size * layout.row_quantum, layout.height)
+        width = min(size * layout.column_quantum, layout.width)
+        rows = generator.integers(layout.height, size=height)
+        columns = generator.integers(layout.guard, layout.width - layout.guard, size=width)
         tile = np.matmul(left[rows], right[columns].T)
         kept = slice(layout.guard, width - layout.guard)
         if not np.array_equal(tile[:, kept], largest[rows[:, np.newaxis], columns[kept]]):
