@@ -43,7 +43,7 @@ def test_sparse_storage_does_not_matter(case):
     plain = sparse.csr_array(X)
     expected = answers(case.precise().fit(plain, y), plain)
 
-    rows, columns = np.nonzero(X)
+    rows, columns = (part.astype(np.int32) for part in np.nonzero(X))
     halves = np.concatenate([X[rows, columns] / 2] * 2)
     doubled = sparse.coo_array((halves, (np.tile(rows, 2), np.tile(columns, 2))), shape=X.shape)
     zeros = sparse.csr_array(
