@@ -9,6 +9,7 @@ others have computed, within one budget of bytes.
 import threading
 import weakref
 from collections import OrderedDict
+from itertools import pairwise
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class GramCache:
         ends = np.cumsum([0, *sizes])
         self.gram = gram
         self.cache_bytes = int(cache_bytes)
-        self.groups = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.groups = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         self._lock = threading.RLock()
         self._whole = None
         self._diagonal = None
@@ -52,7 +53,9 @@ class GramCache:
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        return self._block_bytes + self._row_bytes + (0 if self._whole is None else self._whole.nbytes)
+        return (
+            self._block_bytes + self._row_bytes + (0 if self._whole is None else self._whole.nbytes)
+        )
 
     def of(self, *groups: int) -> "UnionGram":
         """The Gram matrix of the rows of ``groups`` (all of them when none is named)."""

@@ -8,7 +8,7 @@ sigmoid        tanh(gamma <x, y> + coef0)
 laplacian      exp(-gamma ||x - y||_1)
 =============  ============================================
 
-All but the laplacian are a matrix product followed by an elementwise finish. The finish runs tile by
+All but the laplacian are a matrix product followed by an elementwise finish, which runs tile by
 tile while the tile is in the processor's cache.
 """
 
@@ -157,10 +157,11 @@ def _sparse_product(X, Y) -> np.ndarray:
     return np.ascontiguousarray((X @ Y.T).toarray())
 
 
-# The exponential of the rbf kernel is written out (range reduction, Taylor polynomial, exponent bits)
-# because a call to the C library does not vectorise. Adding 1.5 * 2^(mantissa bits) leaves the power k
-# in the low bits of the sum; shifted into the exponent they are 2^k. Accurate to one unit in the last
-# place; below the logarithm of the smallest normal number the answer is that number.
+# The exponential of the rbf kernel is written out (range reduction, Taylor polynomial, exponent
+# bits) because a call to the C library does not vectorise. Adding 1.5 * 2^(mantissa bits) leaves
+# the power k in the low bits of the sum; shifted into the exponent they are 2^k. Accurate to one
+# unit in the last place; below the logarithm of the smallest normal number the answer is that
+# number.
 
 
 @compiled

@@ -117,7 +117,7 @@ class MatrixGram:
 
 
 class CallableGram:
-    """The Gram matrix of a user's function ``kernel(X, Y)`` over rows of any kind it understands."""
+    """The Gram matrix of a user's function ``kernel(X, Y)`` over rows of any kind it takes."""
 
     positive_semidefinite = False
 
@@ -144,7 +144,7 @@ class CallableGram:
         block = block.toarray() if sp.issparse(block) else np.asarray(block)
         if block.shape != (X.shape[0], Y.shape[0]):
             raise ValueError(
-                f"kernel returned an array of shape {block.shape} for {X.shape[0]} and {Y.shape[0]} "
-                "rows; a kernel function must return one value for every pair of rows."
+                f"kernel returned an array of shape {block.shape} for {X.shape[0]} and "
+                f"{Y.shape[0]} rows; it must return one value for every pair of rows."
             )
         return np.ascontiguousarray(block, dtype=np.float64)

@@ -6,8 +6,10 @@ conditions are linear equations:
     K_FF d + nu 1 = residual_F,   sum(d) = 0
 
 One Newton step solves them. Where it leads out of the box the step is cut and the row that
-blocked it is fixed there; where rows outside F turn out to violate, the solver goes on at a tenth
-of the tolerance and the step is tried again.
+blocked it is fixed there. Where K_FF is singular and the equations contradict each other, the
+dual rises for ever along a direction that K_FF does not see: that one is followed to the edge of
+the box. Where rows outside F turn out to violate, the solver goes on at a tenth of the tolerance
+and the step is tried again.
 """
 
 from collections.abc import Callable
@@ -15,10 +17,14 @@ from collections.abc import Callable
 import numpy as np
 
 from widemargin._core.compiled import compiled
+from widemargin.solvers.problem import NotSeparableError
 
 MOST_FREE = 300
 
 _PRECISION = 1e-12
+_DEPENDENT = 1e-11
+_CONTRADICTION = 1e-8
+_MOST_WORK = 200_000_000
 _ROUNDS = 8
 
 
@@ -49,24 +55,45 @@ def polish(
         ``descend(factor)`` works on ``dual`` and ``residual`` in place until they meet the
         solver's tolerance times ``factor``; False when it could not.
     """
-    scale = float(np.max(np.abs(linear), initial=0.0))
-    scale = max(scale, float(np.max(np.abs(linear - residual), initial=0.0)))
+    scale = float(np.abs(linear).max(initial=0.0))
+    scale = max(scale, float(np.abs(linear - residual).max(initial=0.0)))
     for round_ in range(_ROUNDS):
         if round_ and not descend(0.1**round_):
             return
-        polished, rest = dual.copy(), residual.copy()
-        left = _newton(matrix, linear, lower, upper, polished, rest, intercept, MOST_FREE)
-        if left <= _PRECISION * scale:
-            dual[:], residual[:] = polished, rest
+        if leap(matrix, linear, lower, upper, dual, residual, intercept) <= _PRECISION * scale:
             return
+
+
+def leap(matrix, linear, lower, upper, dual, residual, intercept) -> float:
+    """Take Newton steps in place if they lead to a better point; the violation that is left.
+
+    Parameters are those of `polish`. Infinite when there are more than `MOST_FREE` free rows.
+    """
+    farther, rest = dual.copy(), residual.copy()
+    left = _newton(matrix, linear, lower, upper, farther, rest, intercept, MOST_FREE)
+    if left == -np.inf:
+        raise NotSeparableError
+    if left < np.inf and _value(farther, linear, rest) >= _value(dual, linear, residual):
+        dual[:], residual[:] = farther, rest
+        return left
+    return np.inf
+
+
+def _value(dual, linear, residual) -> float:
+    """The dual objective, to be maximised."""
+    return 0.5 * float(np.sum(dual * (linear + residual)))
 
 
 @compiled
 def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
-    """Newton steps on the free rows until none is cut; the violation that is left, or inf."""
+    """Newton steps on the free rows until none is cut; the violation that is left.
+
+    inf when there are too many free rows, -inf when the dual has no maximum.
+    """
     n = dual.shape[0]
     free = np.empty(min(n, most_free), np.int64)
-    for _ in range(n):
+    work = _MOST_WORK
+    while work > 0:
         m = 0
         for k in range(n):
             if lower[k] < dual[k] < upper[k]:
@@ -76,8 +103,9 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
                 m += 1
         if m == 0:
             break
-        step = _free_step(matrix, free[:m], residual, intercept)
-        length, blocking = 1.0, -1
+        work -= m * m * m + n * n
+        step, endless = _free_step(matrix, free[:m], residual, intercept)
+        length, blocking = np.inf if endless else 1.0, -1
         for a in range(m):
             k = free[a]
             if step[a] > 0.0:
@@ -88,6 +116,8 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
                 continue
             if room < length:
                 length, blocking = room, a
+        if length == np.inf:
+            return -np.inf
         for a in range(m):
             dual[free[a]] += length * step[a]
         if blocking >= 0:
@@ -112,7 +142,7 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
 
 @compiled
 def _free_step(matrix, free, residual, intercept):
-    """d of the equations in the module's docstring; 0 for rows that depend on others before them.
+    """d of the equations in the module's docstring, and whether it is a direction without end.
 
     sum(d) = 0 lets a constant be added to the matrix without changing d; it carries the
     intercept's dimension, so that rows which differ from others only through it still count.
@@ -122,7 +152,43 @@ def _free_step(matrix, free, residual, intercept):
     if intercept:
         for a in range(m):
             shift += matrix[free[a], free[a]] / m
-    factor = np.empty((m, m))
+    factor, depends = _factorise(matrix, free, shift)
+    step = np.empty(m)
+    largest = 0.0
+    for a in range(m):
+        step[a] = residual[free[a]]
+        largest = max(largest, abs(step[a]))
+    _solve_lower(factor, depends, step)
+    worst, excess = -1, _CONTRADICTION * largest
+    for a in range(m):
+        if depends[a] and abs(step[a]) > excess:
+            worst, excess = a, abs(step[a])
+    if worst >= 0:
+        sign = 1.0 if step[worst] > 0.0 else -1.0
+        for a in range(m):
+            step[a] = -sign * factor[worst, a] if a < worst else 0.0
+        _solve_upper(factor, depends, step)
+        step[worst] = sign
+        return step, True
+    _solve_upper(factor, depends, step)
+    if intercept:
+        ones = np.ones(m)
+        _solve_lower(factor, depends, ones)
+        _solve_upper(factor, depends, ones)
+        multiplier = step.sum() / ones.sum()
+        for a in range(m):
+            step[a] -= multiplier * ones[a]
+    return step, False
+
+
+@compiled
+def _factorise(matrix, free, shift):
+    """Cholesky factor of the free rows' matrix; rows that depend on those before them are marked.
+
+    A marked row keeps its entries in the columns of the others and has nothing in its own.
+    """
+    m = free.shape[0]
+    factor = np.zeros((m, m))
     for a in range(m):
         for b in range(a + 1):
             factor[a, b] = matrix[free[a], free[b]] + shift
@@ -130,10 +196,10 @@ def _free_step(matrix, free, residual, intercept):
     depends = np.zeros(m, np.bool_)
     for c in range(m):
         pivot = factor[c, c]
-        if pivot <= 1e-11 * (matrix[free[c], free[c]] + shift):
+        if pivot <= _DEPENDENT * (matrix[free[c], free[c]] + shift):
             depends[c] = True
-            factor[c:, c] = 0.0
-            factor[c, c] = 1.0
+            for a in range(c, m):
+                factor[a, c] = 0.0
             continue
         root = np.sqrt(pivot)
         factor[c, c] = root
@@ -144,27 +210,24 @@ def _free_step(matrix, free, residual, intercept):
             weight = column[a]
             for b in range(c + 1, a + 1):
                 factor[a, b] -= weight * column[b]
-    step = np.empty(m)
-    ones = np.ones(m)
-    for a in range(m):
-        step[a] = residual[free[a]]
-    for right in (step, ones):
-        for a in range(m):
-            if depends[a]:
-                right[a] = 0.0
-                continue
-            total = right[a]
-            for b in range(a):
+    return factor, depends
+
+
+@compiled
+def _solve_lower(factor, depends, right):
+    """Forward substitution in place; a marked row keeps what the others leave unexplained."""
+    for a in range(right.shape[0]):
+        total = right[a]
+        for b in range(a):
+            if not depends[b]:
                 total -= factor[a, b] * right[b]
-            right[a] = total / factor[a, a]
-        for a in range(m - 1, -1, -1):
-            right[a] /= factor[a, a]
-            for b in range(a):
-                right[b] -= factor[a, b] * right[a]
-            if depends[a]:
-                right[a] = 0.0
-    if intercept:
-        multiplier = step.sum() / ones.sum()
-        for a in range(m):
-            step[a] -= multiplier * ones[a]
-    return step
+        right[a] = total if depends[a] else total / factor[a, a]
+
+
+@compiled
+def _solve_upper(factor, depends, right):
+    """Backward substitution in place; marked rows get 0."""
+    for a in range(right.shape[0] - 1, -1, -1):
+        right[a] = 0.0 if depends[a] else right[a] / factor[a, a]
+        for b in range(a):
+            right[b] -= factor[a, b] * right[a]

@@ -22,6 +22,12 @@ from widemargin.kernels import Gram, MatrixGram
 class NotSeparableError(ValueError):
     """Rows of infinite cost cannot all be put on their side of the margin."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "The rows of infinite cost cannot be separated with this kernel: give them a finite "
+            "cost, or use a kernel (or a larger gamma) that can tell them apart."
+        )
+
 
 @dataclass(frozen=True)
 class HingeProblem:

@@ -6,7 +6,7 @@ carries the change over to the residual of all rows:
     min over d   1/2 d' K_WW d - residual_W' d,   beta_W + d in its box,  sum(d) = 0
 
 The subproblem is solved by pairs chosen by the second-order rule of Fan, Chen and Lin (2005) in
-compiled code over a dense K_WW; without an intercept by single coordinates.
+compiled code over a dense K_WW; without an intercept nothing ties the pair together.
 
 What W is depends on the size of the problem. Up to `WHOLE_ROWS` rows the whole Gram matrix is at
 hand: W starts as all rows and shrinks to those that may still move. Above it W is the
@@ -24,14 +24,15 @@ import numpy as np
 
 from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
-from widemargin._core.threads import effective_threads, for_each
-from widemargin.solvers.polish import MOST_FREE, polish
+from widemargin._core.threads import for_each
+from widemargin.solvers.polish import MOST_FREE, leap, polish
 from widemargin.solvers.problem import HingeProblem, NotSeparableError, Solution, certify
 
 WHOLE_ROWS = 3000
 BATCH_ROWS = 1024
 
 _SLICE_WORK = 50_000_000
+_LEAP_STEPS = 100
 _SHRINK_ROWS = 500
 _SHRINK_STEPS = 1000
 _CARRY_COLUMNS = 4096
@@ -76,7 +77,7 @@ def solve_hinge(
     state = start(
         problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, shrinking=shrinking, dual=dual
     )
-    drive(lambda: advance(state), None if report is None else lambda: report(state))
+    drive(lambda: advance(state), lambda: report is not None and report(state))
     return finish(state)
 
 
@@ -116,7 +117,16 @@ class State:
 
     def numbers(self) -> dict[str, object]:
         """The state as plain arrays and numbers, for a checkpoint."""
-        names = ("dual", "residual", "tol", "iterations", "rounds", "finished", "converged", "working")
+        names = (
+            "dual",
+            "residual",
+            "tol",
+            "iterations",
+            "rounds",
+            "finished",
+            "converged",
+            "working",
+        )
         return {name: getattr(self, name) for name in names}
 
     def resume(self, numbers: dict) -> "State":
@@ -133,7 +143,8 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
         dual = np.zeros(problem.size)
     else:
         dual = problem.check_feasible(dual)
-        residual -= _kernel_times(problem.gram, dual)
+        for rows in _portions(np.flatnonzero(dual)):
+            _carry(problem.gram.block(rows), np.arange(len(rows)), dual[rows], residual)
     if gap_tol is not None:
         tol = max(tol, _FIRST_GAP_TOL)
     return State(problem, gap_tol, max_iter, shrinking, dual, residual, tol)
@@ -144,7 +155,7 @@ def advance(state: State) -> bool:
     if state.finished:
         return True
     violation = _violation(state)
-    if violation < state.tol:
+    if violation < max(state.tol, _rounding(state)):
         _accept(state)
         return state.finished
     steps = _SLICE_WORK // state.problem.size + 1
@@ -163,41 +174,46 @@ def advance(state: State) -> bool:
 def finish(state: State) -> Solution:
     """The solution at the state, brought to machine precision where that is cheap."""
     problem = state.problem
-    if _can_polish(state):
+    if state.converged and _can_leap(state):
 
         def descend(factor):
-            steps = 100 * problem.size
-            done = _solve_over_all(state, factor * state.tol, steps)
-            return done < steps
+            steps = _LEAP_STEPS * problem.size
+            return _solve_over_all(state, factor * state.tol, steps) < steps
 
-        polish(
-            state.matrix,
-            problem.linear(),
-            state.lower,
-            state.upper,
-            state.dual,
-            state.residual,
-            problem.intercept,
-            descend,
-        )
-    return certify(problem, state.dual, state.residual, state.iterations, state.converged)
+        polish(*_faces(state), descend)
+    return solution_at(state)
 
 
-def _can_polish(state: State) -> bool:
-    if not state.converged or state.matrix is None or not state.problem.gram.positive_semidefinite:
+def solution_at(state: State) -> Solution:
+    """The solution as far as it is known."""
+    dual, residual = state.dual.copy(), state.residual
+    return certify(state.problem, dual, residual, state.iterations, state.converged)
+
+
+def _can_leap(state: State) -> bool:
+    """Whether Newton steps on the free rows make sense and are cheap."""
+    if state.matrix is None or not state.problem.gram.positive_semidefinite:
         return False
     free = (state.lower < state.dual) & (state.dual < state.upper)
     return np.count_nonzero(free) <= MOST_FREE
 
 
+def _faces(state: State) -> tuple:
+    """What Newton steps work on."""
+    linear, intercept = state.problem.linear(), state.problem.intercept
+    return (
+        state.matrix, linear, state.lower, state.upper, state.dual, state.residual, intercept,
+    )  # fmt: skip
+
+
 def _accept(state: State) -> None:
     """The tolerance is met: done, unless it is the gap that counts and it is still open."""
     if state.gap_tol is not None:
-        solution = certify(state.problem, state.dual, state.residual, 0, True)
-        if not solution.gap <= state.gap_tol and state.tol > _SMALLEST_TOL:
+        closed = solution_at(state).gap <= state.gap_tol
+        if not closed and state.tol > _SMALLEST_TOL:
             state.tol *= 0.1
             return
-        state.converged = bool(solution.gap <= state.gap_tol)
+        state.converged = closed
     else:
         state.converged = True
     state.finished = True
@@ -210,11 +226,20 @@ def _violation(state: State) -> float:
     return rising - falling if state.problem.intercept else max(rising, -falling, 0.0)
 
 
+def _rounding(state: State) -> float:
+    """Violations below this are rounding errors of the residual."""
+    size = float(np.abs(state.dual).sum()) * float(np.abs(state.diagonal).max(initial=0.0))
+    return 4.0 * np.finfo(float).eps * size
+
+
 def _whole_round(state: State, steps: int) -> None:
     """A round over all rows; after the first one, over those that may still move."""
     n = state.problem.size
-    if not state.shrinking or n < _SHRINK_ROWS:
-        _solve_over_all(state, state.tol, steps)
+    if n < _SHRINK_ROWS or not state.shrinking:
+        steps = min(steps, _LEAP_STEPS * n)
+        if _solve_over_all(state, state.tol, steps) == steps and _can_leap(state):
+            # Pairs crawl along the valleys of an ill-conditioned kernel: jump.
+            leap(*_faces(state))
         return
     if state.rounds == 0:
         _solve_over_all(state, state.tol, min(steps, _SHRINK_STEPS))
@@ -239,6 +264,7 @@ def _batch_round(state: State, violation: float, steps: int) -> None:
 
 def _solve_over_all(state: State, tol: float, steps: int) -> int:
     """Solve with all rows free, in place; how many steps it took."""
+    tol = max(tol, _rounding(state))
     done = _descend(state, state.matrix, state.dual, state.residual, slice(None), tol, steps)
     state.iterations += done
     state.rounds += 1
@@ -252,23 +278,29 @@ def _solve_over(state, working, square, rows, positions, tol, steps) -> None:
     belongs to ``working[a]``.
     """
     dual, residual = state.dual[working], state.residual[working]
+    tol = max(tol, _rounding(state))
     state.iterations += _descend(state, square, dual, residual, working, tol, steps)
     state.rounds += 1
     change = dual - state.dual[working]
     moved = np.flatnonzero(change)
     state.dual[working] = dual
-    chunks = range(0, state.problem.size, _CARRY_COLUMNS)
+    _carry(rows, positions[moved], change[moved], state.residual)
+
+
+def _carry(rows, positions, change, residual) -> None:
+    """residual -= change' rows[positions], in pieces over threads."""
     for_each(
-        lambda first: _carry_over(
-            rows, positions[moved], change[moved], state.residual, first, first + _CARRY_COLUMNS
-        ),
-        chunks,
-        effective_threads() if len(chunks) > 1 else 1,
+        lambda first: _carry_over(rows, positions, change, residual, first, first + _CARRY_COLUMNS),
+        range(0, len(residual), _CARRY_COLUMNS),
     )
 
 
+def _portions(index: np.ndarray) -> list[np.ndarray]:
+    return [index[i : i + BATCH_ROWS] for i in range(0, len(index), BATCH_ROWS)]
+
+
 def _descend(state, square, dual, residual, working, tol, steps) -> int:
-    descend = _descend_by_pairs if state.problem.intercept else _descend_by_ones
+    descend = _descend_by_pairs if state.problem.intercept else _descend_freely
     lower, upper = state.lower[working], state.upper[working]
     diagonal = state.diagonal[working]
     return descend(square, diagonal, lower, upper, dual, residual, tol, steps, state.floor)
@@ -330,10 +362,7 @@ def _check_separable(state: State) -> None:
     if cone:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
     if 2.0 * value * float(state.diagonal.max()) > _HOPELESS:
-        raise NotSeparableError(
-            "The rows of infinite cost cannot be separated with this kernel: give them a finite "
-            "cost, or use a kernel (or larger gamma) that can tell them apart."
-        )
+        raise NotSeparableError
     if cone and gain > 1.5 * norm:
         factor = gain / norm
         state.dual *= factor
@@ -379,31 +408,60 @@ def _descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps
 
 
 @compiled
-def _descend_by_ones(square, diagonal, lower, upper, dual, residual, tol, steps, floor):
-    """Move single dual variables, the one that gains most first, until none violates by tol."""
+def _descend_freely(square, diagonal, lower, upper, dual, residual, tol, steps, floor):
+    """Move dual variables that no equality ties together until none violates by tol.
+
+    The row that gains most alone moves together with the one that gains most beside it: single
+    moves crawl where rows are nearly parallel, as they are when a constant column stands in for
+    the intercept.
+    """
     n = dual.shape[0]
     for step in range(steps):
-        i, gain, change, worst = -1, 0.0, 0.0, 0.0
+        i, gain, worst = -1, 0.0, 0.0
         for k in range(n):
-            bend = diagonal[k] if diagonal[k] > floor else floor
-            length = min(max(residual[k] / bend, lower[k] - dual[k]), upper[k] - dual[k])
-            if length != 0.0:
+            bend = max(diagonal[k], floor)
+            move = min(max(residual[k] / bend, lower[k] - dual[k]), upper[k] - dual[k])
+            if move != 0.0:
                 worst = max(worst, abs(residual[k]))
-                gained = length * (residual[k] - 0.5 * length * bend)
+                gained = move * (residual[k] - 0.5 * move * bend)
                 if gained > gain:
-                    i, gain, change = k, gained, length
+                    i, gain = k, gained
         if i < 0 or worst < tol:
             return step
-        if change == upper[i] - dual[i]:
-            dual[i] = upper[i]
-        elif change == lower[i] - dual[i]:
-            dual[i] = lower[i]
-        else:
-            dual[i] += change
         row = square[i]
+        bend = max(diagonal[i], floor)
+        first = min(max(residual[i] / bend, lower[i] - dual[i]), upper[i] - dual[i])
+        j, second = -1, 0.0
         for k in range(n):
-            residual[k] -= change * row[k]
+            if k != i:
+                determinant = max(bend * diagonal[k] - row[k] * row[k], floor * bend)
+                move = (residual[k] * bend - residual[i] * row[k]) / determinant
+                move = min(max(move, lower[k] - dual[k]), upper[k] - dual[k])
+                own = (residual[i] - move * row[k]) / bend
+                own = min(max(own, lower[i] - dual[i]), upper[i] - dual[i])
+                gained = own * (residual[i] - 0.5 * own * bend - move * row[k])
+                gained += move * (residual[k] - 0.5 * move * diagonal[k])
+                if gained > gain:
+                    j, gain, first, second = k, gained, own, move
+        dual[i] = _moved(dual[i], first, lower[i], upper[i])
+        for k in range(n):
+            residual[k] -= first * row[k]
+        if j >= 0:
+            dual[j] = _moved(dual[j], second, lower[j], upper[j])
+            other = square[j]
+            for k in range(n):
+                residual[k] -= second * other[k]
     return steps
+
+
+@compiled
+def _moved(value, move, lower, upper):
+    """Landing exactly on a bound that was the reason to stop."""
+    if move == upper - value:
+        return upper
+    if move == lower - value:
+        return lower
+    return value + move
 
 
 @compiled

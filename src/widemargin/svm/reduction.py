@@ -8,7 +8,7 @@ against the other classes, in order.
 """
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,7 +66,7 @@ class OneVsOne:
         self.order = np.argsort(codes, kind="stable")
         self.group_sizes = np.bincount(codes, minlength=n_classes)
         ends = np.cumsum([0, *self.group_sizes])
-        members = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        members = [np.arange(a, b) for a, b in pairwise(ends)]
         self.pairs = list(combinations(range(n_classes), 2))
         self.machines = []
         for i, j in self.pairs:
@@ -105,7 +105,7 @@ class OneVsOne:
     @staticmethod
     def primal(dual_coef, support_vectors, n_support):
         ends = np.cumsum([0, *n_support])
-        own = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        own = [slice(a, b) for a, b in pairwise(ends)]
         rows = [
             dual_coef[[j - 1]][:, own[i]] @ support_vectors[own[i]]
             + dual_coef[[i]][:, own[j]] @ support_vectors[own[j]]

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
 from widemargin.costs import class_weights, row_costs
 from widemargin.kernels import (
@@ -29,15 +30,16 @@ from widemargin.kernels import (
     KernelGram,
     MatrixGram,
 )
-from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 
 _PREDICT_BYTES = 1 << 25
 _LARGEST_FACTORED = 2000
+_NOTHING = Solution(0.0, 0.0, np.nan, np.nan, np.nan, 0, False)
 
 
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Kernel support vector classification with a certificate.
+    r"""Kernel support vector classification with a certificate.
 
     A drop-in for :class:`sklearn.svm.SVC` (without ``probability``) that tells how far from the
     optimum it stopped, treats a row of weight k as k rows, and gives the same bits for any number
@@ -45,9 +47,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     .. math::
 
-        \\min_{f, b} \\tfrac12 \\|f\\|^2
-        + \\sum_i C_i \\max(0, 1 - y_i (f(x_i) + b)), \\qquad
-        C_i = C \\cdot \\mathrm{class\\ weight} \\cdot \\mathrm{sample\\ weight}
+        \min_{f, b} \tfrac12 \|f\|^2
+        + \sum_i C_i \max(0, 1 - y_i (f(x_i) + b)), \qquad
+        C_i = C \cdot \mathrm{class\ weight} \cdot \mathrm{sample\ weight}
 
     Parameters
     ----------
@@ -277,28 +279,42 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         order = np.arange(X.shape[0])[rows][reduction.order]
         costs = row_costs(self.C, codes, weight_of_class, weight)[reduction.order]
         gamma = self._effective_gamma(X[rows], weight)
-        gram = self._gram(X, order, gamma)
-        cache = GramCache(gram, self.cache_size * 2**20, reduction.group_sizes)
+        cache = GramCache(
+            self._gram(X, order, gamma), self.cache_size * 2**20, reduction.group_sizes
+        )
+
+        solutions: list = [None] * len(reduction.machines)
+
+        def attributes():
+            return self._attributes(X, gamma, classes, codes, order, reduction, solutions)
 
         def solve(number):
             machine = reduction.machines[number]
-            problem = HingeProblem(cache.of(*machine.groups), machine.sign, 1.0, costs[machine.rows])
-            return solve_hinge(
-                problem,
-                tol=self.tol,
-                gap_tol=self.gap_tol,
-                max_iter=self.max_iter,
-                shrinking=self.shrinking,
-            )
+            gram = cache.of(*machine.groups)
+            problem = HingeProblem(gram, machine.sign, 1.0, costs[machine.rows])
+            with progress.task(number, attributes) as stop:
 
-        numbers = range(len(reduction.machines))
-        solutions = for_each(solve, numbers, effective_n_jobs(self.n_jobs))
+                def report(state):
+                    solutions[number] = solution_at(state)
+                    return stop()
 
-        self._gamma = gamma
-        self._sparse = sp.issparse(X)
-        self.shape_fit_ = X.shape
-        self.classes_, self.class_weight_ = classes, weight_of_class
-        self._store(X, codes[reduction.order], order, reduction, solutions)
+                solutions[number] = solve_hinge(
+                    problem,
+                    tol=self.tol,
+                    gap_tol=self.gap_tol,
+                    max_iter=self.max_iter,
+                    shrinking=self.shrinking,
+                    report=report,
+                )
+
+        progress = FitProgress.open(
+            self, len(solutions), X=X, y=y, metadata={"sample_weight": sample_weight}
+        )
+        for_each(solve, range(len(solutions)), effective_n_jobs(self.n_jobs))
+        for name, value in {**attributes(), "class_weight_": weight_of_class}.items():
+            setattr(self, name, value)
+        progress.close()
+        self._tell(solutions)
         return self
 
     def decision_function(self, X):
@@ -407,8 +423,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         else:
             squares = X.multiply(X) if sp.issparse(X) else X * X
             mean, square = (
-                np.average(np.asarray(A.mean(axis=1)).ravel(), weights=weight)
-                for A in (X, squares)
+                np.average(np.asarray(A.mean(axis=1)).ravel(), weights=weight) for A in (X, squares)
             )
             variance = square - mean**2
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
@@ -425,35 +440,56 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return CallableGram(self.kernel, rows)
         return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), rows)
 
-    def _store(self, X, codes, order, reduction, solutions):
-        """Set the fitted attributes; the rows of ``codes`` and the duals are in the given order."""
+    def _attributes(self, X, gamma, classes, codes, order, reduction, solutions):
+        """Fitted attributes by name; machines without a solution yet decide nothing.
+
+        ``order`` says which row of X stands where in the machines' Gram matrix, ``codes`` gives
+        its class.
+        """
+        done = [solution or _NOTHING for solution in solutions]
         coef = np.zeros((len(order), reduction.width))
-        for number, (machine, solution) in enumerate(zip(reduction.machines, solutions, strict=True)):
-            coef[machine.rows, reduction.columns(number)] = solution.dual
+        for number, machine in enumerate(reduction.machines):
+            coef[machine.rows, reduction.columns(number)] = done[number].dual
+        codes = codes[reduction.order]
         positions = np.flatnonzero(coef.any(axis=1))
         positions = positions[np.lexsort((order[positions], codes[positions]))]
-        self.support_ = order[positions].astype(np.int32)
-        self.n_support_ = np.bincount(codes[positions], minlength=len(self.classes_)).astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(coef[positions].T)
-        if self._sparse:
-            self.dual_coef_ = type(X)(self.dual_coef_)
-        self.support_vectors_ = np.empty((0, 0))
+        support = order[positions].astype(np.int32)
+        dual_coef = np.ascontiguousarray(coef[positions].T)
+        attributes = {
+            "_gamma": gamma,
+            "_sparse": sp.issparse(X),
+            "shape_fit_": X.shape,
+            "classes_": classes,
+            "support_": support,
+            "support_vectors_": np.empty((0, 0)),
+            "n_support_": np.bincount(codes[positions], minlength=len(classes)).astype(np.int32),
+            "dual_coef_": type(X)(dual_coef) if sp.issparse(X) else dual_coef,
+            "intercept_": np.array([s.intercept for s in done]),
+            "objective_": np.array([s.objective for s in done]),
+            "dual_gap_": np.array([s.gap for s in done]),
+            "n_iter_": np.array([s.iterations for s in done], dtype=np.int32),
+            "fit_status_": int(not all(s.converged for s in done)),
+        }
         if callable(self.kernel):
-            self._support_rows = X[self.support_]
+            attributes["_support_rows"] = X[support]
         elif self.kernel != "precomputed":
-            self.support_vectors_ = X[self.support_]
-        self.intercept_ = np.array([s.intercept for s in solutions])
-        self.objective_ = np.array([s.objective for s in solutions])
-        self.dual_gap_ = np.array([s.gap for s in solutions])
-        self.n_iter_ = np.array([s.iterations for s in solutions], dtype=np.int32)
-        self.fit_status_ = int(not all(s.converged for s in solutions))
+            attributes["support_vectors_"] = X[support]
+        return attributes
+
+    def _tell(self, solutions):
+        if self.verbose:
+            for number, s in enumerate(solutions, start=1):
+                print(
+                    f"[SVC] machine {number} of {len(solutions)}: {s.iterations} iterations, "
+                    f"objective {s.objective:.6g}, relative gap {s.gap:.1e}"
+                )
         if self.fit_status_:
             warnings.warn(
-                f"Solver terminated early (max_iter={self.max_iter}, largest relative duality gap "
-                f"{self.dual_gap_.max():.1e}). Consider pre-processing your data with "
-                "StandardScaler or MinMaxScaler, or raise max_iter.",
+                f"Solver terminated early (max_iter={self.max_iter}, or a callback). The largest "
+                f"relative duality gap is {self.dual_gap_.max():.1e}. Consider pre-processing your "
+                "data with StandardScaler or MinMaxScaler, or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def _scores(self, X):
