@@ -108,6 +108,19 @@ def test_driving_ends_when_the_report_says_so():
     assert len(slices) == 4
 
 
+def test_driving_ends_when_another_thread_has_failed():
+    meeting = threading.Barrier(2, timeout=60)
+
+    def work(number):
+        meeting.wait()
+        if number == 1:
+            raise ZeroDivisionError
+        drive(lambda: False, lambda: False)
+
+    with pytest.raises(ZeroDivisionError):
+        for_each(work, range(2), threads=2)
+
+
 def test_an_interrupt_ends_the_driving():
     def interrupt():
         raise KeyboardInterrupt

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +12,12 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from widemargin._core import threads
-from widemargin._core.threads import effective_threads, for_each, single_threaded_blas
+from widemargin._core.threads import (
+    effective_threads,
+    for_each,
+    single_threaded_blas,
+    stopping,
+)
 
 
 def forks(test):
@@ -127,6 +131,21 @@ class TestForEach:
         assert ended == [True]
         assert for_each(abs, [-1, -2], threads=2) == [1, 2]
 
+    def test_long_calls_learn_that_another_has_failed(self):
+        meeting = threading.Barrier(2, timeout=60)
+
+        def work(item):
+            assert not stopping()
+            meeting.wait()
+            if item == 1:
+                raise ValueError(item)
+            while not stopping():
+                pass
+
+        with pytest.raises(ValueError, match="1"):
+            for_each(work, range(2), threads=2)
+        assert not stopping()
+
     @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
     def test_an_interrupt_while_waiting_waits_on(self):
         here = threading.get_ident()
@@ -137,7 +156,8 @@ class TestForEach:
             meeting.wait()
             if threading.get_ident() != here:
                 signal.pthread_kill(here, signal.SIGINT)
-                time.sleep(0.05)  # the caller is now waiting, or will be
+                while not stopping():
+                    pass
                 ended.append(True)
 
         with pytest.raises(KeyboardInterrupt):

@@ -7,11 +7,15 @@ slice callbacks see how far the fit is and may ask for its end.
 
 import contextlib
 
+from widemargin._core.threads import stopping
+
 __all__ = ["FitProgress", "drive"]
 
 
 def drive(advance, report):
-    """Work in slices until the work is done or somebody has seen enough.
+    """Work in slices until the work is done or nobody wants any more of it.
+
+    Inside `for_each` it also ends when another call has failed or the caller was interrupted.
 
     Parameters
     ----------
@@ -26,7 +30,7 @@ def drive(advance, report):
         Whether the work is done.
     """
     while not advance():
-        if report():
+        if report() or stopping():
             return False
     return True
 

@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 
-__all__ = ["effective_threads", "for_each", "single_threaded_blas"]
+__all__ = ["effective_threads", "for_each", "single_threaded_blas", "stopping"]
 
 _here = threading.local()
 
@@ -52,7 +52,7 @@ def for_each(function, items, threads=None):
         the exception of the first failing item is raised once no call is running any more.
     """
     items = list(items)
-    if len(items) <= 1 or getattr(_here, "working", False):
+    if len(items) <= 1 or getattr(_here, "job", None):
         return [function(item) for item in items]
     threads = min(effective_threads() if threads is None else threads, len(items))
     if threads <= 1:
@@ -61,11 +61,23 @@ def for_each(function, items, threads=None):
     try:
         _pool.offer(job, threads - 1)
         job.work()
+    except BaseException:
+        job.abandoned = True
+        raise
     finally:
         job.close()
     if job.failures:
         raise job.failures[min(job.failures)]
     return job.results
+
+
+def stopping():
+    """Return whether the results of the `for_each` that runs this call will not be used.
+
+    Another of its calls has failed or its caller was interrupted. Long calls ask now and then.
+    """
+    job = getattr(_here, "job", None)
+    return job is not None and job.abandoned
 
 
 def single_threaded_blas():
@@ -85,21 +97,23 @@ class _Job:
         self.items = items
         self.results = [None] * len(items)
         self.failures = {}
+        self.abandoned = False
         self.taken = 0
         self.helpers = 0
         self.closed = False
         self.changed = threading.Condition()
 
     def work(self):
-        _here.working = True
+        _here.job = self
         try:
             while (position := self._take()) is not None:
                 try:
                     self.results[position] = self.function(self.items[position])
                 except BaseException as error:
                     self.failures[position] = error
+                    self.abandoned = True
         finally:
-            _here.working = False
+            _here.job = None
 
     def help(self):
         with self.changed:
@@ -121,12 +135,13 @@ class _Job:
                     self.changed.wait_for(lambda: self.helpers == 0)
             except KeyboardInterrupt as error:
                 interruption = error
+                self.abandoned = True
         if interruption is not None:
             raise interruption
 
     def _take(self):
         with self.changed:
-            if self.closed or self.failures or self.taken == len(self.items):
+            if self.abandoned or self.taken == len(self.items):
                 return None
             self.taken += 1
             return self.taken - 1
