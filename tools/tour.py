@@ -92,7 +92,7 @@ def beside_scikit_learn():
         "RBF kernel, C = 10, tol = 1e-3 for both. The objective is the sum over all pairs of "
         "classes, computed from the fitted attributes in the same way for both: lower is better. "
         "The gap is how far ours is from the best at most, relative to it. Times are the best of "
-        "three fits."
+        "several fits."
     )
     return Stop("SVC beside scikit-learn's", text, header, rows)
 
@@ -119,9 +119,9 @@ def _samples():
 def _compare(name, X_train, X_test, y_train, y_test):
     settings = {"C": 10.0, "gamma": 1 / (X_train.shape[1] * X_train.var())}
     ours, theirs = widemargin.SVC(**settings), sklearn.svm.SVC(**settings)
-    seconds = [
-        [_fit_seconds(machine, X_train, y_train) for machine in (ours, theirs)] for _ in "123"
-    ]
+    seconds: list[list[float]] = []
+    while len(seconds) < 3 or np.sum(seconds) < 0.5:
+        seconds.append([_fit_seconds(machine, X_train, y_train) for machine in (ours, theirs)])
     our_seconds, their_seconds = np.min(seconds, axis=0)
     return [
         name,
