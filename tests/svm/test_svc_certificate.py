@@ -85,9 +85,14 @@ class TestGap:
     def test_is_unknown_for_kernels_that_may_be_indefinite(self, three_classes):
         X, y = three_classes
         assert np.isnan(SVC(kernel="sigmoid").fit(X, y).dual_gap_).all()
-        assert np.isnan(SVC(kernel=rbf_kernel).fit(X, y).dual_gap_).all()
         indefinite = sigmoid_kernel(X, gamma=1.0, coef0=-1.0)
         assert np.linalg.eigvalsh(indefinite)[0] < -1.0
+
+        def kernel(X, Y):
+            return sigmoid_kernel(X, Y, gamma=1.0, coef0=-1.0)
+
+        assert np.isnan(SVC(kernel=kernel).fit(X, y).dual_gap_).all()
+        assert (SVC(kernel=rbf_kernel).fit(X, y).dual_gap_ < 1e-6).all()
         assert np.isnan(SVC(kernel="precomputed").fit(indefinite, y).dual_gap_).all()
         definite = rbf_kernel(X)
         assert (SVC(kernel="precomputed").fit(definite, y).dual_gap_ < 1e-6).all()

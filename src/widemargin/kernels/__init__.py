@@ -2,11 +2,10 @@
 
 from widemargin.kernels.cache import GramCache
 from widemargin.kernels.functions import KERNEL_NAMES, KernelFunction
-from widemargin.kernels.gram import CallableGram, Gram, KernelGram, MatrixGram
+from widemargin.kernels.gram import Gram, KernelGram, MatrixGram
 
 __all__ = [
     "KERNEL_NAMES",
-    "CallableGram",
     "Gram",
     "GramCache",
     "KernelFunction",

@@ -13,49 +13,48 @@ from itertools import pairwise
 
 import numpy as np
 
-from widemargin.kernels.gram import Gram
+from widemargin.kernels.gram import KernelGram, MatrixGram, _is_all
 
-ITEM = 8
+_FEWEST_ROWS = 2
 
 
 class GramCache:
     """Blocks and rows of one Gram matrix, computed once and kept while the budget lasts.
 
-    What is kept: the whole matrix where it fits, else the blocks between groups for problems that
-    ask for all of their matrix, and rows for problems that ask for some of them.
+    For small problems, which are solved on all of their matrix, it keeps the whole matrix where
+    that fits, else the blocks between groups; for large ones, rows in float32.
 
     Parameters
     ----------
-    gram : Gram
+    gram : KernelGram or MatrixGram
         Where the values come from.
     cache_bytes : int
-        Memory that what is kept may take. Never exceeded.
+        Memory that what is kept may take; two rows are kept even so.
     group_sizes : sequence of int, optional
         Sizes of the consecutive groups of rows; one group when not given.
     """
 
-    def __init__(self, gram: Gram, cache_bytes: int, group_sizes=None):
+    def __init__(self, gram: KernelGram | MatrixGram, cache_bytes: int, group_sizes=None):
         sizes = [gram.size] if group_sizes is None else list(group_sizes)
         if sum(sizes) != gram.size:
             raise ValueError(f"group_sizes must add up to {gram.size} rows, got {sum(sizes)}.")
-        ends = np.cumsum([0, *sizes])
         self.gram = gram
         self.cache_bytes = int(cache_bytes)
-        self.groups = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        ends = np.cumsum([0, *sizes]).tolist()
+        self.groups = [slice(a, b) for a, b in pairwise(ends)]
         self._lock = threading.RLock()
-        self._whole = None
-        self._diagonal = None
+        self._whole: np.ndarray | None = None
+        self._diagonal: np.ndarray | None = None
         self._blocks: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._block_bytes = 0
         self._row_bytes = 0
-        self._all_rows: weakref.ref | None = None
+        self._shared_rows: weakref.ref | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        return (
-            self._block_bytes + self._row_bytes + (0 if self._whole is None else self._whole.nbytes)
-        )
+        whole = 0 if self._whole is None else self._whole.nbytes
+        return self._block_bytes + self._row_bytes + whole
 
     def of(self, *groups: int) -> "UnionGram":
         """The Gram matrix of the rows of ``groups`` (all of them when none is named)."""
@@ -68,9 +67,11 @@ class GramCache:
             return self._diagonal
 
     def whole(self) -> np.ndarray | None:
-        """The whole matrix if it fits into the budget."""
+        """The whole matrix in float64 if it fits into the budget."""
+        if isinstance(self.gram, MatrixGram):
+            return self.gram.matrix
         with self._lock:
-            if self._whole is None and self._room() >= ITEM * self.gram.size**2:
+            if self._whole is None and self._room() >= 8 * self.gram.size**2:
                 self._whole = self.gram.block(slice(None))
             return self._whole
 
@@ -87,24 +88,33 @@ class GramCache:
         block = self.gram.block(self.groups[first], self.groups[second])
         with self._lock:
             if key not in self._blocks and block.nbytes <= self.cache_bytes - self._row_bytes:
+                self._evict(block.nbytes)
                 self._blocks[key] = block
                 self._block_bytes += block.nbytes
-                self._evict(0)
         return block
 
-    def row_store(self, gram: Gram, everything: bool) -> "RowStore":
-        """A store of rows of ``gram``; there is one for the rows of all groups, shared."""
+    def row_ring(self, gram: KernelGram | MatrixGram | None = None, exact=False) -> "RowRing":
+        """A ring of rows of ``gram``, or the one of all rows that problems share.
+
+        Rows are float32 and may come from dense rows in place of sparse ones, unless they are to
+        be ``exact``.
+        """
         with self._lock:
-            store = self._all_rows() if everything and self._all_rows is not None else None
-            if store is None:
-                wanted = min(gram.size, (self.cache_bytes - self._row_bytes) // (ITEM * gram.size))
-                store = RowStore(gram, max(int(wanted), 0))
-                self._evict(store.nbytes)
-                self._row_bytes += store.nbytes
-                weakref.finalize(store, self._release, store.nbytes)
-                if everything:
-                    self._all_rows = weakref.ref(store)
-            return store
+            if gram is None and not exact and self._shared_rows is not None:
+                ring = self._shared_rows()
+                if ring is not None:
+                    return ring
+            source = self.gram if gram is None else gram
+            ring = RowRing(
+                source if exact else source.single(self.cache_bytes),
+                (self.cache_bytes - self._row_bytes) // ((8 if exact else 4) * source.size),
+            )
+            self._evict(ring.nbytes)
+            self._row_bytes += ring.nbytes
+            weakref.finalize(ring, self._release, ring.nbytes)
+            if gram is None and not exact:
+                self._shared_rows = weakref.ref(ring)
+            return ring
 
     def _room(self) -> int:
         return self.cache_bytes - self._row_bytes - self._block_bytes
@@ -128,44 +138,58 @@ class UnionGram:
         self._slices = [cache.groups[g] for g in groups]
         self.size = sum(s.stop - s.start for s in self._slices)
         self.positive_semidefinite = cache.gram.positive_semidefinite
-        self._store = None
+        self._ring: RowRing | None = None
+
+    @property
+    def most_rows(self) -> int:
+        return self._rows_from().most_rows
 
     def diagonal(self) -> np.ndarray:
         return np.concatenate([self._cache.diagonal()[s] for s in self._slices])
 
     def block(self, rows, columns=slice(None)) -> np.ndarray:
+        if not (_is_all(rows) and _is_all(columns)):
+            index = self._index()
+            return self._cache.gram.block(index[rows], index[columns])
         whole = self._cache.whole()
         if whole is not None:
-            return self._from_whole(whole, rows, columns)
-        if _is_all(rows) and _is_all(columns):
-            return self._from_blocks()
-        return self._from_rows(np.arange(self.size)[rows])[:, columns]
+            if self._is_everything():
+                return whole
+            return self._assemble(lambda first, second: whole[first, second])
+        if len(self._groups) == 1:
+            return self._cache.gram.block(self._slices[0], self._slices[0])
+        number = dict(zip((s.start for s in self._slices), self._groups, strict=True))
+        return self._assemble(
+            lambda first, second: self._cache.between(number[first.start], number[second.start])
+        )
 
-    def subset(self, index: np.ndarray) -> Gram:
-        return self._cache.gram.subset(self._index()[index])
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ring = self._rows_from()
+        if ring.gram.size == self.size:
+            return ring.rows(index)
+        own = self._index()
+        array, places = ring.rows(own[index])
+        return np.ascontiguousarray(array[places][:, own]), np.arange(len(index))
+
+    def sharpen(self) -> None:
+        """Serve rows in float64 from now on."""
+        if not isinstance(self._cache.gram, MatrixGram):
+            self._ring = None
+            self._ring = self._cache.row_ring(self._cache.gram.subset(self._index()), exact=True)
+
+    def _rows_from(self) -> "RowRing":
+        """The shared ring where this union has most of the rows, else one of its own."""
+        if self._ring is None:
+            shared = 2 * self.size > self._cache.gram.size
+            gram = None if shared else self._cache.gram.subset(self._index())
+            self._ring = self._cache.row_ring(gram)
+        return self._ring
 
     def _index(self) -> np.ndarray:
         return np.concatenate([np.arange(s.start, s.stop) for s in self._slices])
 
     def _is_everything(self) -> bool:
         return self.size == self._cache.gram.size
-
-    def _from_whole(self, whole, rows, columns) -> np.ndarray:
-        if self._is_everything():
-            return whole[rows][:, columns]
-        if _is_all(rows) and _is_all(columns):
-            return self._assemble(lambda first, second: whole[first, second])
-        index = self._index()
-        return whole[np.ix_(index[rows], index[columns])]
-
-    def _from_blocks(self) -> np.ndarray:
-        """All of this union's matrix, from the blocks between its groups."""
-        if len(self._cache.groups) == 1:
-            return self._cache.gram.block(slice(None))
-        number = dict(zip((s.start for s in self._slices), self._groups, strict=True))
-        return self._assemble(
-            lambda first, second: self._cache.between(number[first.start], number[second.start])
-        )
 
     def _assemble(self, block) -> np.ndarray:
         """One matrix of ``block(first, second)`` over all pairs of this union's slices."""
@@ -180,69 +204,56 @@ class UnionGram:
             top += height
         return out
 
-    def _from_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Rows by way of a store: the shared one where this union has most of the rows."""
-        shared = 2 * self.size > self._cache.gram.size
-        if self._store is None:
-            gram = self._cache.gram if shared else self.subset(np.arange(self.size))
-            self._store = self._cache.row_store(gram, everything=shared)
-        if not shared:
-            return self._store.rows(rows)
-        if self._is_everything():
-            return self._store.rows(self._index()[rows])
-        return self._store.rows(self._index()[rows])[:, self._index()]
 
+class RowRing:
+    """The rows of a Gram matrix that were asked for last, as many as there is room for.
 
-def _is_all(index) -> bool:
-    return isinstance(index, slice) and index == slice(None)
-
-
-class RowStore:
-    """Rows of a Gram matrix in a fixed number of slots; the least recently asked for is replaced.
+    Rows that are asked for and missing are computed together, straight into the places of those
+    that came in longest ago.
 
     Parameters
     ----------
-    gram : Gram
-    n_slots : int
-        How many rows are kept. Asking for more at once computes without keeping.
+    gram : KernelGram or MatrixGram
+    n_places : int
+        How many rows are kept; at least two and at most all of them.
     """
 
-    def __init__(self, gram: Gram, n_slots: int):
+    def __init__(self, gram: KernelGram | MatrixGram, n_places: int):
         self.gram = gram
-        self.nbytes = n_slots * gram.size * ITEM
-        self._slots = np.empty((n_slots, gram.size))
-        self._slot_of = np.full(gram.size, -1)
-        self._row_in = np.full(n_slots, -1)
-        self._asked = np.zeros(n_slots, dtype=np.int64)
-        self._clock = 0
+        self.most_rows = min(max(n_places, _FEWEST_ROWS), gram.size)
+        self._held = gram.matrix if isinstance(gram, MatrixGram) else None
+        if self._held is not None:
+            self.nbytes = 0
+            return
+        self._array = np.empty((self.most_rows, gram.size), dtype=gram.X.dtype)
+        self.nbytes = self._array.nbytes
+        self._place_of = np.full(gram.size, -1)
+        self._row_at = np.full(self.most_rows, -1)
+        self._next = 0
         self._lock = threading.Lock()
 
-    def rows(self, index: np.ndarray) -> np.ndarray:
-        """The rows ``index`` (distinct) of the matrix, float64, a copy."""
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An array and the places in it of the rows ``index`` (distinct, at most `most_rows`)."""
+        if self._held is not None:
+            return self._held, index
         with self._lock:
-            self._clock += 1
-            slots = self._slot_of[index]
-            held = slots >= 0
-            self._asked[slots[held]] = self._clock
-            out = np.empty((len(index), self.gram.size))
-            np.take(self._slots, slots[held], axis=0, out=out[: held.sum()])
-            missing = index[~held]
+            start, missing = self._make_room(index)
             if len(missing):
-                out[held.sum() :] = self.gram.block(missing)
-                self._keep(missing, out[held.sum() :])
-        order = np.empty(len(index), dtype=np.intp)
-        order[np.flatnonzero(held)] = np.arange(held.sum())
-        order[np.flatnonzero(~held)] = np.arange(held.sum(), len(index))
-        return out[order] if not held.all() else out
+                stop = start + len(missing)
+                self._place_of[self._row_at[start:stop][self._row_at[start:stop] >= 0]] = -1
+                self.gram.block(missing, out=self._array[start:stop])
+                self._row_at[start:stop] = missing
+                self._place_of[missing] = np.arange(start, stop)
+                self._next = stop
+            return self._array, self._place_of[index]
 
-    def _keep(self, index: np.ndarray, rows: np.ndarray) -> None:
-        """Put rows into the slots asked for longest ago, but none of the current request's."""
-        free = np.flatnonzero(self._asked < self._clock)
-        kept = min(len(free), len(index))
-        oldest = free[np.argsort(self._asked[free], kind="stable")[:kept]]
-        evicted = self._row_in[oldest]
-        self._slot_of[evicted[evicted >= 0]] = -1
-        self._slots[oldest] = rows[:kept]
-        self._row_in[oldest] = index[:kept]
-        self._slot_of[index[:kept]] = oldest
-        self._asked[oldest] = self._clock
+    def _make_room(self, index: np.ndarray) -> tuple[int, np.ndarray]:
+        """Where to put what is missing, and what that is once its places are given up."""
+        missing = index[self._place_of[index] < 0]
+        while True:
+            start = self._next if self._next + len(missing) <= self.most_rows else 0
+            places = self._place_of[index]
+            lost = (places < 0) | ((places >= start) & (places < start + len(missing)))
+            if np.count_nonzero(lost) == len(missing):
+                return start, missing
+            missing = index[lost]

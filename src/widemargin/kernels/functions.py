@@ -20,11 +20,12 @@ import scipy.sparse as sp
 
 from widemargin._core.compiled import compiled
 from widemargin._core.products import tiled_product
-from widemargin._core.threads import effective_threads, for_each
+from widemargin._core.threads import for_each
 
 KERNEL_NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
-_STRIPE = 256
+_STRIPE = 512
+_DENSE_PORTION = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -77,27 +78,23 @@ class KernelFunction:
             return np.tanh(self.gamma * norms + self.coef0)
         return norms
 
-    def matrix(self, X, Y, X_norms=None, Y_norms=None) -> np.ndarray:
+    def matrix(self, X, Y, X_norms=None, Y_norms=None, out=None) -> np.ndarray:
         """The block k(x, y) over the rows of X and Y, in their dtype.
 
         ``X_norms`` and ``Y_norms`` are what `squared_norms` gave for X and Y; they are computed
-        here when missing.
+        here when missing. ``out`` is C-contiguous.
         """
+        if out is None:
+            out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
         if self.name == "laplacian":
-            return self._laplacian(X, Y)
+            return self._laplacian(X, Y, out)
         if self.name == "rbf":
             X_norms = squared_norms(X) if X_norms is None else X_norms
             Y_norms = squared_norms(Y) if Y_norms is None else Y_norms
+        finish = self._finisher(out, X_norms, Y_norms)
         if sp.issparse(X):
-            out = _sparse_product(X, Y)
-            finish = self._finisher(out, X_norms, Y_norms)
-            if finish is not None:
-                stripes = [slice(i, i + _STRIPE) for i in range(0, len(out), _STRIPE)]
-                whole = slice(0, out.shape[1])
-                for_each(lambda s: finish(None, s, whole), stripes, effective_threads())
-            return out
-        out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
-        return tiled_product(X, Y, out=out, finish=self._finisher(out, X_norms, Y_norms))
+            return sparse_product(X, Y, out, finish)
+        return tiled_product(X, Y, out=out, finish=finish)
 
     def _finisher(self, out, X_norms, Y_norms) -> Callable | None:
         """What turns the inner products in a tile of ``out`` into kernel values."""
@@ -123,7 +120,7 @@ class KernelFunction:
 
         return {"linear": None, "rbf": rbf, "poly": poly, "sigmoid": sigmoid}[self.name]
 
-    def _laplacian(self, X, Y) -> np.ndarray:
+    def _laplacian(self, X, Y, out) -> np.ndarray:
         if sp.issparse(X):
             from sklearn.metrics.pairwise import manhattan_distances as distances
         else:
@@ -132,14 +129,12 @@ class KernelFunction:
             def distances(A, B):
                 return cdist(A, B, "cityblock")
 
-        out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
-
         def fill(start):
             stripe = distances(X[start : start + _STRIPE], Y)
             stripe *= -self.gamma
             np.exp(stripe, out=out[start : start + _STRIPE], casting="same_kind")
 
-        for_each(fill, range(0, len(out), _STRIPE), effective_threads())
+        for_each(fill, range(0, len(out), _STRIPE))
         return out
 
 
@@ -152,9 +147,24 @@ def squared_norms(X) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
-def _sparse_product(X, Y) -> np.ndarray:
-    """X @ Y.T of two CSR matrices as a dense array."""
-    return np.ascontiguousarray((X @ Y.T).toarray())
+def sparse_product(X, Y, out, finish=None) -> np.ndarray:
+    """X @ Y.T of two CSR matrices into a dense array, finished in stripes of columns.
+
+    Rows of X are made dense in portions, so that each row of Y is multiplied with many at once.
+    """
+    height = max(1, min(X.shape[0], _DENSE_PORTION // max(1, X.shape[1])))
+
+    def fill(stripe):
+        columns = slice(stripe, min(stripe + _STRIPE, Y.shape[0]))
+        out[rows, columns] = (Y[columns] @ dense).T
+        if finish is not None:
+            finish(None, rows, columns)
+
+    for top in range(0, X.shape[0], height):
+        rows = slice(top, min(top + height, X.shape[0]))
+        dense = np.ascontiguousarray(X[rows].toarray().T)
+        for_each(fill, range(0, Y.shape[0], _STRIPE))
+    return out
 
 
 # The exponential of the rbf kernel is written out (range reduction, Taylor polynomial, exponent

@@ -1,12 +1,12 @@
-"""Gram matrices: k(x_i, x_j) over the training rows, served in blocks.
+"""Gram matrices: k(x_i, x_j) over the training rows, served in blocks and in rows.
 
-Solvers see the `Gram` protocol and nothing else: they ask for the diagonal and for blocks of rows
-against columns, never for the data. A block is read-only by contract: it may be a view of something
-shared.
+Solvers see the `Gram` protocol and nothing else. A block is exact (float64) and is what small
+problems are solved on. Rows are what large problems live on: they may be float32, and they come as
+an array together with the places at which the wanted rows stand in it, so that nothing has to be
+copied out of a cache. What is returned is read-only by contract: it may be shared.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,14 +23,20 @@ class Gram(Protocol):
     positive_semidefinite: bool
     """Whether this is known; an indefinite kernel has no duality gap."""
 
+    most_rows: int
+    """How many rows can be had at once."""
+
     def diagonal(self) -> np.ndarray:
         """k(x_i, x_i) of all rows, float64."""
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
-        """k(x_i, x_j) for i in ``rows`` and j in ``columns`` (index arrays or slices)."""
+    def block(self, rows, columns) -> np.ndarray:
+        """k(x_i, x_j), float64, for i in ``rows`` and j in ``columns`` (index arrays or slices)."""
 
-    def subset(self, index: np.ndarray) -> "Gram":
-        """The Gram matrix of the rows ``index``."""
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An array and the places in it of the Gram matrix's rows ``index`` (distinct)."""
+
+    def sharpen(self) -> None:
+        """Serve rows in float64 from now on."""
 
 
 class KernelGram:
@@ -40,37 +46,49 @@ class KernelGram:
     ----------
     function : KernelFunction
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        Dense rows are moved to their mean where the kernel does not notice (rbf, laplacian):
-        squared distances then lose no digits to a common offset.
+        Dense rows are moved to their mean where the kernel does not notice (rbf): squared
+        distances then lose no digits to a common offset.
     """
 
     def __init__(self, function: KernelFunction, X):
-        self.function = function
-        self.origin = None
+        origin = None
         if function.name == "rbf" and not sp.issparse(X) and len(X):
-            self.origin = X.mean(axis=0)
-            X = X - self.origin
-        self._set_rows(X)
+            origin = X.mean(axis=0)
+            X = X - origin
+        self._set(function, X, origin)
 
-    def _set_rows(self, X, norms=None) -> None:
+    def _set(self, function, X, origin, norms=None) -> "KernelGram":
+        self.function = function
+        self.origin = origin
         self.X = X if sp.issparse(X) else np.ascontiguousarray(X)
-        self.norms = self.function.squared_norms(self.X) if norms is None else norms
-        self.size = X.shape[0]
+        self.norms = function.squared_norms(self.X) if norms is None else norms
+        self.size = self.most_rows = X.shape[0]
+        self.positive_semidefinite = function.positive_semidefinite
+        return self
 
-    @property
-    def positive_semidefinite(self) -> bool:
-        return self.function.positive_semidefinite
+    def is_finite(self) -> bool:
+        """Whether the numbers in X are small enough for the kernel."""
+        norms = self.diagonal() if self.norms is None else self.norms
+        return bool(np.isfinite(norms).all())
 
     def diagonal(self) -> np.ndarray:
         return self.function.diagonal(self.X)
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
+    def block(self, rows, columns=slice(None), out=None) -> np.ndarray:
+        own = self.norms is not None
         return self.function.matrix(
             self.X[rows],
-            self._take(columns),
-            None if self.norms is None else self.norms[rows],
-            None if self.norms is None else self.norms[columns],
+            self.X if _is_all(columns) else self.X[columns],
+            self.norms[rows] if own else None,
+            self.norms[columns] if own else None,
+            out,
         )
+
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.block(index), np.arange(len(index))
+
+    def sharpen(self) -> None:
+        """Nothing to do: rows come in the dtype of X."""
 
     def against(self, X) -> np.ndarray:
         """k(x, x_j) of new rows against these rows."""
@@ -79,14 +97,16 @@ class KernelGram:
         return self.function.matrix(X, self.X, None, self.norms)
 
     def subset(self, index: np.ndarray) -> "KernelGram":
-        part = object.__new__(KernelGram)
-        part.function, part.origin = self.function, self.origin
-        part._set_rows(self.X[index], None if self.norms is None else self.norms[index])
-        return part
+        """The Gram matrix of the rows ``index``."""
+        norms = None if self.norms is None else self.norms[index]
+        return object.__new__(KernelGram)._set(self.function, self.X[index], self.origin, norms)
 
-    def _take(self, columns):
-        everything = isinstance(columns, slice) and columns == slice(None)
-        return self.X if everything else self.X[columns]
+    def single(self, dense_bytes: int) -> "KernelGram":
+        """The same in float32; sparse rows become dense where that is faster and fits."""
+        X = self.X.astype(np.float32)
+        if sp.issparse(X) and _better_dense(X, dense_bytes):
+            X = X.toarray()
+        return object.__new__(KernelGram)._set(self.function, X, self.origin)
 
 
 class MatrixGram:
@@ -101,8 +121,12 @@ class MatrixGram:
 
     def __init__(self, matrix: np.ndarray, positive_semidefinite: bool = True):
         self.matrix = matrix
-        self.size = len(matrix)
+        self.size = self.most_rows = len(matrix)
         self.positive_semidefinite = positive_semidefinite
+
+    def is_finite(self) -> bool:
+        """Whether all values are."""
+        return bool(np.isfinite(self.matrix).all())
 
     def diagonal(self) -> np.ndarray:
         return self.matrix.diagonal().astype(np.float64)
@@ -112,39 +136,29 @@ class MatrixGram:
             return np.ascontiguousarray(self.matrix[rows, columns])
         return self.matrix[np.ix_(rows, columns)]
 
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.matrix, index
+
     def subset(self, index: np.ndarray) -> "MatrixGram":
+        """The Gram matrix of the rows ``index``."""
         return MatrixGram(self.matrix[np.ix_(index, index)], self.positive_semidefinite)
 
+    def sharpen(self) -> None:
+        """Nothing to do: the matrix is what it is."""
 
-class CallableGram:
-    """The Gram matrix of a user's function ``kernel(X, Y)`` over rows of any kind it takes."""
+    def single(self, dense_bytes: int) -> "MatrixGram":
+        """Return this matrix: it is there already."""
+        return self
 
-    positive_semidefinite = False
 
-    def __init__(self, function: Callable[[Any, Any], np.ndarray], X):
-        self.function = function
-        self.X = X
-        self.size = X.shape[0]
+# A dense product does this many multiplications in the time of one of a sparse product (measured).
+_DENSE_ADVANTAGE = 32
 
-    def diagonal(self) -> np.ndarray:
-        rows = (self.X[i : i + 1] for i in range(self.size))
-        return np.array([float(self._call(row, row)[0, 0]) for row in rows])
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
-        return self._call(self.X[rows], self.X[columns])
+def _better_dense(X, dense_bytes: int) -> bool:
+    entries = X.shape[0] * X.shape[1]
+    return entries <= _DENSE_ADVANTAGE * X.nnz and entries * X.dtype.itemsize <= dense_bytes
 
-    def against(self, X) -> np.ndarray:
-        return self._call(X, self.X)
 
-    def subset(self, index: np.ndarray) -> "CallableGram":
-        return CallableGram(self.function, self.X[index])
-
-    def _call(self, X, Y) -> np.ndarray:
-        block = self.function(X, Y)
-        block = block.toarray() if sp.issparse(block) else np.asarray(block)
-        if block.shape != (X.shape[0], Y.shape[0]):
-            raise ValueError(
-                f"kernel returned an array of shape {block.shape} for {X.shape[0]} and "
-                f"{Y.shape[0]} rows; it must return one value for every pair of rows."
-            )
-        return np.ascontiguousarray(block, dtype=np.float64)
+def _is_all(index) -> bool:
+    return isinstance(index, slice) and index == slice(None)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from widemargin._core.compiled import compiled
+from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import drive
 from widemargin._core.threads import for_each
 from widemargin.solvers.polish import MOST_FREE, leap, polish
@@ -36,6 +37,10 @@ _LEAP_STEPS = 100
 _SHRINK_ROWS = 500
 _SHRINK_STEPS = 1000
 _CARRY_COLUMNS = 4096
+_RECHECKS = 3
+_RECHECK_ROWS = 512
+_RECHECK_ENTRIES = 1 << 22
+_SAME_OBJECTIVE = 1e-5
 _FLAT = 1e-12
 _HOPELESS = 1e10
 _FIRST_GAP_TOL = 0.1
@@ -94,6 +99,7 @@ class State:
     tol: float
     iterations: int = 0
     rounds: int = 0
+    rechecks: int = 0
     finished: bool = False
     converged: bool = False
     working: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -143,8 +149,7 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
         dual = np.zeros(problem.size)
     else:
         dual = problem.check_feasible(dual)
-        for rows in _portions(np.flatnonzero(dual)):
-            _carry(problem.gram.block(rows), np.arange(len(rows)), dual[rows], residual)
+        _add_kernel_sum(problem.gram, dual, residual)
     if gap_tol is not None:
         tol = max(tol, _FIRST_GAP_TOL)
     return State(problem, gap_tol, max_iter, shrinking, dual, residual, tol)
@@ -152,17 +157,15 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
 
 def advance(state: State) -> bool:
     """Work for about a fifth of a second; True when there is nothing more to do."""
-    if state.finished:
+    steps = _SLICE_WORK // state.problem.size + 1
+    if state.max_iter >= 0:
+        steps = min(steps, state.max_iter - state.iterations)
+    if state.finished or steps <= 0:
+        state.finished = True
         return True
     violation = _violation(state)
     if violation < max(state.tol, _rounding(state)):
         _accept(state)
-        return state.finished
-    steps = _SLICE_WORK // state.problem.size + 1
-    if state.max_iter >= 0:
-        steps = min(steps, state.max_iter - state.iterations)
-    if steps <= 0:
-        state.finished = True
     elif state.matrix is None:
         _batch_round(state, violation, steps)
     else:
@@ -207,7 +210,9 @@ def _faces(state: State) -> tuple:
 
 
 def _accept(state: State) -> None:
-    """The tolerance is met: done, unless it is the gap that counts and it is still open."""
+    """The tolerance is met: done, unless rounding or an open gap says otherwise."""
+    if state.matrix is None and state.rechecks < _RECHECKS and not _recheck(state):
+        return
     if state.gap_tol is not None:
         closed = solution_at(state).gap <= state.gap_tol
         if not closed and state.tol > _SMALLEST_TOL:
@@ -217,6 +222,36 @@ def _accept(state: State) -> None:
     else:
         state.converged = True
     state.finished = True
+
+
+def _recheck(state: State) -> bool:
+    """Whether the residual, computed from float32 rows, stands up to float64.
+
+    A sample of the support vectors is looked at first. If their errors could matter, to the
+    tolerance or to the objective, all support vectors get their residual in float64.
+    """
+    state.rechecks += 1
+    support = np.flatnonzero(state.dual)
+    sample = support[:: max(1, len(support) // _RECHECK_ROWS)]
+    error = np.abs(_exact_residual(state, sample, support) - state.residual[sample])
+    size = float(np.abs(state.dual).sum())
+    value = float(np.sum(state.dual * (state.problem.linear() + state.residual)))
+    if error.max() <= 0.1 * state.tol and error.mean() * size <= _SAME_OBJECTIVE * abs(value):
+        return True
+    state.residual[support] = _exact_residual(state, support, support)
+    if state.rechecks == _RECHECKS:
+        state.problem.gram.sharpen()
+    return _violation(state) < state.tol
+
+
+def _exact_residual(state: State, rows, support) -> np.ndarray:
+    """The residual of ``rows`` in float64."""
+    dual, values = state.dual[support][:, np.newaxis], []
+    size = max(1, _RECHECK_ENTRIES // len(support))
+    for i in range(0, len(rows), size):
+        block = state.problem.gram.block(rows[i : i + size], support)
+        values.append(tiled_multiply(block, dual)[:, 0])
+    return state.problem.linear()[rows] - np.concatenate(values)
 
 
 def _violation(state: State) -> float:
@@ -236,8 +271,8 @@ def _whole_round(state: State, steps: int) -> None:
     """A round over all rows; after the first one, over those that may still move."""
     n = state.problem.size
     if n < _SHRINK_ROWS or not state.shrinking:
-        steps = min(steps, _LEAP_STEPS * n)
-        if _solve_over_all(state, state.tol, steps) == steps and _can_leap(state):
+        crawl = _LEAP_STEPS * n
+        if _solve_over_all(state, state.tol, min(steps, crawl)) == crawl and _can_leap(state):
             # Pairs crawl along the valleys of an ill-conditioned kernel: jump.
             leap(*_faces(state))
         return
@@ -255,10 +290,9 @@ def _whole_round(state: State, steps: int) -> None:
 def _batch_round(state: State, violation: float, steps: int) -> None:
     """A round over the most violating rows, whose rows of the Gram matrix are asked for."""
     working = _most_violating(state)
-    rows = state.problem.gram.block(working)
+    rows, places = state.problem.gram.rows(working)
     tol = max(0.5 * state.tol, 0.1 * violation)
-    square = np.ascontiguousarray(rows[:, working], dtype=np.float64)
-    _solve_over(state, working, square, rows, np.arange(len(working)), tol, steps)
+    _solve_over(state, working, _square(rows, places, working), rows, places, tol, steps)
     state.working = working
 
 
@@ -295,8 +329,13 @@ def _carry(rows, positions, change, residual) -> None:
     )
 
 
-def _portions(index: np.ndarray) -> list[np.ndarray]:
-    return [index[i : i + BATCH_ROWS] for i in range(0, len(index), BATCH_ROWS)]
+def _add_kernel_sum(gram, dual, residual) -> None:
+    """residual -= K dual."""
+    support = np.flatnonzero(dual)
+    size = min(BATCH_ROWS, gram.most_rows)
+    for i in range(0, len(support), size):
+        part = support[i : i + size]
+        _carry(*gram.rows(part), dual[part], residual)
 
 
 def _descend(state, square, dual, residual, working, tol, steps) -> int:
@@ -319,7 +358,8 @@ def _may_move(state: State) -> np.ndarray:
 
 def _most_violating(state: State) -> np.ndarray:
     """`BATCH_ROWS` rows to work on: half from the last round, the rest from both ends."""
-    n, size = state.problem.size, min(BATCH_ROWS, state.problem.size)
+    n = state.problem.size
+    size = min(BATCH_ROWS, n, state.problem.gram.most_rows)
     chosen = np.zeros(n, dtype=bool)
     chosen[state.working[-(size // 2) :]] = True
     wanted = size - np.count_nonzero(chosen)
@@ -375,7 +415,7 @@ def _descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps
     n = dual.shape[0]
     i, highest = -1, -np.inf
     for k in range(n):
-        if residual[k] > highest and dual[k] < upper[k]:
+        if residual[k] >= highest and dual[k] < upper[k]:
             i, highest = k, residual[k]
     for step in range(steps):
         if i < 0:
@@ -389,7 +429,7 @@ def _descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps
                 if slope > 0.0:
                     bend = diagonal[i] + diagonal[k] - 2.0 * row[k]
                     bend = bend if bend > floor else floor
-                    if slope * slope * curvature > gain * bend:
+                    if slope * slope * curvature >= gain * bend:
                         j, gain, curvature = k, slope * slope, bend
         if j < 0 or highest - lowest < tol:
             return step
@@ -402,7 +442,7 @@ def _descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps
         for k in range(n):
             r = residual[k] - length * (row[k] - other[k])
             residual[k] = r
-            if r > highest and dual[k] < upper[k]:
+            if r >= highest and dual[k] < upper[k]:
                 i, highest = k, r
     return steps
 
@@ -462,6 +502,17 @@ def _moved(value, move, lower, upper):
     if move == lower - value:
         return lower
     return value + move
+
+
+@compiled
+def _square(rows, places, columns):
+    """rows[places][:, columns] in float64."""
+    out = np.empty((places.shape[0], columns.shape[0]))
+    for a in range(places.shape[0]):
+        row = rows[places[a]]
+        for b in range(columns.shape[0]):
+            out[a, b] = row[columns[b]]
+    return out
 
 
 @compiled

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    _num_samples,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -24,7 +25,6 @@ from widemargin._core.threads import for_each
 from widemargin.costs import class_weights, row_costs
 from widemargin.kernels import (
     KERNEL_NAMES,
-    CallableGram,
     GramCache,
     KernelFunction,
     KernelGram,
@@ -266,23 +266,26 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "decision_function_shape='ovo' needs a machine for every pair of classes: "
                 "use multi_class='ovo'."
             )
-        X, y, weight = self._check_training_data(X, y, sample_weight)
-        rows, weight = _positive(weight, X.shape[0])
+        X, y = self._check_training_data(X, y)
+        rows, weight = _check_weights(sample_weight, y)
         classes, codes = np.unique(y[rows], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                "y must hold at least two classes among the rows of positive weight: the number of "
-                f"classes has to be greater than one; got {len(classes)} class."
+                "y must hold at least two classes; the number of classes has to be greater than "
+                f"one; got {len(classes)} class."
             )
         weight_of_class = class_weights(self.class_weight, classes, y[rows], weight)
         reduction = self._reduction(len(classes))(codes, len(classes))
-        order = np.arange(X.shape[0])[rows][reduction.order]
+        order = np.arange(len(y))[rows][reduction.order]
         costs = row_costs(self.C, codes, weight_of_class, weight)[reduction.order]
-        gamma = self._effective_gamma(X[rows], weight)
-        cache = GramCache(
-            self._gram(X, order, gamma), self.cache_size * 2**20, reduction.group_sizes
-        )
-
+        gamma = self._effective_gamma(X, rows, weight)
+        gram = self._gram(X, order, gamma)
+        if not gram.is_finite():
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: X holds values that are too "
+                "large for the kernel and need to be preprocessed, for example by StandardScaler."
+            )
+        cache = GramCache(gram, self.cache_size * 2**20, reduction.group_sizes)
         solutions: list = [None] * len(reduction.machines)
 
         def attributes():
@@ -290,8 +293,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         def solve(number):
             machine = reduction.machines[number]
-            gram = cache.of(*machine.groups)
-            problem = HingeProblem(gram, machine.sign, 1.0, costs[machine.rows])
+            problem = HingeProblem(
+                cache.of(*machine.groups), machine.sign, 1.0, costs[machine.rows]
+            )
             with progress.task(number, attributes) as stop:
 
                 def report(state):
@@ -365,6 +369,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[codes]
 
     @property
+    def n_support_(self):
+        """Number of support vectors of each class."""
+        check_is_fitted(self)
+        return self._n_support
+
+    @property
     def coef_(self):
         """Weights of the features of every machine, for ``kernel='linear'``."""
         if self.kernel != "linear":
@@ -375,12 +385,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         (coef.data if sp.issparse(coef) else coef).flags.writeable = False
         return coef
 
-    def _check_training_data(self, X, y, sample_weight):
+    def _check_training_data(self, X, y):
         if sp.issparse(X) and self.kernel == "precomputed":
             raise TypeError("Sparse precomputed kernels are not supported: give X as an array.")
         if callable(self.kernel):
             check_consistent_length(X, y)
-            X = X.tocsr() if sp.issparse(X) else np.asarray(X)
             y = column_or_1d(y, warn=True)
         else:
             X, y = validate_data(
@@ -390,7 +399,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 dtype=np.float64,
                 order="C",
                 accept_sparse="csr",
-                accept_large_sparse=False,
             )
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -399,18 +407,14 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
         if y.dtype.kind not in "biuUST":
             check_classification_targets(y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        return X, y, sample_weight
+        return X, y
 
     def _reduction(self, n_classes):
         if n_classes == 2:
             return TwoClasses
         return OneVsOne if self.multi_class == "ovo" else OneVsRest
 
-    def _effective_gamma(self, X, weight):
+    def _effective_gamma(self, X, rows, weight):
         """The number behind gamma, every row counted by its weight."""
         if callable(self.kernel) or self.kernel in ("linear", "precomputed"):
             return 0.0
@@ -418,6 +422,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return 1.0 / X.shape[1]
         if self.gamma != "scale":
             return float(self.gamma)
+        X = X[rows]
         if weight is None and not sp.issparse(X):
             variance = X.var()
         else:
@@ -430,15 +435,25 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _gram(self, X, order, gamma):
         """The Gram matrix of the training rows in the given order."""
-        if self.kernel == "precomputed":
-            matrix = X[np.ix_(order, order)]
+        if callable(self.kernel):
+            X = self._call_kernel(X, X)
+        if callable(self.kernel) or self.kernel == "precomputed":
+            matrix = X if _is_identity(order, len(X)) else X[np.ix_(order, order)]
             return MatrixGram(matrix, positive_semidefinite=_is_positive_semidefinite(matrix))
         return self._rows_gram(X if _is_identity(order, X.shape[0]) else X[order], gamma)
 
-    def _rows_gram(self, rows, gamma):
-        if callable(self.kernel):
-            return CallableGram(self.kernel, rows)
-        return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), rows)
+    def _rows_gram(self, X, gamma):
+        return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), X)
+
+    def _call_kernel(self, X, Y):
+        values = self.kernel(X, Y)
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        if values.shape != (_num_samples(X), _num_samples(Y)):
+            raise ValueError(
+                f"kernel returned an array of shape {values.shape} for {_num_samples(X)} and "
+                f"{_num_samples(Y)} rows; it must return one value for every pair of rows."
+            )
+        return np.ascontiguousarray(values, dtype=np.float64)
 
     def _attributes(self, X, gamma, classes, codes, order, reduction, solutions):
         """Fitted attributes by name; machines without a solution yet decide nothing.
@@ -455,15 +470,16 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         positions = positions[np.lexsort((order[positions], codes[positions]))]
         support = order[positions].astype(np.int32)
         dual_coef = np.ascontiguousarray(coef[positions].T)
+        sparse = sp.issparse(X) and not callable(self.kernel)
         attributes = {
             "_gamma": gamma,
-            "_sparse": sp.issparse(X),
-            "shape_fit_": X.shape,
+            "_sparse": sparse,
+            "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
             "classes_": classes,
             "support_": support,
             "support_vectors_": np.empty((0, 0)),
-            "n_support_": np.bincount(codes[positions], minlength=len(classes)).astype(np.int32),
-            "dual_coef_": type(X)(dual_coef) if sp.issparse(X) else dual_coef,
+            "_n_support": np.bincount(codes[positions], minlength=len(classes)).astype(np.int32),
+            "dual_coef_": type(X)(dual_coef) if sparse else dual_coef,
             "intercept_": np.array([s.intercept for s in done]),
             "objective_": np.array([s.objective for s in done]),
             "dual_gap_": np.array([s.gap for s in done]),
@@ -471,7 +487,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "fit_status_": int(not all(s.converged for s in done)),
         }
         if callable(self.kernel):
-            attributes["_support_rows"] = X[support]
+            attributes["_X_fit"] = X
         elif self.kernel != "precomputed":
             attributes["support_vectors_"] = X[support]
         return attributes
@@ -485,9 +501,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 )
         if self.fit_status_:
             warnings.warn(
-                f"Solver terminated early (max_iter={self.max_iter}, or a callback). The largest "
-                f"relative duality gap is {self.dual_gap_.max():.1e}. Consider pre-processing your "
-                "data with StandardScaler or MinMaxScaler, or raise max_iter.",
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing "
+                "your data with StandardScaler or MinMaxScaler. Largest relative duality gap: "
+                f"{self.dual_gap_.max():.1e}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -508,8 +524,10 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X):
         check_is_fitted(self)
+        if len(self.support_) != self._n_support.sum():
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered.")
         if callable(self.kernel):
-            return X.tocsr() if sp.issparse(X) else np.asarray(X)
+            return self._call_kernel(X, self._X_fit)
         X = validate_data(
             self,
             X,
@@ -517,7 +535,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             dtype=np.float64,
             order="C",
             accept_sparse="csr",
-            accept_large_sparse=False,
         )
         if self._sparse and not sp.issparse(X):
             return type(self.support_vectors_)(X)
@@ -529,18 +546,32 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return X
 
     def _kernel_against_support(self):
-        """A function from rows to their kernel values against the support vectors."""
-        if self.kernel == "precomputed":
+        """A function from checked rows to their kernel values against the support vectors."""
+        if callable(self.kernel) or self.kernel == "precomputed":
             return lambda X: np.ascontiguousarray(X[:, self.support_])
-        rows = self._support_rows if callable(self.kernel) else self.support_vectors_
-        return self._rows_gram(rows, self._gamma).against
+        return self._rows_gram(self.support_vectors_, self._gamma).against
 
 
-def _positive(weight, n):
-    """Rows of positive weight, and their weights; all rows where there are none."""
-    if weight is None or weight.all():
-        return slice(None), weight
-    rows = np.flatnonzero(weight)
+def _check_weights(sample_weight, y):
+    """Which rows have positive weight, and their weights (None for no weights)."""
+    if sample_weight is None:
+        return slice(None), None
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
+    rows = np.flatnonzero(weight > 0)
+    if not len(rows):
+        raise ValueError(
+            "Invalid input - all samples have zero or negative weights. sample_weight must be "
+            "positive for rows of at least two classes."
+        )
+    if (y[rows] == y[rows[0]]).all() and (y != y[rows[0]]).any():
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class. "
+            "sample_weight must be positive for rows of at least two classes."
+        )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight must be at least 0, got {weight.min()}: use 0 to leave a row out."
+        )
     return rows, weight[rows]
 
 

@@ -1,0 +1,343 @@
+"""Dual coordinate descent for linear machines (see `linear`).
+
+One dual variable at a time is moved to where the dual is best in it, with w kept up to date: a row
+is read twice and the Gram matrix never appears. Rows come in a new random order in every pass, and
+those that stay at a bound are left out of the passes until the others have settled (Hsieh et al.,
+2008). Stops when the projected gradients of all rows lie within ``tol`` of each other, which is
+liblinear's rule.
+
+On small problems the answer is then polished to machine precision.
+
+References
+----------
+C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan: A dual coordinate descent
+method for large-scale linear SVM. ICML 2008.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._core.compiled import compiled
+from widemargin._core.progress import drive
+from widemargin.solvers.linear import LinearProblem, LinearSolution, certify, check_dual
+from widemargin.solvers.polish import polish
+
+_SLICE_WORK = 50_000_000
+_STEP_WORK = 20
+_POLISHED_ROWS = 400
+_POLISH_PASSES = 10_000
+
+
+def descend_linear(
+    problem: LinearProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    shrinking: bool = True,
+    seed: int = 0,
+    dual: np.ndarray | None = None,
+    report: Callable[["State"], bool] | None = None,
+) -> LinearSolution:
+    """Solve the problem from start to end.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    tol : float, default=1e-4
+        Largest difference of two projected gradients.
+    max_iter : int, default=1000
+        Most passes over the rows.
+    shrinking : bool, default=True
+        Whether rows that stay at a bound are left out for a while.
+    seed : int, default=0
+        Of the order of rows.
+    dual : ndarray of shape (n,), optional
+        Point to start from.
+    report : callable, optional
+        Called with the state after every slice of work; True stops the solver.
+
+    Returns
+    -------
+    LinearSolution
+    """
+    state = start(problem, tol=tol, max_iter=max_iter, shrinking=shrinking, seed=seed, dual=dual)
+    drive(lambda: advance(state), lambda: report is not None and report(state))
+    return finish(state)
+
+
+@dataclass
+class State:
+    """Where the solver stands: `numbers` is all that is needed to go on elsewhere."""
+
+    problem: LinearProblem
+    tol: float
+    max_iter: int
+    shrinking: bool
+    dual: np.ndarray
+    weights: np.ndarray
+    order: np.ndarray
+    # Rows not left out, position in this pass, passes, whether it is over, whether by tol.
+    counts: np.ndarray
+    # Extremes of the projected gradient in this pass, and those of the last one.
+    extremes: np.ndarray
+    random: np.ndarray
+    diagonal: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        X, bias = self.problem.X, self.problem.bias
+        squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+        self.diagonal = np.asarray(squares).ravel() + bias**2 + self.problem.softness()
+
+    @property
+    def iterations(self) -> int:
+        return int(self.counts[_PASSES])
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.counts[_FINISHED])
+
+    @property
+    def converged(self) -> bool:
+        return bool(self.counts[_CONVERGED])
+
+    def numbers(self) -> dict[str, object]:
+        """The state as plain arrays, for a checkpoint."""
+        names = ("dual", "weights", "order", "counts", "extremes", "random")
+        return {name: getattr(self, name) for name in names}
+
+    def resume(self, numbers: dict) -> "State":
+        """Go on from the `numbers` of another state of the same problem."""
+        for name, value in numbers.items():
+            setattr(self, name, value.copy())
+        return self
+
+
+def start(problem, *, tol=1e-4, max_iter=1000, shrinking=True, seed=0, dual=None) -> State:
+    """A state at ``dual``, or at zero."""
+    n, d = problem.X.shape
+    if dual is None:
+        dual, weights = np.zeros(n), np.zeros(d + 1)
+    else:
+        dual = check_dual(problem, dual)
+        weights = problem.combine(problem.sign * dual)
+    return State(
+        problem,
+        tol,
+        max_iter,
+        shrinking,
+        dual,
+        weights,
+        order=np.arange(n),
+        counts=np.array([n, 0, 0, 0, 0]),
+        extremes=np.array([-np.inf, np.inf, np.inf, -np.inf]),
+        random=np.array([seed], dtype=np.uint64),
+    )
+
+
+def advance(state: State) -> bool:
+    """Work for about a fifth of a second; True when there is nothing more to do."""
+    if not state.finished:
+        _work(state, state.tol, state.max_iter, _slice_steps(state.problem))
+    return state.finished
+
+
+def finish(state: State) -> LinearSolution:
+    """The solution at the state, brought to machine precision where that is cheap."""
+    if state.converged and state.problem.size <= _POLISHED_ROWS:
+        _polish(state)
+    return solution_at(state)
+
+
+def solution_at(state: State) -> LinearSolution:
+    """The solution as far as it is known."""
+    dual = state.dual.copy()
+    # Not the weights kept up to date, which carry the rounding errors of all steps.
+    weights = state.problem.combine(state.problem.sign * dual)
+    return certify(state.problem, weights, dual, state.iterations, state.converged)
+
+
+def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
+    problem = state.problem
+    _descend(
+        *_parts(problem.X),
+        problem.bias,
+        problem.sign,
+        state.diagonal,
+        problem.softness(),
+        problem.ceiling(),
+        state.dual,
+        state.weights,
+        state.order,
+        state.counts,
+        state.extremes,
+        state.random,
+        max(tol, _rounding(state)),
+        state.shrinking,
+        max_iter,
+        steps,
+    )
+
+
+def _parts(X):
+    """The arrays behind the rows; a dense matrix has no indices."""
+    return (X.data, X.indices, X.indptr) if sp.issparse(X) else (X, None, None)
+
+
+def _slice_steps(problem: LinearProblem) -> int:
+    per_row = problem.entries // problem.size + _STEP_WORK
+    return _SLICE_WORK // per_row + 1
+
+
+def _rounding(state: State) -> float:
+    """Differences of gradients below this are rounding errors."""
+    size = np.linalg.norm(state.weights) * np.sqrt(state.diagonal.max(initial=0.0))
+    return 4.0 * np.finfo(float).eps * (1.0 + float(size))
+
+
+def _polish(state: State) -> None:
+    problem, sign = state.problem, state.problem.sign
+    matrix = problem.X @ problem.X.T
+    matrix = matrix.toarray() if sp.issparse(matrix) else np.ascontiguousarray(matrix)
+    matrix += problem.bias**2 + np.diag(problem.softness())
+    ceiling = problem.ceiling()
+    lower, upper = np.where(sign > 0, 0.0, -ceiling), np.where(sign > 0, ceiling, 0.0)
+    dual, residual = sign * state.dual, np.empty(problem.size)
+
+    def settle():
+        residual[:] = sign - matrix @ dual
+
+    def descend(factor):
+        np.multiply(sign, dual, out=state.dual)
+        state.weights[:] = problem.combine(dual)
+        state.counts[_FINISHED] = state.counts[_CONVERGED] = False
+        passes = state.iterations
+        _work(state, factor * state.tol, passes + _POLISH_PASSES, _SLICE_WORK)
+        converged = state.converged
+        state.counts[_CONVERGED], state.counts[_PASSES] = True, passes
+        np.multiply(sign, state.dual, out=dual)
+        settle()
+        return converged
+
+    settle()
+    polish(matrix, sign, lower, upper, dual, residual, False, descend)
+    np.multiply(sign, dual, out=state.dual)
+
+
+_ACTIVE, _POSITION, _PASSES, _FINISHED, _CONVERGED = range(5)
+_HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
+
+
+@compiled
+def _descend(
+    data, indices, indptr, bias, sign, diagonal, softness, ceiling, dual, weights, order, counts,
+    extremes, random, tol, shrinking, max_iter, steps,
+):  # fmt: skip
+    """Coordinate steps, pass after pass, until the end or until ``steps`` are done."""
+    n = dual.shape[0]
+    constant = weights.shape[0] - 1
+    active, position = counts[_ACTIVE], counts[_POSITION]
+    highest, lowest = extremes[_HIGHEST], extremes[_LOWEST]
+    for _ in range(steps):
+        if position == active:
+            counts[_PASSES] += 1
+            position = 0
+            if highest - lowest <= tol:
+                if active == n:
+                    counts[_FINISHED] = counts[_CONVERGED] = 1
+                    break
+                active = n
+                extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST] = np.inf, -np.inf
+            else:
+                extremes[_LAST_HIGHEST] = highest if highest > 0.0 else np.inf
+                extremes[_LAST_LOWEST] = lowest if lowest < 0.0 else -np.inf
+            highest, lowest = -np.inf, np.inf
+        if counts[_PASSES] >= max_iter:
+            counts[_FINISHED] = 1
+            break
+        other = position + _below(random, active - position)
+        i = order[other]
+        order[other] = order[position]
+        order[position] = i
+        alpha = dual[i]
+        score = bias * weights[constant] + _dot(data, indices, indptr, i, weights)
+        gradient = sign[i] * score - 1.0 + softness[i] * alpha
+        projected = gradient
+        if alpha == 0.0:
+            if shrinking and gradient > extremes[_LAST_HIGHEST]:
+                active -= 1
+                order[position] = order[active]
+                order[active] = i
+                continue
+            projected = min(gradient, 0.0)
+        elif alpha == ceiling[i]:
+            if shrinking and gradient < extremes[_LAST_LOWEST]:
+                active -= 1
+                order[position] = order[active]
+                order[active] = i
+                continue
+            projected = max(gradient, 0.0)
+        position += 1
+        highest, lowest = max(highest, projected), min(lowest, projected)
+        if projected != 0.0 and diagonal[i] > 0.0:
+            dual[i] = min(max(alpha - gradient / diagonal[i], 0.0), ceiling[i])
+            change = sign[i] * (dual[i] - alpha)
+            _add(data, indices, indptr, i, change, weights)
+            weights[constant] += change * bias
+    counts[_ACTIVE], counts[_POSITION] = active, position
+    extremes[_HIGHEST], extremes[_LOWEST] = highest, lowest
+
+
+@compiled
+def _dot(data, indices, indptr, i, weights):
+    """<w, x_i>; sums in four strands, since one alone waits for every addition."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    if indices is None:
+        row = data[i]
+        length = row.shape[0]
+        even = length - length % 16
+        lanes = np.zeros(16)
+        for k in range(0, even, 16):
+            for lane in range(16):
+                lanes[lane] += row[k + lane] * weights[k + lane]
+        for lane in range(16):
+            a += lanes[lane]
+        for k in range(even, length):
+            b += row[k] * weights[k]
+    else:
+        first, last = indptr[i], indptr[i + 1]
+        even = last - (last - first) % 4
+        for k in range(first, even, 4):
+            a += data[k] * weights[indices[k]]
+            b += data[k + 1] * weights[indices[k + 1]]
+            c += data[k + 2] * weights[indices[k + 2]]
+            d += data[k + 3] * weights[indices[k + 3]]
+        for k in range(even, last):
+            a += data[k] * weights[indices[k]]
+    return (a + b) + (c + d)
+
+
+@compiled
+def _add(data, indices, indptr, i, change, weights):
+    """w += change * x_i."""
+    if indices is None:
+        row = data[i]
+        for k in range(row.shape[0]):
+            weights[k] += change * row[k]
+    else:
+        for k in range(indptr[i], indptr[i + 1]):
+            weights[indices[k]] += change * data[k]
+
+
+@compiled
+def _below(random, bound):
+    """A random whole number from 0 to below ``bound``; splitmix64."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    # The high bits as a fraction of the bound: no division.
+    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
