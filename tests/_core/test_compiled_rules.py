@@ -47,7 +47,7 @@ def test_there_is_compiled_code_to_check():
         ("return np.sqrt(x) + math.exp(x) + exp(x)", []),
         ("return len(x) + abs(min(x)) + x.sum()", []),
         ("y = x.copy()\n    return y.sum()", []),
-        ("return sum(CONSTANT * value for value in x)", []),
+        ("return sum(CONSTANT * value + FIRST for value in x)", []),
         ("return plain(x)", ["plain"]),
         ("return other(x)", ["other"]),
         ("return elsewhere.function(x)", ["elsewhere"]),
@@ -64,6 +64,7 @@ from widemargin import elsewhere
 from widemargin.elsewhere import ELSEWHERE, other
 
 CONSTANT = 1
+FIRST, SECOND = range(2)
 
 def plain(x):
     return x
@@ -109,8 +110,8 @@ def foreign_names(module):
     for node in module.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             allowed |= numeric_imports(node)
-        elif isinstance(node, ast.Assign):
-            allowed |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            allowed |= stored_names(node)
     return sorted(
         {
             name.id
@@ -133,9 +134,9 @@ def numeric_imports(node):
 
 def local_names(function):
     arguments = {argument.arg for argument in ast.walk(function) if isinstance(argument, ast.arg)}
-    stored = {
-        name.id
-        for name in ast.walk(function)
-        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-    }
-    return arguments | stored
+    return arguments | stored_names(function)
+
+
+def stored_names(node):
+    names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}

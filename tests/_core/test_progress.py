@@ -31,7 +31,7 @@ class Climber(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        metadata = {"sample_weight": sample_weight}
         progress = FitProgress.open(self, self.problems, X, y, metadata)
         counts = np.zeros(self.problems)
 
@@ -160,6 +160,8 @@ def test_callbacks_see_the_data_and_the_weights():
     assert recorder.data[0] is X
     assert recorder.data[1] is y
     assert recorder.data[2] == {"sample_weight": weights}
+    Climber().set_callbacks(recorder).fit(X, y)
+    assert recorder.data[2] is None
 
 
 def test_attributes_are_built_for_callbacks_that_ask_only():

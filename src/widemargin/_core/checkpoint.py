@@ -42,7 +42,7 @@ def save_checkpoint(path, kind, state):
     CheckpointError
         If ``state`` holds anything else, such as an array of objects.
     """
-    members = {}
+    members: dict = {}
     header = {"version": _VERSION, "kind": kind, "state": _encode(state, "state", members)}
     members["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     archive = io.BytesIO()

@@ -38,9 +38,9 @@ def compiled(function):
 
     @functools.wraps(function)
     def call(*arguments):
-        return (call.dispatcher or _materialise(call))(*arguments)
+        return (call.dispatcher or _materialise(call))(*arguments)  # type: ignore[attr-defined]
 
-    call.dispatcher = None
+    call.dispatcher = None  # type: ignore[attr-defined]
     return call
 
 
@@ -66,7 +66,7 @@ def _belongs(value, module_globals):
     return (
         isinstance(value, types.FunctionType)
         and "dispatcher" in vars(value)
-        and value.__wrapped__.__globals__ is module_globals
+        and vars(value)["__wrapped__"].__globals__ is module_globals
     )
 
 
@@ -79,7 +79,7 @@ def _dispatcher(function, namespace):
     copy.__qualname__ = function.__qualname__
     copy.__module__ = function.__module__
     dispatcher = numba.njit(nogil=True, error_model="numpy")(copy)
-    if not numba.config.DISABLE_JIT:
+    if dispatcher is not copy:  # it is where NUMBA_DISABLE_JIT is set
         _attach_cache(dispatcher)
     return dispatcher
 

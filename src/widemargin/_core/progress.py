@@ -65,7 +65,7 @@ class FitProgress:
         X, y : array-like, default=None
             What it is fitted on, for callbacks that want to see.
         metadata : dict, default=None
-            Further arguments of fit, such as sample_weight.
+            Further arguments of fit, such as sample_weight; those that are None are left out.
 
         Returns
         -------
@@ -74,7 +74,8 @@ class FitProgress:
         """
         if not getattr(estimator, "_skl_callbacks", None):
             return _SILENCE
-        return FitProgress(estimator, problems, {"X": X, "y": y, "metadata": metadata})
+        given = {name: value for name, value in (metadata or {}).items() if value is not None}
+        return FitProgress(estimator, problems, {"X": X, "y": y, "metadata": given or None})
 
     @contextlib.contextmanager
     def task(self, number, attributes=None, name="problem"):

@@ -155,7 +155,7 @@ class _Pool:
 
     def reset(self):
         self.lock = threading.Lock()
-        self.tickets = queue.SimpleQueue()
+        self.tickets: queue.SimpleQueue = queue.SimpleQueue()
         self.size = 0
 
     def offer(self, job, helpers):
