@@ -32,14 +32,19 @@ class GramCache:
         Memory that what is kept may take; two rows are kept even so.
     group_sizes : sequence of int, optional
         Sizes of the consecutive groups of rows; one group when not given.
+    shared : bool, default=False
+        Whether several problems over all rows are to come.
     """
 
-    def __init__(self, gram: KernelGram | MatrixGram, cache_bytes: int, group_sizes=None):
+    def __init__(
+        self, gram: KernelGram | MatrixGram, cache_bytes: int, group_sizes=None, shared=False
+    ):
         sizes = [gram.size] if group_sizes is None else list(group_sizes)
         if sum(sizes) != gram.size:
             raise ValueError(f"group_sizes must add up to {gram.size} rows, got {sum(sizes)}.")
         self.gram = gram
         self.cache_bytes = int(cache_bytes)
+        self.shared = shared
         ends = np.cumsum([0, *sizes]).tolist()
         self.groups = [slice(a, b) for a, b in pairwise(ends)]
         self._lock = threading.RLock()
@@ -48,7 +53,8 @@ class GramCache:
         self._blocks: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._block_bytes = 0
         self._row_bytes = 0
-        self._shared_rows: weakref.ref | None = None
+        self._shared_ring: weakref.ref | None = None
+        self._kept_ring: RowRing | None = None
 
     @property
     def nbytes(self) -> int:
@@ -93,27 +99,37 @@ class GramCache:
                 self._block_bytes += block.nbytes
         return block
 
-    def row_ring(self, gram: KernelGram | MatrixGram | None = None, exact=False) -> "RowRing":
-        """A ring of rows of ``gram``, or the one of all rows that problems share.
+    def row_ring(self, gram: KernelGram | MatrixGram, exact: bool = False) -> "RowRing":
+        """A ring of rows of ``gram`` in what is left of the budget.
 
         Rows are float32 and may come from dense rows in place of sparse ones, unless they are to
         be ``exact``.
         """
         with self._lock:
-            if gram is None and not exact and self._shared_rows is not None:
-                ring = self._shared_rows()
-                if ring is not None:
-                    return ring
-            source = self.gram if gram is None else gram
+            room = self.cache_bytes - self._row_bytes
+            if gram is self.gram and self.shared:
+                room //= 2
             ring = RowRing(
-                source if exact else source.single(self.cache_bytes),
-                (self.cache_bytes - self._row_bytes) // ((8 if exact else 4) * source.size),
+                gram if exact else gram.single(self.cache_bytes),
+                room // ((8 if exact else 4) * gram.size),
             )
             self._evict(ring.nbytes)
             self._row_bytes += ring.nbytes
             weakref.finalize(ring, self._release, ring.nbytes)
-            if gram is None and not exact:
-                self._shared_rows = weakref.ref(ring)
+            return ring
+
+    def shared_ring(self) -> "RowRing":
+        """The ring of all rows that problems over most of them share.
+
+        Where there are several such problems it lives as long as the cache and takes half of the
+        budget, so that each has room for a narrower one.
+        """
+        with self._lock:
+            ring = self._shared_ring() if self._shared_ring is not None else None
+            if ring is None:
+                ring = self.row_ring(self.gram)
+                self._shared_ring = weakref.ref(ring)
+                self._kept_ring = ring if self.shared else None
             return ring
 
     def _room(self) -> int:
@@ -171,18 +187,23 @@ class UnionGram:
         array, places = ring.rows(own[index])
         return np.ascontiguousarray(array[places][:, own]), np.arange(len(index))
 
+    def narrow(self, index: np.ndarray) -> "NarrowGram":
+        """The Gram matrix of some rows; this one gives up its own for the time being."""
+        self._ring = None
+        return NarrowGram(self._cache, self._cache.gram.subset(self._index()[index]))
+
     def sharpen(self) -> None:
         """Serve rows in float64 from now on."""
-        if not isinstance(self._cache.gram, MatrixGram):
-            self._ring = None
-            self._ring = self._cache.row_ring(self._cache.gram.subset(self._index()), exact=True)
+        self._ring = None
+        self._ring = self._cache.row_ring(self._cache.gram.subset(self._index()), exact=True)
 
     def _rows_from(self) -> "RowRing":
         """The shared ring where this union has most of the rows, else one of its own."""
         if self._ring is None:
-            shared = 2 * self.size > self._cache.gram.size
-            gram = None if shared else self._cache.gram.subset(self._index())
-            self._ring = self._cache.row_ring(gram)
+            if 2 * self.size > self._cache.gram.size:
+                self._ring = self._cache.shared_ring()
+            else:
+                self._ring = self._cache.row_ring(self._cache.gram.subset(self._index()))
         return self._ring
 
     def _index(self) -> np.ndarray:
@@ -203,6 +224,45 @@ class UnionGram:
                 left += width
             top += height
         return out
+
+
+class NarrowGram:
+    """The Gram matrix of rows that a problem has narrowed down to; a `Gram`."""
+
+    def __init__(self, cache: GramCache, gram: KernelGram | MatrixGram):
+        self._cache = cache
+        self._gram = gram
+        self._ring: RowRing | None = None
+        self.size = gram.size
+        self.positive_semidefinite = gram.positive_semidefinite
+
+    @property
+    def most_rows(self) -> int:
+        return self._rows_from().most_rows
+
+    def diagonal(self) -> np.ndarray:
+        return self._gram.diagonal()
+
+    def block(self, rows, columns=slice(None)) -> np.ndarray:
+        return self._gram.block(rows, columns)
+
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._rows_from().rows(index)
+
+    def narrow(self, index: np.ndarray) -> "NarrowGram":
+        """The Gram matrix of some rows; this one gives up its own for the time being."""
+        self._ring = None
+        return NarrowGram(self._cache, self._gram.subset(index))
+
+    def sharpen(self) -> None:
+        """Serve rows in float64 from now on."""
+        self._ring = None
+        self._ring = self._cache.row_ring(self._gram, exact=True)
+
+    def _rows_from(self) -> "RowRing":
+        if self._ring is None:
+            self._ring = self._cache.row_ring(self._gram)
+        return self._ring
 
 
 class RowRing:

@@ -35,6 +35,9 @@ class Gram(Protocol):
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """An array and the places in it of the Gram matrix's rows ``index`` (distinct)."""
 
+    def narrow(self, index: np.ndarray) -> "Gram":
+        """The Gram matrix of the rows ``index``, of which rows will be asked from now on."""
+
     def sharpen(self) -> None:
         """Serve rows in float64 from now on."""
 
@@ -86,6 +89,10 @@ class KernelGram:
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.block(index), np.arange(len(index))
+
+    def narrow(self, index: np.ndarray) -> "KernelGram":
+        """The Gram matrix of the rows ``index``."""
+        return self.subset(index)
 
     def sharpen(self) -> None:
         """Nothing to do: rows come in the dtype of X."""
@@ -142,6 +149,10 @@ class MatrixGram:
     def subset(self, index: np.ndarray) -> "MatrixGram":
         """The Gram matrix of the rows ``index``."""
         return MatrixGram(self.matrix[np.ix_(index, index)], self.positive_semidefinite)
+
+    def narrow(self, index: np.ndarray) -> "MatrixGram":
+        """The Gram matrix of the rows ``index``."""
+        return self.subset(index)
 
     def sharpen(self) -> None:
         """Nothing to do: the matrix is what it is."""

@@ -183,7 +183,7 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
 
 def _parts(X):
     """The arrays behind the rows; a dense matrix has no indices."""
-    return (X.data, X.indices, X.indptr) if sp.issparse(X) else (X, None, None)
+    return (X.data, X.indices, X.indptr) if sp.issparse(X) else (X.ravel(), None, None)
 
 
 def _slice_steps(problem: LinearProblem) -> int:
@@ -292,11 +292,11 @@ def _descend(
 
 @compiled
 def _dot(data, indices, indptr, i, weights):
-    """<w, x_i>; sums in four strands, since one alone waits for every addition."""
+    """<w, x_i>; sums in several strands, since one alone waits for every addition."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     if indices is None:
-        row = data[i]
-        length = row.shape[0]
+        length = weights.shape[0] - 1
+        row = data[i * length : (i + 1) * length]
         even = length - length % 16
         lanes = np.zeros(16)
         for k in range(0, even, 16):
@@ -323,8 +323,9 @@ def _dot(data, indices, indptr, i, weights):
 def _add(data, indices, indptr, i, change, weights):
     """w += change * x_i."""
     if indices is None:
-        row = data[i]
-        for k in range(row.shape[0]):
+        length = weights.shape[0] - 1
+        row = data[i * length : (i + 1) * length]
+        for k in range(length):
             weights[k] += change * row[k]
     else:
         for k in range(indptr[i], indptr[i + 1]):

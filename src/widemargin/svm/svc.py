@@ -1,6 +1,7 @@
 """SVC: kernel support vector classification, one-vs-one and one-vs-rest."""
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -36,6 +37,25 @@ from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 _PREDICT_BYTES = 1 << 25
 _LARGEST_FACTORED = 2000
 _NOTHING = Solution(0.0, 0.0, np.nan, np.nan, np.nan, 0, False)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Checked training data but for the rows themselves, in the order of the machines' Gram matrix.
+
+    ``order`` says which row stands where in it; ``codes`` and ``weight`` are those of its rows.
+    """
+
+    classes: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray | None
+    weight_of_class: np.ndarray
+    reduction: OneVsOne | OneVsRest
+    order: np.ndarray
+    gamma: float
+
+    def costs(self, C):
+        return row_costs(C, self.codes, self.weight_of_class, self.weight)
 
 
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -261,62 +281,16 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        if self.multi_class == "ovr" and self.decision_function_shape == "ovo":
-            raise ValueError(
-                "decision_function_shape='ovo' needs a machine for every pair of classes: "
-                "use multi_class='ovo'."
-            )
         X, y = self._check_training_data(X, y)
-        rows, weight = _check_weights(sample_weight, y)
-        classes, codes = np.unique(y[rows], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "y must hold at least two classes; the number of classes has to be greater than "
-                f"one; got {len(classes)} class."
-            )
-        weight_of_class = class_weights(self.class_weight, classes, y[rows], weight)
-        reduction = self._reduction(len(classes))(codes, len(classes))
-        order = np.arange(len(y))[rows][reduction.order]
-        costs = row_costs(self.C, codes, weight_of_class, weight)[reduction.order]
-        gamma = self._effective_gamma(X, rows, weight)
-        gram = self._gram(X, order, gamma)
-        if not gram.is_finite():
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite: X holds values that are too "
-                "large for the kernel and need to be preprocessed, for example by StandardScaler."
-            )
-        cache = GramCache(gram, self.cache_size * 2**20, reduction.group_sizes)
-        solutions: list = [None] * len(reduction.machines)
-
-        def attributes():
-            return self._attributes(X, gamma, classes, codes, order, reduction, solutions)
-
-        def solve(number):
-            machine = reduction.machines[number]
-            problem = HingeProblem(
-                cache.of(*machine.groups), machine.sign, 1.0, costs[machine.rows]
-            )
-            with progress.task(number, attributes) as stop:
-
-                def report(state):
-                    solutions[number] = solution_at(state)
-                    return stop()
-
-                solutions[number] = solve_hinge(
-                    problem,
-                    tol=self.tol,
-                    gap_tol=self.gap_tol,
-                    max_iter=self.max_iter,
-                    shrinking=self.shrinking,
-                    report=report,
-                )
-
+        training = self._prepare(X, y, sample_weight, self.gamma)
         progress = FitProgress.open(
-            self, len(solutions), X=X, y=y, metadata={"sample_weight": sample_weight}
+            self,
+            len(training.reduction.machines),
+            X=X,
+            y=y,
+            metadata={"sample_weight": sample_weight},
         )
-        for_each(solve, range(len(solutions)), effective_n_jobs(self.n_jobs))
-        for name, value in {**attributes(), "class_weight_": weight_of_class}.items():
-            setattr(self, name, value)
+        solutions = self._train(X, training, self.C, progress)
         progress.close()
         self._tell(solutions)
         return self
@@ -386,6 +360,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return coef
 
     def _check_training_data(self, X, y):
+        if self.multi_class == "ovr" and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "decision_function_shape='ovo' needs a machine for every pair of classes: "
+                "use multi_class='ovo'."
+            )
         if sp.issparse(X) and self.kernel == "precomputed":
             raise TypeError("Sparse precomputed kernels are not supported: give X as an array.")
         if callable(self.kernel):
@@ -409,19 +388,73 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             check_classification_targets(y)
         return X, y
 
+    def _prepare(self, X, y, sample_weight, gamma):
+        """What training on checked rows starts from, whatever C is."""
+        rows, weight = _check_weights(sample_weight, y)
+        classes, codes = np.unique(y[rows], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                "y must hold at least two classes; the number of classes has to be greater than "
+                f"one; got {len(classes)} class."
+            )
+        reduction = self._reduction(len(classes))(codes, len(classes))
+        return Training(
+            classes=classes,
+            codes=codes[reduction.order],
+            weight=None if weight is None else weight[reduction.order],
+            weight_of_class=class_weights(self.class_weight, classes, y[rows], weight),
+            reduction=reduction,
+            order=np.arange(len(y))[rows][reduction.order],
+            gamma=self._effective_gamma(X, rows, weight, gamma),
+        )
+
+    def _train(self, X, training, C, progress, first_task=0):
+        """Solve all machines, set the fitted attributes and return the solutions."""
+        gram = self._gram(X, training.order, training.gamma)
+        machines, sizes = training.reduction.machines, training.reduction.group_sizes
+        several = len(machines) > len(sizes) == 1
+        cache = GramCache(gram, self.cache_size * 2**20, sizes, shared=several)
+        costs = training.costs(C)
+        solutions: list = [None] * len(machines)
+
+        def attributes():
+            return self._attributes(X, training, solutions)
+
+        def solve(number):
+            machine = machines[number]
+            problem = HingeProblem(
+                cache.of(*machine.groups), machine.sign, 1.0, costs[machine.rows]
+            )
+            with progress.task(first_task + number, attributes) as stop:
+
+                def report(state):
+                    solutions[number] = solution_at(state)
+                    return stop()
+
+                solutions[number] = solve_hinge(problem, **self._solver_options(), report=report)
+
+        for_each(solve, range(len(machines)), effective_n_jobs(self.n_jobs))
+        for name, value in attributes().items():
+            setattr(self, name, value)
+        return solutions
+
+    def _solver_options(self):
+        names = ("tol", "gap_tol", "max_iter", "shrinking")
+        return {name: getattr(self, name) for name in names}
+
     def _reduction(self, n_classes):
         if n_classes == 2:
             return TwoClasses
         return OneVsOne if self.multi_class == "ovo" else OneVsRest
 
-    def _effective_gamma(self, X, rows, weight):
+    def _effective_gamma(self, X, rows, weight, gamma):
         """The number behind gamma, every row counted by its weight."""
         if callable(self.kernel) or self.kernel in ("linear", "precomputed"):
             return 0.0
-        if self.gamma == "auto":
+        if gamma == "auto":
             return 1.0 / X.shape[1]
-        if self.gamma != "scale":
-            return float(self.gamma)
+        if gamma != "scale":
+            return float(gamma)
         X = X[rows]
         if weight is None and not sp.issparse(X):
             variance = X.var()
@@ -439,8 +472,15 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             X = self._call_kernel(X, X)
         if callable(self.kernel) or self.kernel == "precomputed":
             matrix = X if _is_identity(order, len(X)) else X[np.ix_(order, order)]
-            return MatrixGram(matrix, positive_semidefinite=_is_positive_semidefinite(matrix))
-        return self._rows_gram(X if _is_identity(order, X.shape[0]) else X[order], gamma)
+            gram = MatrixGram(matrix, positive_semidefinite=_is_positive_semidefinite(matrix))
+        else:
+            gram = self._rows_gram(X if _is_identity(order, X.shape[0]) else X[order], gamma)
+        if not gram.is_finite():
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: X holds values that are too "
+                "large for the kernel and need to be preprocessed, for example by StandardScaler."
+            )
+        return gram
 
     def _rows_gram(self, X, gamma):
         return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), X)
@@ -455,30 +495,29 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
         return np.ascontiguousarray(values, dtype=np.float64)
 
-    def _attributes(self, X, gamma, classes, codes, order, reduction, solutions):
-        """Fitted attributes by name; machines without a solution yet decide nothing.
-
-        ``order`` says which row of X stands where in the machines' Gram matrix, ``codes`` gives
-        its class.
-        """
+    def _attributes(self, X, training, solutions):
+        """Fitted attributes by name; machines without a solution yet decide nothing."""
         done = [solution or _NOTHING for solution in solutions]
+        reduction, order, codes = training.reduction, training.order, training.codes
         coef = np.zeros((len(order), reduction.width))
         for number, machine in enumerate(reduction.machines):
             coef[machine.rows, reduction.columns(number)] = done[number].dual
-        codes = codes[reduction.order]
         positions = np.flatnonzero(coef.any(axis=1))
         positions = positions[np.lexsort((order[positions], codes[positions]))]
         support = order[positions].astype(np.int32)
         dual_coef = np.ascontiguousarray(coef[positions].T)
         sparse = sp.issparse(X) and not callable(self.kernel)
         attributes = {
-            "_gamma": gamma,
+            "_gamma": training.gamma,
             "_sparse": sparse,
             "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
-            "classes_": classes,
+            "classes_": training.classes,
+            "class_weight_": training.weight_of_class,
             "support_": support,
             "support_vectors_": np.empty((0, 0)),
-            "_n_support": np.bincount(codes[positions], minlength=len(classes)).astype(np.int32),
+            "_n_support": np.bincount(codes[positions], minlength=len(training.classes)).astype(
+                np.int32
+            ),
             "dual_coef_": type(X)(dual_coef) if sparse else dual_coef,
             "intercept_": np.array([s.intercept for s in done]),
             "objective_": np.array([s.objective for s in done]),
