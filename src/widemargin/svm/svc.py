@@ -410,10 +410,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _train(self, X, training, C, progress, first_task=0):
         """Solve all machines, set the fitted attributes and return the solutions."""
-        gram = self._gram(X, training.order, training.gamma)
-        machines, sizes = training.reduction.machines, training.reduction.group_sizes
-        several = len(machines) > len(sizes) == 1
-        cache = GramCache(gram, self.cache_size * 2**20, sizes, shared=several)
+        machines, cache = training.reduction.machines, self._cache(X, training)
         costs = training.costs(C)
         solutions: list = [None] * len(machines)
 
@@ -437,6 +434,13 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for name, value in attributes().items():
             setattr(self, name, value)
         return solutions
+
+    def _cache(self, X, training):
+        """The memory that all machines share."""
+        gram = self._gram(X, training.order, training.gamma)
+        sizes = training.reduction.group_sizes
+        several = len(training.reduction.machines) > len(sizes) == 1
+        return GramCache(gram, self.cache_size * 2**20, sizes, shared=several)
 
     def _solver_options(self):
         names = ("tol", "gap_tol", "max_iter", "shrinking")

@@ -1,0 +1,663 @@
+"""SVCCV: the C and gamma of an SVC by cross-validation, at the price of a few fits.
+
+What the fits of a grid search have in common is computed once. Distances (or inner products)
+between all rows serve every gamma; the Gram matrix of a gamma serves every fold, both its training
+rows and the kernel values of its test rows; and the machines of a fold are solved along increasing
+C, each starting from the solution before it.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+from inspect import signature
+from itertools import count
+from numbers import Real
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.stats import rankdata
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _num_samples
+
+from widemargin._core.compiled import compiled
+from widemargin._core.products import tiled_multiply
+from widemargin._core.progress import FitProgress
+from widemargin._core.threads import for_each
+from widemargin.kernels import KernelFunction, MatrixGram
+from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.svm.svc import SVC, Training
+
+_STRIPE = 128
+
+
+class SVCCV(SVC):
+    r"""An `SVC` that chooses its C and gamma by cross-validation.
+
+    Gives what ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` gives, a good deal sooner:
+    distances between rows are computed once for all gammas, a kernel matrix once for all folds, and
+    every fit starts from that of the next smaller C. It then is the `SVC` with the best of them:
+
+    .. math::
+
+        \max_{C, \gamma} \; \frac{1}{n_\mathrm{folds}} \sum_k
+        \mathrm{score}(\mathrm{SVC}_{C, \gamma} \text{ trained without fold } k, \text{ fold } k)
+
+    Parameters
+    ----------
+    Cs : array-like of float, default=(0.1, 1.0, 10.0, 100.0)
+        The costs to try, as `C` of `SVC`.
+
+    gammas : array-like of float, 'scale' or 'auto', default=('scale',)
+        The kernel coefficients to try, as `gamma` of `SVC`. 'scale' is computed from the training
+        rows of each fold.
+
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'} or callable, \
+            default='rbf'
+        As in `SVC`. Kernels without a gamma are computed once.
+
+    degree : int, default=3
+        Degree of 'poly'.
+
+    coef0 : float, default=0.0
+        Constant of 'poly' and 'sigmoid'.
+
+    cv : int, splitter or iterable, default=None
+        How rows fall into folds: a number of stratified folds (5 when None), a splitter, or pairs
+        of training and test rows. For groups, give ``GroupKFold().split(X, y, groups)``.
+
+    scoring : str or callable, default=None
+        What makes a fold's machine good: the name of a scorer or a function
+        ``scoring(machine, X, y)``, where ``machine`` is a fitted `SVC`. Accuracy when None.
+
+    refit : bool, default=True
+        Whether to train on all rows in the end. If not, there are scores but no predictions.
+
+    multi_class : {'ovo', 'ovr'}, default='ovo'
+        Whether there is a machine for every pair of classes or for every class against the rest.
+
+    shrinking : bool, default=True
+        Whether the solver leaves out rows that will not move.
+
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which the solver stops.
+
+    gap_tol : float, default=None
+        Stop on this relative duality gap instead of on `tol`.
+
+    cache_size : float, default=1000
+        Memory for kernel values in MB. Two matrices over all rows (16 bytes for every pair of
+        rows) are kept if they fit. If only one does, distances are computed for every gamma
+        again; if none does, every fold has a cache of its own for every gamma. Every job needs
+        room for the matrix of its machines besides.
+
+    class_weight : dict or 'balanced', default=None
+        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+
+    verbose : bool, default=False
+        Print a line for every machine of the last fit.
+
+    max_iter : int, default=-1
+        Most solver iterations for each machine, -1 for no limit.
+
+    decision_function_shape : {'ovo', 'ovr'}, default='ovr'
+        With more than two classes and ``multi_class='ovo'``: whether `decision_function` gives
+        one column for each pair of classes or for each class.
+
+    break_ties : bool, default=False
+        Whether `predict` settles equal votes by `decision_function`.
+
+    n_jobs : int, default=None
+        How many machines are trained at once, in threads. The result does not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Has no effect, as in `SVC`.
+
+    Attributes
+    ----------
+    C_ : float
+        The best of `Cs`.
+
+    gamma_ : float or str
+        The best of `gammas`.
+
+    best_score_ : float
+        Mean score of the two over the folds. Of equal scores, the one that comes first with C
+        varying slowest wins, as in :class:`sklearn.model_selection.GridSearchCV`.
+
+    best_params_ : dict
+        The two by name.
+
+    scores_ : ndarray of shape (n_Cs, n_gammas, n_folds)
+        Scores of all fits.
+
+    cv_results_ : dict
+        The same in the manner of :class:`sklearn.model_selection.GridSearchCV`, without times.
+
+    best_estimator_ : SVC
+        What was trained on all rows in the end, as an `SVC`.
+
+    classes_ : ndarray of shape (n_classes,)
+        The labels. This and what follows describe the machine trained on all rows.
+
+    class_weight_ : ndarray of shape (n_classes,)
+        Multiplier of `C` for each class.
+
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors, grouped by class.
+
+    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+        The support vectors; empty for a precomputed kernel.
+
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+
+    dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_support)
+        Dual variables times signs, as in `SVC`.
+
+    intercept_ : ndarray of shape (n_machines,)
+        Constant of each decision function.
+
+    coef_ : ndarray or sparse matrix of shape (n_machines, n_features)
+        Weights of the features, for ``kernel='linear'``.
+
+    objective_ : ndarray of shape (n_machines,)
+        Value of the minimised objective.
+
+    dual_gap_ : ndarray of shape (n_machines,)
+        Bound on how far `objective_` is from the optimum, relative to it, as in `SVC`.
+
+    n_iter_ : ndarray of shape (n_machines,)
+        Solver iterations.
+
+    fit_status_ : int
+        0 if every machine converged, else 1 (and a warning was given).
+
+    shape_fit_ : tuple of int
+        Shape of the training data.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during fit, when they are all strings.
+
+    See Also
+    --------
+    SVC : The machine for one C and gamma.
+    sklearn.model_selection.GridSearchCV : The same for any estimator and any parameter.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVCCV(Cs=[0.1, 1, 10, 100], gammas=[0.01, 0.1, 1]).fit(X, y)
+    >>> model.best_params_
+    {'C': 1.0, 'gamma': 0.1}
+    >>> model.scores_.shape
+    (4, 3, 5)
+    >>> print(f"{model.best_score_:.2f}")
+    0.98
+    """
+
+    _parameter_constraints: dict = {
+        **SVC._parameter_constraints,
+        "Cs": ["array-like"],
+        "gammas": ["array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "refit": ["boolean"],
+    }
+    del _parameter_constraints["C"], _parameter_constraints["gamma"]
+
+    def __init__(
+        self,
+        *,
+        Cs=(0.1, 1.0, 10.0, 100.0),
+        gammas=("scale",),
+        kernel="rbf",
+        degree=3,
+        coef0=0.0,
+        cv=None,
+        scoring=None,
+        refit=True,
+        multi_class="ovo",
+        shrinking=True,
+        tol=1e-3,
+        gap_tol=None,
+        cache_size=1000,
+        class_weight=None,
+        verbose=False,
+        max_iter=-1,
+        decision_function_shape="ovr",
+        break_ties=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.Cs = Cs
+        self.gammas = gammas
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.multi_class = multi_class
+        self.shrinking = shrinking
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "support_")
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Try every C with every gamma and train with the best of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies `C` by row; at least 0. Rows are counted by it in scores too, where the
+            scorer takes weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        Cs, gammas = self._check_grid()
+        X, y = self._check_training_data(X, y)
+        n_machines = len(self._prepare(X, y, sample_weight, gammas[0]).reduction.machines)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        folds = self._folds(X, y, weight, Cs, gammas)
+        n_tasks = sum(len(fold.machines) * len(fold.path) for fold in folds)
+        progress = FitProgress.open(
+            self, n_tasks + n_machines * self.refit, X, y, {"sample_weight": sample_weight}
+        )
+        self._solve_folds(X, folds, progress)
+        scores = self._score_folds(X, y, weight, folds, Cs, gammas)
+        best = _best_of(scores)
+        C, gamma = Cs[best[0]], gammas[best[1]]
+        if self.refit:
+            training = self._prepare(X, y, sample_weight, gamma)
+            solutions = self._train(X, training, C, progress, first_task=n_tasks)
+        else:
+            vars(self).pop("support_", None)
+        self.scores_, self.best_score_ = scores, float(scores[best].mean())
+        self.C_, self.gamma_ = C, gamma
+        self._grid = Cs, gammas
+        progress.close()
+        _warn_if_stopped(folds)
+        if self.refit:
+            self._tell(solutions)
+        return self
+
+    def score(self, X, y, sample_weight=None):
+        """How good the predictions are by `scoring`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+
+        y : array-like of shape (n_samples,)
+            True labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of rows.
+
+        Returns
+        -------
+        score : float
+            Accuracy where `scoring` is None.
+        """
+        scorer = get_scorer(self.scoring or "accuracy")
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return scorer(self, X, y, **weights)
+
+    @property
+    def best_params_(self):
+        """The best C and gamma by name."""
+        self._check_searched()
+        return {"C": self.C_, "gamma": self.gamma_}
+
+    @property
+    def cv_results_(self):
+        """Scores of all fits in the manner of GridSearchCV."""
+        self._check_searched()
+        Cs, gammas = self._grid
+        params = list(ParameterGrid({"C": Cs, "gamma": gammas}))
+        scores = self.scores_.reshape(len(params), -1)
+        mean = scores.mean(axis=1)
+        return {
+            "param_C": np.array([p["C"] for p in params]),
+            "param_gamma": np.array([p["gamma"] for p in params], dtype=object),
+            "params": params,
+            **{f"split{k}_test_score": column for k, column in enumerate(scores.T)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": rankdata(-_nan_last(mean), method="min").astype(np.int32),
+        }
+
+    @property
+    def best_estimator_(self):
+        """The machine trained on all rows in the end, as an `SVC`."""
+        self._check_searched()
+        if not hasattr(self, "support_"):
+            raise AttributeError("best_estimator_ is only available with refit=True.")
+        model = self._machine(SVC, self.C_, self.gamma_)
+        own = {*self.get_params(deep=False), "scores_", "best_score_", "C_", "gamma_", "_grid"}
+        learned = {name: value for name, value in vars(self).items() if name not in own}
+        learned.pop("_skl_callbacks", None)
+        vars(model).update(learned)
+        return model
+
+    def _check_searched(self):
+        if not hasattr(self, "scores_"):
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
+
+    def _check_rows(self, X):
+        if hasattr(self, "scores_") and not hasattr(self, "support_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} was fitted with refit=False and is not fitted for "
+                "predictions: use refit=True."
+            )
+        return super()._check_rows(X)
+
+    def _check_grid(self):
+        Cs, gammas = list(self.Cs), list(self.gammas)
+        if not Cs or not all(isinstance(C, Real) and C > 0 for C in Cs):
+            raise ValueError(f"Cs must hold numbers greater than 0, got {self.Cs!r}.")
+        numbers = [gamma for gamma in gammas if gamma not in ("scale", "auto")]
+        if not gammas or not all(isinstance(g, Real) and 0 <= g < np.inf for g in numbers):
+            raise ValueError(
+                "gammas must hold 'scale', 'auto' or finite numbers of at least 0, got "
+                f"{self.gammas!r}."
+            )
+        return [float(C) for C in Cs], [str(g) if isinstance(g, str) else float(g) for g in gammas]
+
+    def _folds(self, X, y, weight, Cs, gammas):
+        """What there is to solve: a `Fold` for every fold and every number that gamma is in it."""
+        folds: dict[tuple[int, float], Fold] = {}
+        for number, split in enumerate(check_cv(self.cv, y, classifier=True).split(X, y)):
+            train, test = (np.arange(len(y))[rows] for rows in split)
+            X_train, y_train = _safe_split(self, X, y, train)
+            weight_train = None if weight is None else weight[train]
+            for column, gamma in enumerate(gammas):
+                training = self._prepare(X_train, y_train, weight_train, gamma)
+                fold = Fold(number, train, test, training, path=sorted(set(Cs)))
+                folds.setdefault((number, training.gamma), fold).columns.append(column)
+        return list(folds.values())
+
+    def _solve_folds(self, X, folds, progress):
+        """Fill in the solutions of the folds, gamma after gamma."""
+        jobs = effective_n_jobs(self.n_jobs)
+        tasks = count()
+        for fold in folds:
+            fold.tasks = [[next(tasks) for _ in fold.path] for _ in fold.machines]
+        of_gamma: dict[float, list[Fold]] = {}
+        for fold in folds:
+            of_gamma.setdefault(fold.training.gamma, []).append(fold)
+        grams = self._grams_of_all_rows(X, list(of_gamma))
+        for members, gram in zip(of_gamma.values(), grams, strict=True):
+            if gram is None:
+                for fold in members:
+                    self._solve_with_cache(X, fold, jobs, progress)
+            else:
+                pieces = [(fold, numbers) for fold in members for numbers in fold.pieces()]
+                # Large ones first, so that the last job to end is a short one.
+                pieces.sort(key=lambda piece: -len(piece[0].machines[piece[1][0]].rows))
+                for_each(lambda piece: self._solve_piece(gram, *piece, progress), pieces, jobs)  # noqa: B023 - runs now
+
+    def _grams_of_all_rows(self, X, gammas):
+        """Yield for every gamma the Gram matrix of all rows, or None if there is no room for it."""
+        n = _num_samples(X)
+        room = self.cache_size * 2**20 // (8 * n**2)
+        common = None
+        for gamma in gammas:
+            gram = self._gram(X, np.arange(n), gamma)
+            if isinstance(gram, MatrixGram):
+                yield gram
+            elif room == 0:
+                yield None
+            elif room == 1 or len(gammas) == 1:
+                yield MatrixGram(gram.block(slice(None)), gram.positive_semidefinite)
+            else:
+                if common is None:
+                    common = _common_part(gram)
+                    matrix = np.empty_like(common)
+                _finish(gram.function, common, matrix)
+                yield MatrixGram(matrix, gram.positive_semidefinite)
+
+    def _solve_piece(self, gram, fold, numbers, progress):
+        """Solve the machines ``numbers``, which see the same rows, and score the test rows."""
+        rows = fold.train[fold.training.order[fold.machines[numbers[0]].rows]]
+        own = MatrixGram(_gather(gram.matrix, rows, rows), gram.positive_semidefinite)
+        for number in numbers:
+            self._solve_path(fold, number, own, progress)
+        solutions = [solution for number in numbers for solution in fold.solutions[number]]
+        duals = np.column_stack([solution.dual for solution in solutions])
+        support = duals.any(axis=1)
+        kernel = _gather(gram.matrix, fold.test, rows[support])
+        scores = tiled_multiply(kernel, duals[support]) + [s.intercept for s in solutions]
+        fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
+
+    def _solve_with_cache(self, X, fold, jobs, progress):
+        """Solve the machines of a fold over a cache of its own."""
+        X_train, _ = _safe_split(self, X, None, fold.train)
+        cache = self._cache(X_train, fold.training)
+        for_each(
+            lambda number: self._solve_path(
+                fold, number, cache.of(*fold.machines[number].groups), progress
+            ),
+            range(len(fold.machines)),
+            jobs,
+        )
+        fold.test_scores = None
+
+    def _solve_path(self, fold, number, gram, progress):
+        """Solve a machine for increasing C, each time from the solution before."""
+        machine, solutions = fold.machines[number], []
+        dual = before = None
+        for C, task in zip(fold.path, fold.tasks[number], strict=True):
+            cost = fold.training.costs(C)[machine.rows]
+            if solutions:
+                dual = _carried_over(solutions[-1], machine.sign, before, cost)
+            with progress.task(task) as stop:
+                solution = solve_hinge(
+                    HingeProblem(gram, machine.sign, 1.0, cost),
+                    **self._solver_options(),
+                    dual=dual,
+                    report=lambda state, stop=stop: stop(),
+                )
+            solutions.append(solution)
+            before = cost
+        fold.solutions[number] = solutions
+
+    def _score_folds(self, X, y, weight, folds, Cs, gammas):
+        scorer = get_scorer(self.scoring or "accuracy")
+        weighted = weight is not None and _takes_weights(scorer)
+        scores = np.empty((len(Cs), len(gammas), 1 + max(fold.number for fold in folds)))
+        for fold in folds:
+            X_train, _ = _safe_split(self, X, None, fold.train)
+            X_test, y_test = _safe_split(self, X, y, fold.test, fold.train)
+            weights = {"sample_weight": weight[fold.test]} if weighted else {}
+            for row, C in enumerate(Cs):
+                step = fold.path.index(C)
+                model = self._machine(FoldSVC, C, gammas[fold.columns[0]])
+                solutions = [path[step] for path in fold.solutions]
+                vars(model).update(self._attributes(X_train, fold.training, solutions))
+                if not callable(self.kernel):
+                    model.n_features_in_ = X_train.shape[1]
+                if fold.test_scores is not None:
+                    model.known = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
+                scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
+        return scores
+
+    def _machine(self, kind, C, gamma):
+        """An unfitted `SVC` with this estimator's parameters."""
+        names = SVC().get_params()
+        own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        return kind(**own, C=C, gamma=gamma)
+
+
+class FoldSVC(SVC):
+    """The `SVC` of a fold, which knows the decision values of its test rows beforehand."""
+
+    known = None
+
+    def _scores(self, X):
+        if self.known is not None and X is self.known[0]:
+            return self.known[1]
+        return super()._scores(X)
+
+
+@dataclass
+class Fold:
+    """The problems of one fold for one gamma, and what became of them.
+
+    ``columns`` are the places in the grid that this gamma has; ``solutions`` holds a list over
+    ``path``, the increasing Cs, for every machine; ``test_scores`` is an array over test rows,
+    machines and ``path``, or None.
+    """
+
+    number: int
+    train: np.ndarray
+    test: np.ndarray
+    training: Training
+    path: list[float]
+    columns: list[int] = field(default_factory=list)
+    tasks: list[list[int]] = field(default_factory=list)
+    solutions: list = field(init=False)
+    test_scores: np.ndarray | None = field(init=False)
+
+    def __post_init__(self):
+        self.machines = self.training.reduction.machines
+        self.solutions = [None] * len(self.machines)
+        self.test_scores = np.empty((len(self.test), len(self.machines), len(self.path)))
+
+    def pieces(self):
+        """Numbers of the machines, those that see the same rows together."""
+        together: dict[tuple[int, ...], list[int]] = {}
+        for number, machine in enumerate(self.machines):
+            together.setdefault(machine.groups, []).append(number)
+        return list(together.values())
+
+
+def _carried_over(solution, sign, cost_before, cost):
+    """A dual point to start from at higher costs: the solution, stretched as far as that helps.
+
+    Along the ray through the solution the dual is a parabola, whose peak is known; rows at their
+    bounds stay there when the box grows as fast.
+    """
+    gain = float(np.sum(solution.dual * sign))
+    norm = 2.0 * (gain - solution.dual_objective)
+    room = float(cost[0] / cost_before[0])
+    stretch = min(max(gain / norm, 1.0), room) if norm > 0.0 else 1.0
+    if stretch < room:
+        return stretch * solution.dual
+    return np.where(np.abs(solution.dual) == cost_before, sign * cost, room * solution.dual)
+
+
+def _common_part(gram):
+    """What the Gram matrices of all gammas are made of: distances, or inner products."""
+    X, name = gram.X, gram.function.name
+    if name == "laplacian":
+        common = np.empty((X.shape[0], X.shape[0]))
+        _in_stripes(lambda rows: np.copyto(common[rows], manhattan_distances(X[rows], X)), common)
+        return common
+    common = KernelFunction("linear").matrix(X, X)
+    if name == "rbf":
+
+        def to_distances(rows):
+            stripe = common[rows]
+            stripe *= -2.0
+            stripe += gram.norms
+            stripe += gram.norms[rows, np.newaxis]
+            np.maximum(stripe, 0.0, out=stripe)
+
+        _in_stripes(to_distances, common)
+    return common
+
+
+def _finish(function, common, out):
+    """Make of the common part the Gram matrix of the kernel ``function``."""
+
+    def fill(rows):
+        stripe = out[rows]
+        if function.translation_invariant:
+            np.multiply(common[rows], -function.gamma, out=stripe)
+            np.exp(stripe, out=stripe)
+            return
+        np.multiply(common[rows], function.gamma, out=stripe)
+        stripe += function.coef0
+        if function.name == "poly":
+            np.power(stripe, function.degree, out=stripe)
+        else:
+            np.tanh(stripe, out=stripe)
+
+    _in_stripes(fill, out)
+
+
+def _in_stripes(function, matrix):
+    for_each(lambda top: function(slice(top, top + _STRIPE)), range(0, len(matrix), _STRIPE))
+
+
+def _takes_weights(scorer):
+    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
+
+
+def _best_of(scores):
+    """Where the best mean score stands first."""
+    mean = _nan_last(scores.mean(axis=2))
+    return np.unravel_index(mean.argmax(), mean.shape)
+
+
+def _nan_last(scores):
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
+def _warn_if_stopped(folds):
+    solutions = [s for fold in folds for path in fold.solutions for s in path]
+    stopped = sum(not solution.converged for solution in solutions)
+    if stopped:
+        warnings.warn(
+            f"Solver terminated early for {stopped} of {len(solutions)} machines of folds: their "
+            "scores are preliminary. Consider pre-processing your data with StandardScaler or "
+            "MinMaxScaler, or raising max_iter.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+@compiled
+def _gather(matrix, rows, columns):
+    """matrix[rows][:, columns]."""
+    out = np.empty((rows.shape[0], columns.shape[0]))
+    for a in range(rows.shape[0]):
+        row = matrix[rows[a]]
+        for b in range(columns.shape[0]):
+            out[a, b] = row[columns[b]]
+    return out
