@@ -43,6 +43,8 @@ class FitProgress:
     callbacks' teardown whatever happens.
     """
 
+    listening = True
+
     def __init__(self, estimator, problems, data):
         self.estimator = estimator
         self.data = data
@@ -124,6 +126,8 @@ class FitProgress:
 
 class _Silence:
     """The progress of an estimator without callbacks."""
+
+    listening = False
 
     def task(self, number, attributes=None, name="problem"):
         return contextlib.nullcontext(_never)

@@ -55,42 +55,37 @@ def polish(
         ``descend(factor)`` works on ``dual`` and ``residual`` in place until they meet the
         solver's tolerance times ``factor``; False when it could not.
     """
-    scale = float(np.abs(linear).max(initial=0.0))
-    scale = max(scale, float(np.abs(linear - residual).max(initial=0.0)))
     for round_ in range(_ROUNDS):
         if round_ and not descend(0.1**round_):
             return
-        if leap(matrix, linear, lower, upper, dual, residual, intercept) <= _PRECISION * scale:
+        if leap(matrix, linear, lower, upper, dual, residual, intercept) <= _PRECISION:
             return
 
 
 def leap(matrix, linear, lower, upper, dual, residual, intercept) -> float:
     """Take Newton steps in place if they lead to a better point; the violation that is left.
 
-    Parameters are those of `polish`. Infinite when there are more than `MOST_FREE` free rows.
+    Parameters are those of `polish`. The violation is relative to the size of f and of the
+    margins, and infinite if no step was taken: there are more than `MOST_FREE` free rows, or
+    rounding made it worse.
     """
     farther, rest = dual.copy(), residual.copy()
     left = _newton(matrix, linear, lower, upper, farther, rest, intercept, MOST_FREE)
     if left == -np.inf:
         raise NotSeparableError
-    if left < np.inf and _value(farther, linear, rest) >= _value(dual, linear, residual):
+    if left < np.inf:
         dual[:], residual[:] = farther, rest
-        return left
-    return np.inf
-
-
-def _value(dual, linear, residual) -> float:
-    """The dual objective, to be maximised."""
-    return 0.5 * float(np.sum(dual * (linear + residual)))
+    return left
 
 
 @compiled
 def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
-    """Newton steps on the free rows until none is cut; the violation that is left.
+    """Newton steps on the free rows until none is cut; the relative violation that is left.
 
-    inf when there are too many free rows, -inf when the dual has no maximum.
+    inf when there are too many free rows or nothing is gained, -inf when the dual has no maximum.
     """
     n = dual.shape[0]
+    value = _value(dual, linear, residual)
     free = np.empty(min(n, most_free), np.int64)
     work = _MOST_WORK
     while work > 0:
@@ -131,13 +126,25 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
                     residual[k] -= dual[j] * matrix[j, k]
         if blocking < 0:
             break
-    highest, lowest = -np.inf, np.inf
+    if _value(dual, linear, residual) < value - 1e-14 * abs(value):
+        return np.inf
+    highest, lowest, scale = -np.inf, np.inf, 1e-300
     for k in range(n):
+        scale = max(scale, abs(linear[k]), abs(linear[k] - residual[k]))
         if dual[k] < upper[k]:
             highest = max(highest, residual[k])
         if dual[k] > lower[k]:
             lowest = min(lowest, residual[k])
-    return highest - lowest if intercept else max(highest, -lowest, 0.0)
+    return (highest - lowest if intercept else max(highest, -lowest, 0.0)) / scale
+
+
+@compiled
+def _value(dual, linear, residual):
+    """The dual objective, to be maximised."""
+    total = 0.0
+    for k in range(dual.shape[0]):
+        total += 0.5 * dual[k] * (linear[k] + residual[k])
+    return total
 
 
 @compiled

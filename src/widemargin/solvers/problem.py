@@ -18,6 +18,8 @@ import numpy as np
 from widemargin._core.compiled import compiled
 from widemargin.kernels import Gram, MatrixGram
 
+_TINY = float(np.finfo(float).tiny)
+
 
 class NotSeparableError(ValueError):
     """Rows of infinite cost cannot all be put on their side of the margin."""
@@ -136,7 +138,7 @@ def certify(problem, dual, residual, iterations, converged) -> Solution:
     elif objective == np.inf:
         gap = np.inf
     else:
-        gap = max(0.0, objective - dual_objective) / max(abs(objective), np.finfo(float).tiny)
+        gap = max(0.0, objective - dual_objective) / max(abs(objective), _TINY)
     return Solution(dual, intercept, objective, dual_objective, gap, iterations, converged)
 
 

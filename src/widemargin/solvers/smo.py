@@ -51,6 +51,8 @@ _FLAT = 1e-12
 _HOPELESS = 1e10
 _FIRST_GAP_TOL = 0.1
 _SMALLEST_TOL = 1e-13
+_EPSILON = float(np.finfo(float).eps)
+_TINY = float(np.finfo(float).tiny)
 
 
 def solve_hinge(
@@ -107,6 +109,8 @@ class Scope:
     lower: np.ndarray
     upper: np.ndarray
     diagonal: np.ndarray
+    largest: float
+    """The largest of the Gram matrix's values."""
     matrix: np.ndarray | None = None
     """The Gram matrix where it is at hand; else its rows are asked of ``gram``."""
 
@@ -137,8 +141,7 @@ class State:
     def __post_init__(self) -> None:
         self.hard = bool((self.problem.cost == np.inf).any())
         # Pairs of rows that the kernel cannot tell apart are given this much curvature.
-        largest = float(np.abs(self.scope.diagonal).max(initial=0.0))
-        self.floor = max(_FLAT * largest, np.finfo(float).tiny)
+        self.floor = max(_FLAT * self.scope.largest, _TINY)
 
     @property
     def scope(self) -> Scope:
@@ -179,8 +182,10 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
     else:
         dual = problem.check_feasible(dual)
         _subtract_kernel_sum(gram, dual, residual)
+    diagonal = gram.diagonal()
+    largest = float(np.abs(diagonal).max(initial=0.0))
     everything = Scope(
-        np.arange(problem.size), gram, dual, residual, *problem.bounds(), gram.diagonal()
+        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest
     )
     if problem.size <= WHOLE_ROWS:
         matrix = gram.block(slice(None), slice(None))
@@ -197,7 +202,7 @@ def advance(state: State) -> bool:
         state.finished = True
         return True
     violation = _violation(state)
-    if violation < max(state.tol, _rounding(state.scope)):
+    if violation < state.tol or violation < _rounding(state.scope):
         if len(state.scopes) > 1:
             _widen(state)
         else:
@@ -297,8 +302,7 @@ def _violation(state: State) -> float:
 
 def _rounding(scope: Scope) -> float:
     """Violations below this are rounding errors of the residual."""
-    size = float(np.abs(scope.dual).sum()) * float(np.abs(scope.diagonal).max(initial=0.0))
-    return 4.0 * np.finfo(float).eps * size
+    return 4.0 * _EPSILON * float(np.abs(scope.dual).sum()) * scope.largest
 
 
 def _narrow(state: State) -> bool:
@@ -325,7 +329,8 @@ def _narrowed(scope: Scope, index: np.ndarray) -> Scope:
     else:
         gram = gram.narrow(index)
     names = ("dual", "residual", "lower", "upper", "diagonal")
-    return Scope(index, gram, *(getattr(scope, name)[index] for name in names), matrix)
+    parts = (getattr(scope, name)[index] for name in names)
+    return Scope(index, gram, *parts, scope.largest, matrix)
 
 
 def _widen(state: State) -> None:
@@ -470,7 +475,7 @@ def _check_separable(state: State) -> None:
     value = gain - 0.5 * norm
     if cone:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
-    if 2.0 * value * float(scope.diagonal.max()) > _HOPELESS:
+    if 2.0 * value * scope.largest > _HOPELESS:
         raise NotSeparableError
     if cone and gain > 1.5 * norm:
         factor = gain / norm

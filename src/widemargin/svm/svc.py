@@ -428,7 +428,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                     solutions[number] = solution_at(state)
                     return stop()
 
-                solutions[number] = solve_hinge(problem, **self._solver_options(), report=report)
+                solutions[number] = solve_hinge(
+                    problem,
+                    **self._solver_options(),
+                    report=report if progress.listening else None,
+                )
 
         for_each(solve, range(len(machines)), effective_n_jobs(self.n_jobs))
         for name, value in attributes().items():
