@@ -26,14 +26,13 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples
 
 from widemargin._core.compiled import compiled
-from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
+from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.kernels import KernelFunction, MatrixGram
 from widemargin.solvers import HingeProblem, solve_hinge
 from widemargin.svm.svc import SVC, Training
 
-_STRIPE = 128
+_STRIPE = 16
 
 
 class SVCCV(SVC):
@@ -295,7 +294,8 @@ class SVCCV(SVC):
         progress = FitProgress.open(
             self, n_tasks + n_machines * self.refit, X, y, {"sample_weight": sample_weight}
         )
-        self._solve_folds(X, folds, progress)
+        with single_threaded_blas():
+            self._solve_folds(X, folds, progress)
         scores = self._score_folds(X, y, weight, folds, Cs, gammas)
         best = _best_of(scores)
         C, gamma = Cs[best[0]], gammas[best[1]]
@@ -333,9 +333,8 @@ class SVCCV(SVC):
         score : float
             Accuracy where `scoring` is None.
         """
-        scorer = get_scorer(self.scoring or "accuracy")
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return scorer(self, X, y, **weights)
+        return self._scorer()(self, X, y, **weights)
 
     @property
     def best_params_(self):
@@ -448,7 +447,7 @@ class SVCCV(SVC):
                 if common is None:
                     common = _common_part(gram)
                     matrix = np.empty_like(common)
-                _finish(gram.function, common, matrix)
+                _finish(gram, common, matrix)
                 yield MatrixGram(matrix, gram.positive_semidefinite)
 
     def _solve_piece(self, gram, fold, numbers, progress):
@@ -461,7 +460,8 @@ class SVCCV(SVC):
         duals = np.column_stack([solution.dual for solution in solutions])
         support = duals.any(axis=1)
         kernel = _gather(gram.matrix, fold.test, rows[support])
-        scores = tiled_multiply(kernel, duals[support]) + [s.intercept for s in solutions]
+        with single_threaded_blas():  # the same product on any number of jobs: the same bits
+            scores = kernel @ duals[support] + [solution.intercept for solution in solutions]
         fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
 
     def _solve_with_cache(self, X, fold, jobs, progress):
@@ -478,26 +478,26 @@ class SVCCV(SVC):
         fold.test_scores = None
 
     def _solve_path(self, fold, number, gram, progress):
-        """Solve a machine for increasing C, each time from the solution before."""
-        machine, solutions = fold.machines[number], []
-        dual = before = None
+        """Solve a machine for increasing C, each time from the solution before.
+
+        That one remains feasible. It is no place to start from where the kernel is not known to be
+        positive semidefinite: several optima may exist, and that of a fresh start is wanted.
+        """
+        machine, solutions = fold.machines[number], fold.solutions[number]
         for C, task in zip(fold.path, fold.tasks[number], strict=True):
             cost = fold.training.costs(C)[machine.rows]
-            if solutions:
-                dual = _carried_over(solutions[-1], machine.sign, before, cost)
+            warm = gram.positive_semidefinite and solutions
             with progress.task(task) as stop:
                 solution = solve_hinge(
                     HingeProblem(gram, machine.sign, 1.0, cost),
                     **self._solver_options(),
-                    dual=dual,
+                    dual=solutions[-1].dual if warm else None,
                     report=lambda state, stop=stop: stop(),
                 )
             solutions.append(solution)
-            before = cost
-        fold.solutions[number] = solutions
 
     def _score_folds(self, X, y, weight, folds, Cs, gammas):
-        scorer = get_scorer(self.scoring or "accuracy")
+        scorer = self._scorer()
         weighted = weight is not None and _takes_weights(scorer)
         scores = np.empty((len(Cs), len(gammas), 1 + max(fold.number for fold in folds)))
         for fold in folds:
@@ -515,6 +515,10 @@ class SVCCV(SVC):
                     model.known = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
                 scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
         return scores
+
+    def _scorer(self):
+        # scikit-learn's own accuracy checks labels at length, which is felt on small folds.
+        return _accuracy if self.scoring in (None, "accuracy") else get_scorer(self.scoring)
 
     def _machine(self, kind, C, gamma):
         """An unfitted `SVC` with this estimator's parameters."""
@@ -555,7 +559,7 @@ class Fold:
 
     def __post_init__(self):
         self.machines = self.training.reduction.machines
-        self.solutions = [None] * len(self.machines)
+        self.solutions = [[] for _ in self.machines]
         self.test_scores = np.empty((len(self.test), len(self.machines), len(self.path)))
 
     def pieces(self):
@@ -566,63 +570,38 @@ class Fold:
         return list(together.values())
 
 
-def _carried_over(solution, sign, cost_before, cost):
-    """A dual point to start from at higher costs: the solution, stretched as far as that helps.
-
-    Along the ray through the solution the dual is a parabola, whose peak is known; rows at their
-    bounds stay there when the box grows as fast.
-    """
-    gain = float(np.sum(solution.dual * sign))
-    norm = 2.0 * (gain - solution.dual_objective)
-    room = float(cost[0] / cost_before[0])
-    stretch = min(max(gain / norm, 1.0), room) if norm > 0.0 else 1.0
-    if stretch < room:
-        return stretch * solution.dual
-    return np.where(np.abs(solution.dual) == cost_before, sign * cost, room * solution.dual)
-
-
 def _common_part(gram):
     """What the Gram matrices of all gammas are made of: distances, or inner products."""
-    X, name = gram.X, gram.function.name
-    if name == "laplacian":
-        common = np.empty((X.shape[0], X.shape[0]))
-        _in_stripes(lambda rows: np.copyto(common[rows], manhattan_distances(X[rows], X)), common)
-        return common
-    common = KernelFunction("linear").matrix(X, X)
-    if name == "rbf":
-
-        def to_distances(rows):
-            stripe = common[rows]
-            stripe *= -2.0
-            stripe += gram.norms
-            stripe += gram.norms[rows, np.newaxis]
-            np.maximum(stripe, 0.0, out=stripe)
-
-        _in_stripes(to_distances, common)
+    X = gram.X
+    if gram.function.name != "laplacian":
+        return KernelFunction("linear").matrix(X, X)
+    common = np.empty((X.shape[0], X.shape[0]))
+    _in_stripes(lambda rows: np.copyto(common[rows], manhattan_distances(X[rows], X)), common)
     return common
 
 
-def _finish(function, common, out):
-    """Make of the common part the Gram matrix of the kernel ``function``."""
+def _finish(gram, common, out):
+    """Make the Gram matrix of the common part."""
+    finish = None
 
     def fill(rows):
-        stripe = out[rows]
-        if function.translation_invariant:
-            np.multiply(common[rows], -function.gamma, out=stripe)
-            np.exp(stripe, out=stripe)
-            return
-        np.multiply(common[rows], function.gamma, out=stripe)
-        stripe += function.coef0
-        if function.name == "poly":
-            np.power(stripe, function.degree, out=stripe)
+        if finish is None:
+            np.exp(np.multiply(common[rows], -gram.function.gamma, out=out[rows]), out=out[rows])
         else:
-            np.tanh(stripe, out=stripe)
+            out[rows] = common[rows]
+            finish(None, rows, slice(None))
 
+    if gram.function.name != "laplacian":
+        finish = gram.function._finisher(out, gram.norms, gram.norms)
     _in_stripes(fill, out)
 
 
 def _in_stripes(function, matrix):
     for_each(lambda top: function(slice(top, top + _STRIPE)), range(0, len(matrix), _STRIPE))
+
+
+def _accuracy(machine, X, y, sample_weight=None):
+    return float(np.average(machine.predict(X) == y, weights=sample_weight))
 
 
 def _takes_weights(scorer):
