@@ -1,0 +1,543 @@
+"""widemargin's kernel machines beside scikit-learn's and Intel's, in one run.
+
+    python benchmarks/core.py [--data DIR] [--full] [--json FILE] [--rows N] [--only PART ...]
+
+Every fit is measured in a process of its own, on the same data, with the same parameters and the
+same tol. Ratios say how many times as fast as the peer we are. The dual objective, minimised (lower
+is better), is computed here in float64 from `dual_coef_` and the support vectors, for all in the
+same way.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import combinations_with_replacement, pairwise
+from math import log
+from pathlib import Path
+from statistics import geometric_mean, linear_regression, median
+from tempfile import TemporaryDirectory
+
+from _harness import Bench, Report, answer, machine, options, peak_megabytes, repeated, timed
+
+MODELS = {"ours": "widemargin", "scikit-learn": "sklearn.svm", "intelex": "sklearnex.svm"}
+SMALL = ("iris", "wine", "breast cancer", "3,000 x 20")
+# The parameters of ijcnn1 are those of Hsieh, Si and Dhillon (2014).
+LARGE = {
+    "20,000 x 100": {"C": 1.0, "gamma": 1 / 100},
+    "5,000 x 780": {"C": 10.0, "gamma": 1 / 780},
+    "a9a": {"C": 8.0, "gamma": 1 / 32},
+    "ijcnn1": {"C": 32.0, "gamma": 2.0},
+    "mnist 20,000": {"C": 10.0, "gamma": 0.02},
+}
+LARGEST = {"mnist 60,000": {"C": 10.0, "gamma": 0.02}}
+LETTER = {"letter": {"C": 10.0, "gamma": 2.0}}
+GENERATED = (*SMALL, "20,000 x 100", "5,000 x 780")
+GROWTH = (5_000, 10_000, 20_000, 35_000, 49_990)
+GRID = {"C": [0.5, 2.0, 8.0, 32.0, 128.0], "gamma": [0.125, 0.5, 1.0, 2.0, 8.0]}
+PREDICTED_ROWS = 4_000
+BLOCK = 1_000
+SAME_OBJECTIVE = 1e-4
+
+
+def main(arguments=None):
+    chosen = options(__doc__.splitlines()[0], PARTS, arguments)
+    if chosen.task:
+        answer(chosen.task, TASKS)
+        return
+    facts = machine("widemargin", "numpy", "scikit-learn", "numba", "scikit-learn-intelex")
+    report = Report("core", chosen.json, facts)
+    if "intelex" not in models():
+        print("scikit-learn-intelex is missing and left out: pip install 'widemargin[bench]'.")
+    # Compilation is measured from this empty cache; all that follows finds its code there.
+    with TemporaryDirectory() as cache:
+        bench = Bench(__file__, NUMBA_CACHE_DIR=cache)
+        for part in chosen.only:
+            PARTS[part](bench, report, chosen)
+    report.close()
+
+
+def imports(bench, report, chosen):
+    statements = ("import widemargin", "from widemargin import SVC", "from sklearn.svm import SVC")
+    clock = "from time import perf_counter as now; start = now(); {}; print(now() - start)"
+    seconds = {statement: [] for statement in statements}
+    for _ in range(2 if chosen.rows else 7):
+        for statement in statements:
+            seconds[statement].append(float(bench.python(["-c", clock.format(statement)])))
+    report.table(
+        "Import",
+        "In fresh interpreters, taken in turn.",
+        ["statement", "least s", "median s"],
+        [[name, f"{min(values):.3f}", f"{median(values):.3f}"] for name, values in seconds.items()],
+    )
+    alone, ours, theirs = (min(seconds[statement]) for statement in statements)
+    report.bar("import widemargin takes at most 0.1 s", alone, alone <= 0.1, " s")
+    report.bar(
+        "from widemargin import SVC takes at most 1.25 times sklearn.svm's",
+        ours / theirs,
+        ours <= 1.25 * theirs,
+    )
+
+
+def compilation(bench, report, chosen):
+    rows = []
+    for name in ("iris", "5,000 x 780"):
+        cold, cached = (bench.run("compile", name=name, rows=chosen.rows) for _ in range(2))
+        seconds = cold["first"], cached["first"], cached["warm"]
+        rows.append([name, *(f"{value:.3f}" for value in seconds)])
+    report.table(
+        "Compilation",
+        "Seconds of the first fit ever, when the code is compiled and kept; of the first fit of a "
+        "later process, when it is loaded; and of every other fit, which is what the other tables "
+        "show.",
+        ["data", "cold", "cached", "warm"],
+        rows,
+    )
+
+
+def small(bench, report, chosen):
+    rows = []
+    for name in SMALL:
+        found = bench.run("beside", name=name, rows=chosen.rows, budget=0.1 if chosen.rows else 3)
+        ours, theirs = found["ours"], found["scikit-learn"]
+        least, middle = (theirs[key] / ours[key] for key in ("least", "median"))
+        rows.append(
+            [
+                name,
+                *(f"{1000 * who['least']:.2f}" for who in (ours, theirs)),
+                *(f"{least:.2f}", f"{middle:.2f}"),
+                *(f"{who['objective']:.6f}" for who in (ours, theirs)),
+            ]
+        )
+        report.bar(f"{name}: at least 0.9 times as fast as scikit-learn", least, least >= 0.9)
+        compare_objectives(report, name, ours, theirs)
+    report.table(
+        "Small problems",
+        "Default parameters on standardised features. Both are fitted in turn, many times, in one "
+        "process.",
+        [
+            *("data", "least ms", "scikit-learn's", "ratio of least", "of medians"),
+            *("objective", "scikit-learn's"),
+        ],
+        rows,
+    )
+
+
+def large(bench, report, chosen):
+    sets = available(LARGE | (LARGEST if chosen.full else {}), chosen)
+    runs = {name: fits(bench, name, settings, chosen) for name, settings in sets.items()}
+    show_fits(report, "Large problems", runs)
+    show_predictions(report, runs)
+    show_losses(report, runs)
+    for claim, peer, what, goal in (
+        ("fit at least 8 times as fast as scikit-learn", "scikit-learn", "seconds", 8),
+        ("fit faster than intelex", "intelex", "seconds", 1),
+        ("predict at least 5 times as fast as scikit-learn", "scikit-learn", "predict seconds", 5),
+    ):
+        ratio = mean_ratio(runs, peer, what, 2)
+        report.bar(f"large problems: {claim}, in the mean", ratio, ratio and ratio >= goal)
+    for name in LARGEST:
+        used = runs[name][2]["ours"]["megabytes"] / 1024 if name in runs else None
+        report.bar(f"{name} rows: at most 4 GB", used, used and used <= 4, " GB")
+
+
+def letter(bench, report, chosen):
+    sets = available(LETTER, chosen)
+    runs = {name: fits(bench, name, settings, chosen) for name, settings in sets.items()}
+    if runs:
+        show_fits(report, "325 small problems", runs)
+    ratio = mean_ratio(runs, "scikit-learn", "seconds", 2)
+    report.bar("letter: at least 2 times as fast as scikit-learn", ratio, ratio and ratio >= 2)
+
+
+def growth(bench, report, chosen):
+    sets = available({"ijcnn1": LARGE["ijcnn1"]}, chosen)
+    sizes = [chosen.rows // 4, chosen.rows // 2, chosen.rows] if chosen.rows else list(GROWTH)
+    for name, settings in sets.items():
+        task = {"name": name, "settings": settings, "data": chosen.data, "judged": False}
+        seconds = {"ours": [], "scikit-learn": []}
+        for rows in sizes:
+            for model, values in seconds.items():
+                values.append(bench.run("fit", model=model, rows=rows, **task)["seconds"])
+        exponents = {model: exponent(sizes, values) for model, values in seconds.items()}
+        lines = zip(sizes, *seconds.values(), strict=True)
+        rows = [[f"{n:,}", f"{a:.2f}", f"{b:.2f}", f"{b / a:.1f}"] for n, a, b in lines]
+        report.table(
+            "Growth over rows",
+            f"{name}, {described(settings)}, two threads: seconds to fit. The exponent is the "
+            "power of the number of rows that they grow with.",
+            ["rows", "ours", "scikit-learn", "ratio"],
+            [*rows, ["exponent", *(f"{value:.2f}" for value in exponents.values()), ""]],
+        )
+        report.keep("growth", {"data": name, "rows": sizes, "seconds": seconds})
+
+
+def tuning(bench, report, chosen):
+    ratio = None
+    if bench.run("offered")["SVCCV"]:
+        searches = {"SVCCV": "ours", "GridSearchCV over scikit-learn's SVC": "scikit-learn"}
+        found = {
+            name: bench.run("search", model=model, rows=chosen.rows)
+            for name, model in searches.items()
+        }
+        ours, theirs = found.values()
+        ratio = theirs["seconds"] / ours["seconds"]
+        report.table(
+            "Tuning",
+            f"satimage, C in {GRID['C']}, gamma in {GRID['gamma']}, five folds, n_jobs=2, and a "
+            "fit of the best on all rows.",
+            ["search", "s", "ratio", "best C", "best gamma", "score", "peak MB"],
+            [
+                [
+                    name,
+                    *(f"{run['seconds']:.2f}", shown(run["seconds"] / ours["seconds"])),
+                    *(f"{run['C']:g}", f"{run['gamma']:g}", f"{run['score']:.4f}"),
+                    f"{run['megabytes']:.0f}",
+                ]
+                for name, run in found.items()
+            ],
+        )
+    else:
+        print("\nwidemargin has no SVCCV here: tuning is left out.")
+    claim = "SVCCV: at least 10 times as fast as GridSearchCV over scikit-learn's SVC"
+    report.bar(claim, ratio, ratio and ratio >= 10)
+
+
+PARTS = {
+    "imports": imports,
+    "compilation": compilation,
+    "small": small,
+    "large": large,
+    "letter": letter,
+    "growth": growth,
+    "tuning": tuning,
+}
+
+
+def models():
+    return [model for model, module in MODELS.items() if find_spec(module.split(".")[0])]
+
+
+def available(sets, chosen):
+    """Those of the sets that can be had, telling of the others."""
+    missing = [] if chosen.data else [name for name in sets if name not in GENERATED]
+    if missing:
+        print(f"\nLeft out without --data: {'; '.join(missing)}.")
+    return {name: settings for name, settings in sets.items() if name not in missing}
+
+
+def fits(bench, name, settings, chosen):
+    """What was measured on one set, by number of threads and machine."""
+    task = {"name": name, "settings": settings, "data": chosen.data, "rows": chosen.rows}
+    two = {model: bench.run("fit", model=model, **task) for model in models()}
+    one = {
+        # scikit-learn's machine uses one thread whatever there is.
+        model: two[model]
+        if model == "scikit-learn"
+        else bench.run("fit", threads=1, model=model, judged=False, **task)
+        for model in two
+    }
+    run = {1: one, 2: two}
+    for threads, found in run.items():
+        seconds = ", ".join(f"{model} {what['seconds']:.2f} s" for model, what in found.items())
+        print(f"{name}, {described(settings)}, threads {threads}: {seconds}", flush=True)
+    return run
+
+
+def show_fits(report, title, runs):
+    peers = models()[1:]
+    pairs = [(threads, peer) for threads in (2, 1) for peer in peers]
+    rows = [
+        [
+            name,
+            *(f"{run[threads]['ours']['seconds']:.2f}" for threads in (2, 1)),
+            *(shown(ratio(run, peer, "seconds", threads)) for threads, peer in pairs),
+        ]
+        for name, run in runs.items()
+    ]
+    means = [shown(mean_ratio(runs, peer, "seconds", threads)) for threads, peer in pairs]
+    report.table(
+        f"{title}: time to fit",
+        "Seconds with two threads and with one, and how many times as fast as each peer with as "
+        "many that is (scikit-learn's machine uses one).",
+        [
+            *("data", "2 threads", "1 thread"),
+            *(f"times {peer}, {threads}" for threads, peer in pairs),
+        ],
+        [*rows, ["geometric mean", "", "", *means]],
+    )
+    report.table(
+        f"{title}: what came out",
+        "Dual objectives (lower is better), and the peak memory of the whole process, data and "
+        "libraries included.",
+        [
+            *("data", "parameters", "support vectors", "objective", *(f"{p}'s" for p in peers)),
+            *("peak MB", *(f"{peer}'s" for peer in peers)),
+        ],
+        [
+            [
+                name,
+                described(run[2]["ours"]["settings"]),
+                f"{run[2]['ours']['support']:,}",
+                *(f"{found['objective']:.4f}" for found in run[2].values()),
+                *(f"{found['megabytes']:.0f}" for found in run[2].values()),
+            ]
+            for name, run in runs.items()
+        ],
+    )
+    for name, run in runs.items():
+        compare_objectives(report, name, run[2]["ours"], run[2]["scikit-learn"])
+
+
+def show_predictions(report, runs):
+    peers = models()[1:]
+    rows = [
+        [
+            name,
+            f"{run[2]['ours']['predicted']:,}",
+            f"{run[2]['ours']['predict seconds']:.3f}",
+            *(shown(ratio(run, peer, "predict seconds", 2)) for peer in peers),
+            *(f"{found['accuracy']:.4f}" for found in run[2].values()),
+        ]
+        for name, run in runs.items()
+    ]
+    means = [shown(mean_ratio(runs, peer, "predict seconds", 2)) for peer in peers]
+    blank = [""] * (1 + len(peers))
+    report.table(
+        "Prediction",
+        "Seconds with two threads, and how many times as fast as each peer that is.",
+        [
+            *("data", "rows", "s", *(f"times {peer}" for peer in peers)),
+            *("accuracy", *(f"{peer}'s" for peer in peers)),
+        ],
+        [*rows, ["geometric mean", "", "", *means, *blank]],
+    )
+
+
+def show_losses(report, runs):
+    rows = [
+        [name, peer, str(threads), what.removesuffix("seconds").strip() or "fit", shown(value)]
+        for name, run in runs.items()
+        for threads, what in ((2, "seconds"), (1, "seconds"), (2, "predict seconds"))
+        for peer in models()[1:]
+        if (value := ratio(run, peer, what, threads)) < 1
+    ]
+    if rows:
+        header = ["data", "peer", "threads", "task", "ratio"]
+        report.table("Losses", "Where a peer was faster.", header, rows)
+
+
+def compare_objectives(report, name, ours, theirs):
+    """Keep whether our dual objective is scikit-learn's or lower."""
+    excess = (ours["objective"] - theirs["objective"]) / abs(theirs["objective"])
+    claim = f"{name}: dual objective at most {SAME_OBJECTIVE:g} above scikit-learn's"
+    report.bar(claim, excess, excess <= SAME_OBJECTIVE)
+
+
+def ratio(run, peer, what, threads):
+    return run[threads][peer][what] / run[threads]["ours"][what]
+
+
+def mean_ratio(runs, peer, what, threads):
+    if not runs or peer not in models():
+        return None
+    return geometric_mean(ratio(run, peer, what, threads) for run in runs.values())
+
+
+def exponent(sizes, seconds):
+    """The power of the size that the time grows with."""
+    return linear_regression([log(n) for n in sizes], [log(s) for s in seconds]).slope
+
+
+def shown(value):
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def described(settings):
+    return ", ".join(f"{name}={value:.4g}" for name, value in settings.items())
+
+
+# What follows runs in the processes that are measured.
+
+
+def compile_task(name, rows):
+    X, y, *_ = load(name, None, rows)
+    ours = machine_of("ours")
+    first, warm = repeated(lambda: ours.fit(X, y), 0.5)
+    return {"first": first, "warm": warm}
+
+
+def beside_task(name, rows, budget):
+    X, y, *_ = load(name, None, rows)
+    machines = {model: machine_of(model).fit(X, y) for model in ("ours", "scikit-learn")}
+    seconds = {model: [] for model in machines}
+    while len(seconds["ours"]) < 5 or sum(map(sum, seconds.values())) < budget:
+        for model, fitted in machines.items():
+            seconds[model].append(timed(lambda fitted=fitted: fitted.fit(X, y)))
+    gamma = 1 / (X.shape[1] * X.var())
+    return {
+        model: {
+            "least": min(seconds[model]),
+            "median": median(seconds[model]),
+            "objective": dual_objective(fitted, gamma),
+        }
+        for model, fitted in machines.items()
+    }
+
+
+def fit_task(name, model, settings, data, rows, judged=True):
+    X, y, X_test, y_test = load(name, data, rows)
+    fitted = machine_of(model, **settings)
+    _, seconds = repeated(lambda: fitted.fit(X, y))
+    found = {
+        "settings": settings,
+        "seconds": seconds,
+        "megabytes": peak_megabytes(),
+        "support": len(fitted.support_),
+    }
+    if judged:
+        _, found["predict seconds"] = repeated(lambda: fitted.predict(X_test), 2)
+        found["predicted"] = X_test.shape[0]
+        found["accuracy"] = float(fitted.score(X_test, y_test))
+        found["objective"] = dual_objective(fitted, settings["gamma"])
+    return found
+
+
+def search_task(model, rows):
+    from sklearn.model_selection import GridSearchCV
+
+    X, y, *_ = load("satimage", None, rows)
+    if model == "ours":
+        from widemargin import SVCCV
+
+        search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=5, n_jobs=2)
+    else:
+        search = GridSearchCV(machine_of(model), GRID, cv=5, n_jobs=2)
+    _, seconds = repeated(lambda: search.fit(X, y))
+    best = {"C": search.C_, "gamma": search.gamma_} if model == "ours" else search.best_params_
+    score = float(search.best_score_)
+    return {**best, "seconds": seconds, "score": score, "megabytes": peak_megabytes()}
+
+
+def offered_task():
+    return {"SVCCV": "SVCCV" in import_module("widemargin").__all__}
+
+
+TASKS = {
+    "compile": compile_task,
+    "beside": beside_task,
+    "fit": fit_task,
+    "search": search_task,
+    "offered": offered_task,
+}
+
+
+def machine_of(model, **settings):
+    return import_module(MODELS[model]).SVC(**settings)
+
+
+def load(name, data, rows):
+    """Rows to train on and rows to predict, with their labels: fixed draws of at most `rows`."""
+    if " x " in name:
+        parts = generated(*(int(number.replace(",", "")) for number in name.split(" x ")))
+    elif name in SMALL:
+        parts = bundled(name)
+    elif name == "satimage":
+        parts = shipped(name)
+    else:
+        name, _, most = name.partition(" ")
+        limits = [number for number in (rows, int(most.replace(",", "") or 0)) if number]
+        rows = min(limits, default=None)
+        parts = stored(name, Path(data))
+    prepare = PREPARED.get(name, lambda X, y: (X, y))
+    train = some(*parts[:2], rows)
+    test = some(*parts[2:], min(rows or PREDICTED_ROWS, PREDICTED_ROWS))
+    return *prepare(*train), *prepare(*test)
+
+
+def generated(rows, features):
+    from sklearn.datasets import make_classification
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = make_classification(
+        rows + PREDICTED_ROWS,
+        features,
+        n_informative=min(100, 2 * features // 5),
+        n_redundant=0,
+        random_state=0,
+    )
+    X = StandardScaler().fit(X[:rows]).transform(X)
+    return X[:rows], y[:rows], X[rows:], y[rows:]
+
+
+def bundled(name):
+    from sklearn import datasets
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = getattr(datasets, f"load_{name.replace(' ', '_')}")(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    return X, y, X, y
+
+
+def shipped(name):
+    read = getattr(import_module("widemargin.datasets"), f"load_{name}")
+    return *read(subset="train", return_X_y=True), *read(subset="test", return_X_y=True)
+
+
+def stored(name, folder):
+    spec = spec_from_file_location("load", folder / "load.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    data = module.load(name)
+    return [data[key] for key in ("X_train", "y_train", "X_test", "y_test")]
+
+
+def as_sparse_matrix(X, y):
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(X), y
+
+
+PREPARED = {
+    "a9a": as_sparse_matrix,  # not every peer takes sparse arrays
+    "ijcnn1": lambda X, y: (X.toarray(), y),  # more than half of its values are not zero
+    "mnist": lambda X, y: (X / 255, y % 2),
+}
+
+
+def some(X, y, rows):
+    """A fixed draw of so many rows, or all in their order."""
+    import numpy as np
+
+    if rows is None or rows >= X.shape[0]:
+        return X, y
+    chosen = np.random.default_rng(0).permutation(X.shape[0])[:rows]
+    return X[chosen], y[chosen]
+
+
+def dual_objective(fitted, gamma):
+    """1/2 beta' K beta - sum |beta| over all pairs of classes, K in float64, class by class.
+
+    In the columns of a support vector of class c stand its coefficients in the machines of c
+    against the other classes, in order.
+    """
+    import numpy as np
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    coef = fitted.dual_coef_
+    coef = coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef)
+    ends = np.cumsum([0, *fitted.n_support_])
+    classes = [slice(start, stop) for start, stop in pairwise(ends)]
+    total = -np.abs(coef).sum()
+    for (i, first), (j, second) in combinations_with_replacement(enumerate(classes), 2):
+        for start in range(first.start, first.stop, BLOCK):
+            rows = slice(start, min(start + BLOCK, first.stop))
+            vectors = fitted.support_vectors_
+            K = rbf_kernel(vectors[rows], vectors[second], gamma=gamma)
+            if i == j:
+                total += ((coef[:, rows] @ K) * coef[:, second]).sum() / 2
+            else:
+                total += coef[j - 1, rows] @ K @ coef[i, second]
+    return float(total)
+
+
+if __name__ == "__main__":
+    main()
