@@ -1,4 +1,4 @@
-"""Kernel functions beside scikit-learn's, down to the last places of the written-out exponential."""
+"""Kernel functions beside scikit-learn's, to the last places of the written-out exponential."""
 
 import numpy as np
 import pytest
