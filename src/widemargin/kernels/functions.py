@@ -123,6 +123,8 @@ class KernelFunction:
     def _laplacian(self, X, Y, out) -> np.ndarray:
         if sp.issparse(X):
             from sklearn.metrics.pairwise import manhattan_distances as distances
+
+            X, Y = _with_short_indices(X), _with_short_indices(Y)
         else:
             from scipy.spatial.distance import cdist
 
@@ -145,6 +147,14 @@ def squared_norms(X) -> np.ndarray:
         sums = np.add.reduceat(squares, X.indptr[:-1]) if X.shape[0] else squares[:0]
         return np.where(np.diff(X.indptr) > 0, sums, X.dtype.type(0))
     return np.einsum("ij,ij->i", X, X)
+
+
+def _with_short_indices(X):
+    """X with 32-bit indices, which scikit-learn's distances between sparse rows need."""
+    if X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(parts, shape=X.shape)
 
 
 def sparse_product(X, Y, out, finish=None) -> np.ndarray:

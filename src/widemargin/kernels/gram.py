@@ -99,8 +99,11 @@ class KernelGram:
 
     def against(self, X) -> np.ndarray:
         """k(x, x_j) of new rows against these rows."""
+        if sp.issparse(X) and not sp.issparse(self.X):
+            X = X.toarray()
         if self.origin is not None:
             X = X - self.origin
+        X = X.astype(self.X.dtype, copy=False)
         return self.function.matrix(X, self.X, None, self.norms)
 
     def subset(self, index: np.ndarray) -> "KernelGram":

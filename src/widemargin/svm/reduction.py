@@ -2,9 +2,9 @@
 
 A reduction says which machines there are (which rows each sees, and with which signs), how the dual
 variables of all machines are laid out in one matrix with a row for every training row, and how
-scores of machines come from kernel values against the support vectors. The layout of one-vs-one is
-scikit-learn's: in the columns of a row of class c stand its dual variables in the machines of c
-against the other classes, in order.
+the machines' scores come from float64 kernel values against the support vectors. The layout of
+one-vs-one is scikit-learn's: in the columns of a row of class c stand its dual variables in the
+machines of c against the other classes, in order.
 """
 
 from dataclasses import dataclass
@@ -82,14 +82,15 @@ class OneVsOne:
     def scores(kernel, dual_coef, n_support) -> np.ndarray:
         n_classes = len(n_support)
         ends = np.cumsum([0, *n_support])
-        number = {pair: k for k, pair in enumerate(combinations(range(n_classes), 2))}
-        out = np.zeros((len(kernel), len(number)))
+        number = np.zeros((n_classes, n_classes), dtype=np.intp)
+        above = np.triu_indices(n_classes, 1)
+        number[above] = np.arange(len(above[0]))
+        number += number.T
+        out = np.zeros((len(kernel), len(above[0])))
         for c in range(n_classes):
             own = slice(ends[c], ends[c + 1])
-            part = tiled_multiply(kernel[:, own], dual_coef[:, own].T)
-            for column in range(n_classes - 1):
-                other = column + (column >= c)
-                out[:, number[min(c, other), max(c, other)]] += part[:, column]
+            part = tiled_multiply(np.ascontiguousarray(kernel[:, own]), dual_coef[:, own].T)
+            out[:, np.delete(number[c], c)] += part
         return out
 
     @staticmethod

@@ -34,7 +34,10 @@ from widemargin.kernels import (
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 
+_PREDICT_ROWS = 512
 _PREDICT_BYTES = 1 << 25
+_SINGLE_SUPPORT = 1000
+_SINGLE_SAMPLE = 256
 _LARGEST_FACTORED = 2000
 _NOTHING = Solution(0.0, 0.0, np.nan, np.nan, np.nan, 0, False)
 
@@ -437,6 +440,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for_each(solve, range(len(machines)), effective_n_jobs(self.n_jobs))
         for name, value in attributes().items():
             setattr(self, name, value)
+        self._single = self._single_is_enough()
         return solutions
 
     def _cache(self, X, training):
@@ -518,6 +522,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         attributes = {
             "_gamma": training.gamma,
             "_sparse": sparse,
+            "_single": False,
             "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
             "classes_": training.classes,
             "class_weight_": training.weight_of_class,
@@ -558,16 +563,31 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _scores(self, X):
         """Decision values of all machines."""
         X = self._check_rows(X)
-        kernel_values = self._kernel_against_support()
+        return self._scores_in(np.float32 if self._single else np.float64, X)
+
+    def _scores_in(self, dtype, X):
+        """Decision values of checked rows, computed in float32 or float64."""
+        kernel_values = self._kernel_against_support(dtype)
         reduction = self._reduction(len(self.classes_))
         dual_coef = self.dual_coef_.toarray() if self._sparse else self.dual_coef_
-        n_support = len(self.support_)
-        step = max(1, _PREDICT_BYTES // (8 * max(n_support, 1)))
-        scores = [
-            reduction.scores(kernel_values(X[i : i + step]), dual_coef, self.n_support_)
-            for i in range(0, X.shape[0], step)
-        ]
+        step = max(1, min(_PREDICT_ROWS, _PREDICT_BYTES // (8 * max(len(self.support_), 1))))
+
+        def block(start):
+            values = kernel_values(X[start : start + step]).astype(np.float64, copy=False)
+            return reduction.scores(values, dual_coef, self.n_support_)
+
+        scores = for_each(block, range(0, X.shape[0], step))
         return np.concatenate(scores) + self.intercept_
+
+    def _single_is_enough(self):
+        """Whether float32 gives the scores of a sample of support vectors well within tol."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return False
+        if len(self.support_) < _SINGLE_SUPPORT:
+            return False
+        sample = self.support_vectors_[:: max(1, len(self.support_) // _SINGLE_SAMPLE)]
+        single, double = (self._scores_in(dtype, sample) for dtype in (np.float32, np.float64))
+        return bool(np.abs(single - double).max() <= 0.1 * self.tol)
 
     def _check_rows(self, X):
         check_is_fitted(self)
@@ -592,11 +612,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
         return X
 
-    def _kernel_against_support(self):
+    def _kernel_against_support(self, dtype):
         """A function from checked rows to their kernel values against the support vectors."""
         if callable(self.kernel) or self.kernel == "precomputed":
             return lambda X: np.ascontiguousarray(X[:, self.support_])
-        return self._rows_gram(self.support_vectors_, self._gamma).against
+        gram = self._rows_gram(self.support_vectors_, self._gamma)
+        return gram.against if dtype == np.float64 else gram.single(_PREDICT_BYTES).against
 
 
 def _check_weights(sample_weight, y):
