@@ -1,10 +1,13 @@
 """How Sphinx builds the documentation."""
 
+import runpy
+
 import matplotlib
 
 import widemargin
 
 matplotlib.use("Agg")
+runpy.run_path("performance.py")["write"]()
 
 project = "widemargin"
 author = "the widemargin developers"

@@ -1,0 +1,49 @@
+"""Write the tables of the performance page from what the benchmarks kept.
+
+The build of the documentation calls `write` before it reads the pages. Without results the page
+says how to get them.
+"""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "benchmarks" / "results"
+PAGE = DOCS / "performance_tables.inc"
+
+
+def write(results=RESULTS, page=PAGE):
+    """Write the tables of all results, or that there are none."""
+    kept = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    text = "\n".join(_section(result) for result in kept) if kept else _NOTHING
+    page.write_text(text, encoding="utf-8")
+
+
+def _section(result):
+    title = f"benchmarks/{result['benchmark']}.py"
+    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+    bars = [[bar["bar"], bar["figure"], bar["verdict"]] for bar in result["bars"]]
+    blocks = [f"{title}\n{'-' * len(title)}\n\nMeasured on: {machine}.\n"]
+    if bars:
+        blocks.append(_table("What was promised", "", ["promise", "figure", "verdict"], bars))
+    blocks += [_table(**table) for table in result["tables"]]
+    if "growth" in result:
+        blocks.append(".. plot:: growth.py\n   :alt: Seconds to fit over the number of rows\n")
+    return "\n".join(blocks)
+
+
+def _table(title, text, header, rows):
+    cells = io.StringIO()
+    csv.writer(cells, lineterminator="\n").writerows([header, *rows])
+    body = "".join(f"   {line}\n" for line in cells.getvalue().splitlines())
+    heading = f"{title}\n{'~' * len(title)}\n\n{text}\n"
+    return f"{heading}\n.. csv-table::\n   :header-rows: 1\n\n{body}"
+
+
+_NOTHING = """\
+.. note::
+
+   There are no results here yet: the command above makes them.
+"""
