@@ -10,6 +10,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "SVC": "svm",
+    "SVCCV": "svm.svccv",
 }
 _ROOMS = ("datasets", "plotting")
 

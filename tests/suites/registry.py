@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from widemargin import SVC
+from widemargin import SVC, SVCCV
 
 
 def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
@@ -73,6 +74,19 @@ class Case:
         return has_fit_parameter(self.estimator, "sample_weight") and not self.pairwise
 
 
+@dataclass(frozen=True)
+class FoldsByContent:
+    """Three folds, each row's told by its first number, wherever it stands in the data."""
+
+    def split(self, X, y=None, groups=None):
+        first = X[:, [0]].toarray() if sparse.issparse(X) else X[:, [0]]
+        fold = np.floor(100.0 * first.ravel()) % 3
+        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 3
+
+
 CASES = [
     Case(SVC()),
     Case(SVC(kernel="linear")),
@@ -80,6 +94,7 @@ CASES = [
     Case(SVC(kernel="laplacian", class_weight="balanced")),
     Case(SVC(multi_class="ovr")),
     Case(SVC(kernel="precomputed")),
+    Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
 ]
 
 
