@@ -9,7 +9,7 @@ import io
 import json
 from pathlib import Path
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
 PAGE = DOCS / "performance_tables.inc"
 

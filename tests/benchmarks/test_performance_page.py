@@ -1,0 +1,43 @@
+"""The performance page shows what the benchmarks kept, and stands without it."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+
+WRITE = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "performance.py"))["write"]
+
+
+@pytest.fixture
+def page(tmp_path):
+    """A function that writes the page from given results and reads it as reStructuredText."""
+
+    def page(**results):
+        for name, result in results.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
+        WRITE(results=tmp_path, page=tmp_path / "tables.inc")
+        text = (tmp_path / "tables.inc").read_text(encoding="utf-8")
+        return publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2})
+
+    return page
+
+
+def test_every_table_and_bar_is_shown(page):
+    table = {
+        "title": "Import",
+        "text": "Seconds.",
+        "header": ["statement", "least, s"],
+        "rows": [["from a import b, c", "0.1"], ['a "quoted" name', ""]],
+    }
+    bar = {"bar": "at most 1 s", "figure": "0.1 s", "verdict": "met"}
+    result = {"benchmark": "core", "machine": {"Python": "3"}, "tables": [table], "bars": [bar]}
+    cells = [entry.astext() for entry in page(core=result).findall(nodes.entry)]
+    assert cells[:6] == ["promise", "figure", "verdict", *bar.values()]
+    assert cells[6:] == [*table["header"], *table["rows"][0], *table["rows"][1]]
+
+
+def test_a_page_without_results_says_so(page):
+    assert "There are no results" in page().astext()
