@@ -19,20 +19,16 @@ from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _num_samples
 
-from widemargin._core.compiled import compiled
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each, single_threaded_blas
-from widemargin.kernels import KernelFunction, MatrixGram
+from widemargin.kernels import MatrixGram
+from widemargin.kernels.sweep import gather, sweep
 from widemargin.solvers import HingeProblem, solve_hinge
 from widemargin.svm.svc import SVC, Training
-
-_STRIPE = 16
 
 
 class SVCCV(SVC):
@@ -295,7 +291,7 @@ class SVCCV(SVC):
             self, n_tasks + n_machines * self.refit, X, y, {"sample_weight": sample_weight}
         )
         with single_threaded_blas():
-            self._solve_folds(X, folds, progress)
+            self._solve_folds(X, y, folds, progress)
         scores = self._score_folds(X, y, weight, folds, Cs, gammas)
         best = _best_of(scores)
         C, gamma = Cs[best[0]], gammas[best[1]]
@@ -410,56 +406,46 @@ class SVCCV(SVC):
                 folds.setdefault((number, training.gamma), fold).columns.append(column)
         return list(folds.values())
 
-    def _solve_folds(self, X, folds, progress):
+    def _solve_folds(self, X, y, folds, progress):
         """Fill in the solutions of the folds, gamma after gamma."""
-        jobs = effective_n_jobs(self.n_jobs)
+        of_gamma: dict[float, list[Fold]] = {}
         tasks = count()
         for fold in folds:
-            fold.tasks = [[next(tasks) for _ in fold.path] for _ in fold.machines]
-        of_gamma: dict[float, list[Fold]] = {}
-        for fold in folds:
             of_gamma.setdefault(fold.training.gamma, []).append(fold)
-        grams = self._grams_of_all_rows(X, list(of_gamma))
-        for members, gram in zip(of_gamma.values(), grams, strict=True):
-            if gram is None:
-                for fold in members:
-                    self._solve_with_cache(X, fold, jobs, progress)
-            else:
-                pieces = [(fold, numbers) for fold in members for numbers in fold.pieces()]
-                # Large ones first, so that the last job to end is a short one.
-                pieces.sort(key=lambda piece: -len(piece[0].machines[piece[1][0]].rows))
-                for_each(lambda piece: self._solve_piece(gram, *piece, progress), pieces, jobs)  # noqa: B023 - runs now
+            fold.tasks = [[next(tasks) for _ in fold.path] for _ in fold.machines]
+        order = np.arange(len(y))
+        if not callable(self.kernel) and self.kernel != "precomputed":
+            # With classes side by side a machine's part of the matrix lies in long runs.
+            order = np.argsort(np.unique(y, return_inverse=True)[1], kind="stable")
+        place = np.argsort(order)
+        grams = sweep(lambda gamma: self._gram(X, order, gamma), of_gamma, self.cache_size * 2**20)
+        for gram, members in zip(grams, of_gamma.values(), strict=True):
+            self._solve_for_gamma(X, gram, place, members, progress)
 
-    def _grams_of_all_rows(self, X, gammas):
-        """Yield for every gamma the Gram matrix of all rows, or None if there is no room for it."""
-        n = _num_samples(X)
-        room = self.cache_size * 2**20 // (8 * n**2)
-        common = None
-        for gamma in gammas:
-            gram = self._gram(X, np.arange(n), gamma)
-            if isinstance(gram, MatrixGram):
-                yield gram
-            elif room == 0:
-                yield None
-            elif room == 1 or len(gammas) == 1:
-                yield MatrixGram(gram.block(slice(None)), gram.positive_semidefinite)
-            else:
-                if common is None:
-                    common = _common_part(gram)
-                    matrix = np.empty_like(common)
-                _finish(gram, common, matrix)
-                yield MatrixGram(matrix, gram.positive_semidefinite)
+    def _solve_for_gamma(self, X, gram, place, folds, progress):
+        jobs = effective_n_jobs(self.n_jobs)
+        if gram is None:
+            for fold in folds:
+                self._solve_with_cache(X, fold, jobs, progress)
+            return
+        pieces = [(fold, numbers) for fold in folds for numbers in fold.pieces()]
+        # Large ones first, so that the last job to end is a short one.
+        pieces.sort(key=lambda piece: -len(piece[0].machines[piece[1][0]].rows))
+        for_each(lambda piece: self._solve_piece(gram, place, *piece, progress), pieces, jobs)
 
-    def _solve_piece(self, gram, fold, numbers, progress):
-        """Solve the machines ``numbers``, which see the same rows, and score the test rows."""
-        rows = fold.train[fold.training.order[fold.machines[numbers[0]].rows]]
-        own = MatrixGram(_gather(gram.matrix, rows, rows), gram.positive_semidefinite)
+    def _solve_piece(self, gram, place, fold, numbers, progress):
+        """Solve the machines ``numbers``, which see the same rows, and score the test rows.
+
+        ``place`` says where a row of the data stands in ``gram``.
+        """
+        rows = place[fold.train[fold.training.order[fold.machines[numbers[0]].rows]]]
+        own = MatrixGram(gather(gram.matrix, rows, rows), gram.positive_semidefinite)
         for number in numbers:
             self._solve_path(fold, number, own, progress)
         solutions = [solution for number in numbers for solution in fold.solutions[number]]
         duals = np.column_stack([solution.dual for solution in solutions])
         support = duals.any(axis=1)
-        kernel = _gather(gram.matrix, fold.test, rows[support])
+        kernel = gather(gram.matrix, place[fold.test], rows[support])
         with single_threaded_blas():  # the same product on any number of jobs: the same bits
             scores = kernel @ duals[support] + [solution.intercept for solution in solutions]
         fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
@@ -570,36 +556,6 @@ class Fold:
         return list(together.values())
 
 
-def _common_part(gram):
-    """What the Gram matrices of all gammas are made of: distances, or inner products."""
-    X = gram.X
-    if gram.function.name != "laplacian":
-        return KernelFunction("linear").matrix(X, X)
-    common = np.empty((X.shape[0], X.shape[0]))
-    _in_stripes(lambda rows: np.copyto(common[rows], manhattan_distances(X[rows], X)), common)
-    return common
-
-
-def _finish(gram, common, out):
-    """Make the Gram matrix of the common part."""
-    finish = None
-
-    def fill(rows):
-        if finish is None:
-            np.exp(np.multiply(common[rows], -gram.function.gamma, out=out[rows]), out=out[rows])
-        else:
-            out[rows] = common[rows]
-            finish(None, rows, slice(None))
-
-    if gram.function.name != "laplacian":
-        finish = gram.function._finisher(out, gram.norms, gram.norms)
-    _in_stripes(fill, out)
-
-
-def _in_stripes(function, matrix):
-    for_each(lambda top: function(slice(top, top + _STRIPE)), range(0, len(matrix), _STRIPE))
-
-
 def _accuracy(machine, X, y, sample_weight=None):
     return float(np.average(machine.predict(X) == y, weights=sample_weight))
 
@@ -629,14 +585,3 @@ def _warn_if_stopped(folds):
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-@compiled
-def _gather(matrix, rows, columns):
-    """matrix[rows][:, columns]."""
-    out = np.empty((rows.shape[0], columns.shape[0]))
-    for a in range(rows.shape[0]):
-        row = matrix[rows[a]]
-        for b in range(columns.shape[0]):
-            out[a, b] = row[columns[b]]
-    return out
