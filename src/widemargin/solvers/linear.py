@@ -103,12 +103,14 @@ class LinearSolution:
     converged: bool
 
 
-def certify(problem, weights, dual, iterations, converged) -> LinearSolution:
-    """The solution at ``weights``, with the bound that ``dual`` proves."""
+def certify(problem, weights, dual, combined, iterations, converged) -> LinearSolution:
+    """The solution at ``weights``, with the bound that ``dual`` proves.
+
+    ``combined`` is ``problem.combine(problem.sign * dual)``.
+    """
     slack = np.maximum(0.0, 1.0 - problem.sign * problem.scores(weights))
     loss = np.sum(problem.cost * (slack * slack if problem.squared else slack))
     objective = float(0.5 * np.sum(weights * weights) + loss)
-    combined = problem.combine(problem.sign * dual)
     softened = 0.5 * np.sum(problem.softness() * dual * dual)
     dual_objective = float(dual.sum() - 0.5 * np.sum(combined * combined) - softened)
     gap = max(0.0, objective - dual_objective) / max(objective, np.finfo(float).tiny)

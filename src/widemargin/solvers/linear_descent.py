@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
+from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.linear import LinearProblem, LinearSolution, certify, check_dual
 from widemargin.solvers.polish import polish
 
@@ -87,9 +88,8 @@ class State:
     diagonal: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        X, bias = self.problem.X, self.problem.bias
-        squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-        self.diagonal = np.asarray(squares).ravel() + bias**2 + self.problem.softness()
+        norms = squared_norms(self.problem.X)
+        self.diagonal = norms + self.problem.bias**2 + self.problem.softness()
 
     @property
     def iterations(self) -> int:
@@ -133,7 +133,7 @@ def start(problem, *, tol=1e-4, max_iter=1000, shrinking=True, seed=0, dual=None
         order=np.arange(n),
         counts=np.array([n, 0, 0, 0, 0]),
         extremes=np.array([-np.inf, np.inf, np.inf, -np.inf]),
-        random=np.array([seed], dtype=np.uint64),
+        random=np.array([seed ^ 0x9E3779B97F4A7C15], dtype=np.uint64),
     )
 
 
@@ -156,7 +156,7 @@ def solution_at(state: State) -> LinearSolution:
     dual = state.dual.copy()
     # Not the weights kept up to date, which carry the rounding errors of all steps.
     weights = state.problem.combine(state.problem.sign * dual)
-    return certify(state.problem, weights, dual, state.iterations, state.converged)
+    return certify(state.problem, weights, dual, weights, state.iterations, state.converged)
 
 
 def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
@@ -243,23 +243,24 @@ def _descend(
     """Coordinate steps, pass after pass, until the end or until ``steps`` are done."""
     n = dual.shape[0]
     constant = weights.shape[0] - 1
-    active, position = counts[_ACTIVE], counts[_POSITION]
+    active, position, passes = counts[_ACTIVE], counts[_POSITION], counts[_PASSES]
     highest, lowest = extremes[_HIGHEST], extremes[_LOWEST]
+    last_highest, last_lowest = extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST]
     for _ in range(steps):
         if position == active:
-            counts[_PASSES] += 1
+            passes += 1
             position = 0
             if highest - lowest <= tol:
                 if active == n:
                     counts[_FINISHED] = counts[_CONVERGED] = 1
                     break
                 active = n
-                extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST] = np.inf, -np.inf
+                last_highest, last_lowest = np.inf, -np.inf
             else:
-                extremes[_LAST_HIGHEST] = highest if highest > 0.0 else np.inf
-                extremes[_LAST_LOWEST] = lowest if lowest < 0.0 else -np.inf
+                last_highest = highest if highest > 0.0 else np.inf
+                last_lowest = lowest if lowest < 0.0 else -np.inf
             highest, lowest = -np.inf, np.inf
-        if counts[_PASSES] >= max_iter:
+        if passes >= max_iter:
             counts[_FINISHED] = 1
             break
         other = position + _below(random, active - position)
@@ -271,19 +272,14 @@ def _descend(
         gradient = sign[i] * score - 1.0 + softness[i] * alpha
         projected = gradient
         if alpha == 0.0:
-            if shrinking and gradient > extremes[_LAST_HIGHEST]:
-                active -= 1
-                order[position] = order[active]
-                order[active] = i
-                continue
             projected = min(gradient, 0.0)
         elif alpha == ceiling[i]:
-            if shrinking and gradient < extremes[_LAST_LOWEST]:
-                active -= 1
-                order[position] = order[active]
-                order[active] = i
-                continue
             projected = max(gradient, 0.0)
+        if projected == 0.0 and shrinking and not last_lowest <= gradient <= last_highest:
+            active -= 1
+            order[position] = order[active]
+            order[active] = i
+            continue
         position += 1
         highest, lowest = max(highest, projected), min(lowest, projected)
         if projected != 0.0 and diagonal[i] > 0.0:
@@ -291,8 +287,9 @@ def _descend(
             change = sign[i] * (dual[i] - alpha)
             _add(data, indices, indptr, i, change, weights)
             weights[constant] += change * bias
-    counts[_ACTIVE], counts[_POSITION] = active, position
+    counts[_ACTIVE], counts[_POSITION], counts[_PASSES] = active, position, passes
     extremes[_HIGHEST], extremes[_LOWEST] = highest, lowest
+    extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST] = last_highest, last_lowest
 
 
 @compiled
@@ -339,11 +336,11 @@ def _add(data, indices, indptr, i, change, weights):
 
 @compiled
 def _below(random, bound):
-    """A random whole number from 0 to below ``bound``; splitmix64."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    """A random whole number from 0 to below ``bound``, by Marsaglia's xorshift."""
     z = random[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
+    z ^= z << np.uint64(13)
+    z ^= z >> np.uint64(7)
+    z ^= z << np.uint64(17)
+    random[0] = z
     # The high bits as a fraction of the bound: no division.
     return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))

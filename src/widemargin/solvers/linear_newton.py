@@ -1,0 +1,249 @@
+"""Newton's method for linear machines with the squared hinge (see `linear`).
+
+The objective is piecewise quadratic. With I the rows inside the margin, its gradient and (where
+they exist) second derivatives are
+
+    w - 2 sum_I cost_i sign_i (1 - sign_i <w, z_i>) z_i    and    1 + 2 sum_I cost_i z_i z_i'
+
+Every iteration solves the Newton equations and goes to the exact minimum along the direction found.
+Once I no longer changes, one step ends at the optimum. With up to `DIRECT_FEATURES` features the
+matrix of second derivatives is formed, corrected for the rows that enter or leave I, and
+factorised; with more the equations are solved by conjugate gradients, which need only products
+with the rows.
+
+Stops when the gradient is smaller than the one at zero by liblinear's factor: ``tol`` times the
+share of the rarer sign. The gap is half the squared norm of the gradient.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+
+from widemargin._core.compiled import compiled
+from widemargin._core.progress import drive
+from widemargin._core.threads import single_threaded_blas
+from widemargin.solvers.linear import LinearProblem, LinearSolution, certify
+
+DIRECT_FEATURES = 1000
+
+_POLISHED_WORK = 5_000_000
+_POLISHED_TOL = 1e-13
+_GRADIENT_STEPS = 1000
+_LINE_STEPS = 50
+_LINE_TOL = 1e-4
+
+
+def newton_linear(
+    problem: LinearProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    weights: np.ndarray | None = None,
+    report: Callable[["State"], bool] | None = None,
+) -> LinearSolution:
+    """Solve the problem from start to end.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With the squared hinge.
+    tol : float, default=1e-4
+        Of the norm of the gradient, relative to that at zero and the share of the rarer sign.
+    max_iter : int, default=1000
+        Most Newton steps.
+    weights : ndarray of shape (d + 1,), optional
+        Point to start from.
+    report : callable, optional
+        Called with the state after every step; True stops the solver.
+
+    Returns
+    -------
+    LinearSolution
+    """
+    state = start(problem, tol=tol, max_iter=max_iter, weights=weights)
+    drive(lambda: advance(state), lambda: report is not None and report(state))
+    return solution_at(state)
+
+
+@dataclass
+class State:
+    """Where the solver stands: `numbers` is all that is needed to go on elsewhere."""
+
+    problem: LinearProblem
+    max_iter: int
+    weights: np.ndarray
+    iterations: int = 0
+    finished: bool = False
+    converged: bool = False
+    inside: np.ndarray = field(init=False)
+    curvature: np.ndarray = field(init=False)
+    at_zero: float = field(init=False)
+    target: float = field(init=False)
+    scores: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        n, d = self.problem.X.shape
+        self.inside = np.zeros(n, dtype=bool)
+        self.curvature = np.eye(d + 1) if d <= DIRECT_FEATURES else np.empty((0, 0))
+        self.scores = self.problem.scores(self.weights)
+
+    def numbers(self) -> dict[str, object]:
+        """The state as plain arrays and numbers, for a checkpoint."""
+        names = ("weights", "iterations", "finished", "converged", "inside", "curvature", "scores")
+        return {name: getattr(self, name) for name in names}
+
+    def resume(self, numbers: dict) -> "State":
+        """Go on from the `numbers` of another state of the same problem."""
+        for name, value in numbers.items():
+            setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
+        return self
+
+
+def start(problem, *, tol=1e-4, max_iter=1000, weights=None) -> State:
+    """A state at ``weights``, or at zero."""
+    d = problem.X.shape[1]
+    weights = np.zeros(d + 1) if weights is None else np.array(weights, dtype=np.float64)
+    state = State(problem, max_iter, weights)
+    if d <= DIRECT_FEATURES and problem.entries * d <= _POLISHED_WORK:
+        # Near the optimum a step gains more digits than it costs time here.
+        tol = min(tol, _POLISHED_TOL)
+    positive = np.count_nonzero(problem.sign > 0)
+    share = max(min(positive, problem.size - positive), 1) / problem.size
+    state.at_zero = float(np.linalg.norm(problem.combine(2.0 * problem.cost * problem.sign)))
+    state.target = max(tol * share, 4.0 * np.finfo(float).eps) * state.at_zero
+    return state
+
+
+def advance(state: State) -> bool:
+    """Take one Newton step; True when there is nothing more to do."""
+    if state.finished:
+        return True
+    problem = state.problem
+    slack = 1.0 - problem.sign * state.scores
+    inside = slack > 0.0
+    pull = np.where(inside, 2.0 * problem.cost * slack, 0.0)
+    gradient = state.weights - problem.combine(problem.sign * pull)
+    if np.linalg.norm(gradient) <= state.target:
+        state.finished = state.converged = True
+    elif state.iterations >= state.max_iter:
+        state.finished = True
+    else:
+        solve = _direct_step if problem.X.shape[1] <= DIRECT_FEATURES else _iterative_step
+        step = solve(state, inside, gradient)
+        change = problem.scores(step)
+        length = _line_search(problem, state.weights, state.scores, step, change)
+        # A step without length means that rounding errors are all that is left of the gradient.
+        state.finished = state.converged = length == 0.0
+        state.weights = state.weights + length * step
+        state.scores = state.scores + length * change
+        state.iterations += 1
+    return state.finished
+
+
+def solution_at(state: State) -> LinearSolution:
+    """The solution as far as it is known."""
+    problem, weights = state.problem, state.weights
+    slack = np.maximum(0.0, 1.0 - problem.sign * problem.scores(weights))
+    dual = 2.0 * problem.cost * slack
+    combined = problem.combine(problem.sign * dual)
+    return certify(problem, weights, dual, combined, state.iterations, state.converged)
+
+
+def _direct_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The Newton step by factorisation, with the second derivatives of the last step corrected."""
+    problem = state.problem
+    changed = inside != state.inside
+    if 2 * np.count_nonzero(changed) > np.count_nonzero(inside):
+        state.curvature = np.eye(len(gradient))
+        changed = inside
+    rows = np.flatnonzero(changed)
+    scale = np.where(inside[rows], 2.0, -2.0) * problem.cost[rows]
+    _add_outer_products(state.curvature, problem, rows, scale)
+    state.inside = inside
+    with single_threaded_blas():
+        return cho_solve(cho_factor(state.curvature, check_finite=False), -gradient)
+
+
+def _add_outer_products(curvature, problem, rows, scale) -> None:
+    """curvature += sum_i scale_i z_i z_i' over rows."""
+    X, bias = problem.X[rows], problem.bias
+    if sp.issparse(X):
+        _add_sparse_products(curvature, X.data, X.indices, X.indptr, scale)
+        sums = X.T @ scale
+    else:
+        with single_threaded_blas():
+            curvature[:-1, :-1] += (X * scale[:, np.newaxis]).T @ X
+            sums = X.T @ scale
+    curvature[-1, :-1] += bias * sums
+    curvature[:-1, -1] += bias * sums
+    curvature[-1, -1] += bias**2 * scale.sum()
+
+
+def _iterative_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The Newton step by conjugate gradients scaled by the diagonal, better near the optimum."""
+    problem = state.problem
+    rows = np.flatnonzero(inside)
+    part = LinearProblem(
+        problem.X[rows], problem.sign[rows], problem.cost[rows], True, problem.bias
+    )
+    double = 2.0 * part.cost
+    X = part.X.multiply(part.X).tocsr() if sp.issparse(part.X) else part.X * part.X
+    squares = LinearProblem(X, part.sign, part.cost, True, part.bias**2)
+    diagonal = 1.0 + squares.combine(double)
+    step, residual = np.zeros_like(gradient), -gradient
+    scaled = residual / diagonal
+    direction, product = scaled, np.sum(residual * scaled)
+    enough = product * min(0.01, float(np.linalg.norm(gradient)) / state.at_zero)
+    for _ in range(_GRADIENT_STEPS):
+        image = direction + part.combine(double * part.scores(direction))
+        length = product / np.sum(direction * image)
+        step = step + length * direction
+        residual = residual - length * image
+        scaled = residual / diagonal
+        product, last = np.sum(residual * scaled), product
+        if product <= enough:
+            break
+        direction = scaled + product / last * direction
+    return step
+
+
+def _line_search(problem, weights, scores, step, change) -> float:
+    """Where along the step the objective is least: where its derivative, which rises, is zero."""
+    slope, bend = float(np.sum(weights * step)), float(np.sum(step * step))
+    left = problem.sign * change
+    slack = 1.0 - problem.sign * scores
+    double = 2.0 * problem.cost * left
+
+    def derivatives(length):
+        rest = slack - length * left
+        inside = rest > 0.0
+        first = slope + length * bend - np.sum(double * rest, where=inside)
+        return first, bend + np.sum(double * left, where=inside)
+
+    first, _ = derivatives(0.0)
+    if not first < 0.0:
+        return 0.0
+    enough = _LINE_TOL * -first
+    low, high, length = 0.0, np.inf, 1.0
+    for _ in range(_LINE_STEPS):
+        first, second = derivatives(length)
+        if abs(first) <= enough:
+            break
+        low, high = (length, high) if first < 0.0 else (low, length)
+        length -= first / second
+        if not low < length < high:
+            length = 0.5 * (low + high) if high < np.inf else 2.0 * low
+    return length
+
+
+@compiled
+def _add_sparse_products(curvature, data, indices, indptr, scale):
+    for i in range(scale.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            value = scale[i] * data[k]
+            row = curvature[indices[k]]
+            for m in range(indptr[i], indptr[i + 1]):
+                row[indices[m]] += value * data[m]
