@@ -16,6 +16,7 @@ import numpy as np
 from widemargin.kernels.gram import KernelGram, MatrixGram, _is_all
 
 _FEWEST_ROWS = 2
+_MOST_ROWS = 1024
 
 
 class GramCache:
@@ -34,10 +35,19 @@ class GramCache:
         Sizes of the consecutive groups of rows; one group when not given.
     shared : bool, default=False
         Whether several problems over all rows are to come.
+    jobs : int, default=1
+        How many problems will be solved at once, and so may ask for rows while others use theirs.
+        They share the budget, but each gets room for the rows it works on, so that what is
+        computed does not depend on this.
     """
 
     def __init__(
-        self, gram: KernelGram | MatrixGram, cache_bytes: int, group_sizes=None, shared=False
+        self,
+        gram: KernelGram | MatrixGram,
+        cache_bytes: int,
+        group_sizes=None,
+        shared: bool = False,
+        jobs: int = 1,
     ):
         sizes = [gram.size] if group_sizes is None else list(group_sizes)
         if sum(sizes) != gram.size:
@@ -45,6 +55,7 @@ class GramCache:
         self.gram = gram
         self.cache_bytes = int(cache_bytes)
         self.shared = shared
+        self.jobs = jobs
         ends = np.cumsum([0, *sizes]).tolist()
         self.groups = [slice(a, b) for a, b in pairwise(ends)]
         self._lock = threading.RLock()
@@ -77,7 +88,8 @@ class GramCache:
         if isinstance(self.gram, MatrixGram):
             return self.gram.matrix
         with self._lock:
-            if self._whole is None and self._room() >= 8 * self.gram.size**2:
+            if self._whole is None and self.cache_bytes >= self._row_bytes + 8 * self.gram.size**2:
+                self._evict(8 * self.gram.size**2)
                 self._whole = self.gram.block(slice(None))
             return self._whole
 
@@ -106,13 +118,13 @@ class GramCache:
         be ``exact``.
         """
         with self._lock:
-            room = self.cache_bytes - self._row_bytes
-            if gram is self.gram and self.shared:
-                room //= 2
-            ring = RowRing(
-                gram if exact else gram.single(self.cache_bytes),
-                room // ((8 if exact else 4) * gram.size),
-            )
+            row_bytes = (8 if exact else 4) * gram.size
+            budget = self.cache_bytes // 2 if self.shared else self.cache_bytes
+            share = budget if self.shared and gram is self.gram else budget // self.jobs
+            self._whole = None
+            places = min(share, self.cache_bytes - self._row_bytes) // row_bytes
+            at_once = places if self.jobs == 1 else budget // row_bytes
+            ring = RowRing(gram if exact else gram.single(self.cache_bytes), places, at_once)
             self._evict(ring.nbytes)
             self._row_bytes += ring.nbytes
             weakref.finalize(ring, self._release, ring.nbytes)
@@ -133,7 +145,7 @@ class GramCache:
             return ring
 
     def _room(self) -> int:
-        return self.cache_bytes - self._row_bytes - self._block_bytes
+        return self.cache_bytes - self.nbytes
 
     def _evict(self, wanted: int) -> None:
         while self._blocks and self._room() < wanted:
@@ -155,6 +167,7 @@ class UnionGram:
         self.size = sum(s.stop - s.start for s in self._slices)
         self.positive_semidefinite = cache.gram.positive_semidefinite
         self._ring: RowRing | None = None
+        self._sharp = False
 
     @property
     def most_rows(self) -> int:
@@ -181,11 +194,9 @@ class UnionGram:
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ring = self._rows_from()
-        if ring.gram.size == self.size:
+        if not self._shares_rows() or (self._is_everything() and self._cache.jobs == 1):
             return ring.rows(index)
-        own = self._index()
-        array, places = ring.rows(own[index])
-        return np.ascontiguousarray(array[places][:, own]), np.arange(len(index))
+        return ring.copied_rows(self._index()[index], self._index()), np.arange(len(index))
 
     def narrow(self, index: np.ndarray) -> "NarrowGram":
         """The Gram matrix of some rows; this one gives up its own for the time being."""
@@ -195,22 +206,26 @@ class UnionGram:
     def sharpen(self) -> None:
         """Serve rows in float64 from now on."""
         self._ring = None
-        self._ring = self._cache.row_ring(self._cache.gram.subset(self._index()), exact=True)
+        self._sharp = True
 
     def _rows_from(self) -> "RowRing":
         """The shared ring where this union has most of the rows, else one of its own."""
         if self._ring is None:
-            if 2 * self.size > self._cache.gram.size:
+            if self._shares_rows():
                 self._ring = self._cache.shared_ring()
             else:
-                self._ring = self._cache.row_ring(self._cache.gram.subset(self._index()))
+                own = self._cache.gram.subset(self._index())
+                self._ring = self._cache.row_ring(own, exact=self._sharp)
         return self._ring
+
+    def _shares_rows(self) -> bool:
+        return 2 * self.size > self._cache.gram.size and not self._sharp
 
     def _index(self) -> np.ndarray:
         return np.concatenate([np.arange(s.start, s.stop) for s in self._slices])
 
     def _is_everything(self) -> bool:
-        return self.size == self._cache.gram.size
+        return self._groups == tuple(range(len(self._cache.groups)))
 
     def _assemble(self, block) -> np.ndarray:
         """One matrix of ``block(first, second)`` over all pairs of this union's slices."""
@@ -233,6 +248,7 @@ class NarrowGram:
         self._cache = cache
         self._gram = gram
         self._ring: RowRing | None = None
+        self._sharp = False
         self.size = gram.size
         self.positive_semidefinite = gram.positive_semidefinite
 
@@ -257,11 +273,11 @@ class NarrowGram:
     def sharpen(self) -> None:
         """Serve rows in float64 from now on."""
         self._ring = None
-        self._ring = self._cache.row_ring(self._gram, exact=True)
+        self._sharp = True
 
     def _rows_from(self) -> "RowRing":
         if self._ring is None:
-            self._ring = self._cache.row_ring(self._gram)
+            self._ring = self._cache.row_ring(self._gram, exact=self._sharp)
         return self._ring
 
 
@@ -275,32 +291,49 @@ class RowRing:
     ----------
     gram : KernelGram or MatrixGram
     n_places : int
-        How many rows are kept; at least two and at most all of them.
+        How many rows are kept, if they are no fewer than `most_rows`, and at most all of them.
+    most_rows : int, optional
+        How many rows may be asked for at once, between 2 and 1024; ``n_places`` when not given.
     """
 
-    def __init__(self, gram: KernelGram | MatrixGram, n_places: int):
+    def __init__(self, gram: KernelGram | MatrixGram, n_places: int, most_rows: int | None = None):
         self.gram = gram
-        self.most_rows = min(max(n_places, _FEWEST_ROWS), gram.size)
+        wanted = n_places if most_rows is None else most_rows
+        self.most_rows = min(max(wanted, _FEWEST_ROWS), _MOST_ROWS, gram.size)
+        self._places = min(max(n_places, self.most_rows), gram.size)
+        self._lock = threading.RLock()
         self._held = gram.matrix if isinstance(gram, MatrixGram) else None
         if self._held is not None:
             self.nbytes = 0
             return
-        self._array = np.empty((self.most_rows, gram.size), dtype=gram.X.dtype)
+        self._array = np.empty((self._places, gram.size), dtype=gram.X.dtype)
         self.nbytes = self._array.nbytes
         self._place_of = np.full(gram.size, -1)
-        self._row_at = np.full(self.most_rows, -1)
+        self._row_at = np.full(self._places, -1)
         self._next = 0
-        self._lock = threading.Lock()
+
+    def copied_rows(self, index: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Some columns of rows, out of reach of others who ask for rows at the same time."""
+        with self._lock:
+            array, places = self.rows(index)
+            return array[np.ix_(places, columns)]
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """An array and the places in it of the rows ``index`` (distinct, at most `most_rows`)."""
+        """An array and the places in it of the rows ``index`` (distinct, at most `most_rows`).
+
+        They stay there until rows are asked for again.
+        """
         if self._held is not None:
             return self._held, index
         with self._lock:
             start, missing = self._make_room(index)
             if len(missing):
                 stop = start + len(missing)
-                self._place_of[self._row_at[start:stop][self._row_at[start:stop] >= 0]] = -1
+                # A row that was in the way of others moves: its old place is empty now.
+                left = self._place_of[missing]
+                self._row_at[left[left >= 0]] = -1
+                evicted = self._row_at[start:stop]
+                self._place_of[evicted[evicted >= 0]] = -1
                 self.gram.block(missing, out=self._array[start:stop])
                 self._row_at[start:stop] = missing
                 self._place_of[missing] = np.arange(start, stop)
@@ -309,11 +342,12 @@ class RowRing:
 
     def _make_room(self, index: np.ndarray) -> tuple[int, np.ndarray]:
         """Where to put what is missing, and what that is once its places are given up."""
-        missing = index[self._place_of[index] < 0]
+        places = self._place_of[index]
+        missing = places < 0
         while True:
-            start = self._next if self._next + len(missing) <= self.most_rows else 0
-            places = self._place_of[index]
-            lost = (places < 0) | ((places >= start) & (places < start + len(missing)))
-            if np.count_nonzero(lost) == len(missing):
-                return start, missing
-            missing = index[lost]
+            count = np.count_nonzero(missing)
+            start = self._next if self._next + count <= self._places else 0
+            lost = missing | ((places >= start) & (places < start + count))
+            if np.count_nonzero(lost) == count:
+                return start, index[missing]
+            missing = lost

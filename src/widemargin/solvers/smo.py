@@ -337,6 +337,7 @@ def _widen(state: State) -> None:
     """Go back to the scope before; catch up with the residual of the rows that were left out."""
     narrow = state.scopes.pop()
     scope, index = state.scope, narrow.index
+    narrow.gram = scope.gram  # its rows make room for those of the wider scope
     change = np.zeros(scope.size)
     change[index] = narrow.dual - scope.dual[index]
     if scope.matrix is None:
