@@ -28,6 +28,7 @@ def options(description: str, parts, arguments=None) -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="the largest sets too")
     parser.add_argument("--json", type=Path, help="file to write the results to")
     parser.add_argument("--rows", type=int, help="at most so many rows of every set: a quick look")
+    parser.add_argument("--budget", type=float, default=5, help="seconds to repeat a short fit for")
     parser.add_argument("--only", nargs="+", choices=parts, default=list(parts), metavar="PART")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -79,7 +80,7 @@ def answer(order: str, tasks: dict[str, Callable[..., dict]]) -> None:
     print(json.dumps(tasks[order["task"]](**order["arguments"])))
 
 
-def repeated(function: Callable[[], object], budget: float = 5.0) -> tuple[float, float]:
+def repeated(function: Callable[[], object], budget: float) -> tuple[float, float]:
     """Seconds of the first call, and of the fastest of the calls that fit into the budget.
 
     The first call, which may have to load or compile code, counts only if it is too long for a

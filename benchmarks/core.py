@@ -1,6 +1,6 @@
 """widemargin's kernel machines beside scikit-learn's and Intel's, in one run.
 
-    python benchmarks/core.py [--data DIR] [--full] [--json FILE] [--rows N] [--only PART ...]
+    python benchmarks/core.py [--data DIR] [--full] [--json FILE] [--help]
 
 Every fit is measured in a process of its own, on the same data, with the same parameters and the
 same tol. Ratios say how many times as fast as the peer we are. The dual objective, minimised (lower
@@ -97,7 +97,7 @@ def imports(bench, report, chosen):
 def small(bench, report, chosen):
     rows = []
     for name in SMALL:
-        found = bench.run("beside", name=name, rows=chosen.rows, budget=0.1 if chosen.rows else 3)
+        found = bench.run("beside", name=name, rows=chosen.rows, budget=chosen.budget)
         ours, theirs = found["ours"], found["scikit-learn"]
         least, middle = (theirs[key] / ours[key] for key in ("least", "median"))
         rows.append(
@@ -153,11 +153,13 @@ def growth(bench, report, chosen):
     sets = available({"ijcnn1": LARGE["ijcnn1"]}, chosen)
     sizes = [chosen.rows // 4, chosen.rows // 2, chosen.rows] if chosen.rows else list(GROWTH)
     for name, settings in sets.items():
-        task = {"name": name, "settings": settings, "data": chosen.data, "judged": False}
+        task = {"name": name, "settings": settings, "data": chosen.data, "budget": chosen.budget}
         seconds = {"ours": [], "scikit-learn": []}
         for rows in sizes:
             for model, values in seconds.items():
-                values.append(bench.run("fit", model=model, rows=rows, **task)["seconds"])
+                values.append(
+                    bench.run("fit", model=model, rows=rows, judged=False, **task)["seconds"]
+                )
         exponents = {model: exponent(sizes, values) for model, values in seconds.items()}
         lines = zip(sizes, *seconds.values(), strict=True)
         rows = [[f"{n:,}", f"{a:.2f}", f"{b:.2f}", f"{b / a:.1f}"] for n, a, b in lines]
@@ -176,7 +178,7 @@ def tuning(bench, report, chosen):
     if bench.run("offered")["SVCCV"]:
         searches = {"SVCCV": "ours", "GridSearchCV over scikit-learn's SVC": "scikit-learn"}
         found = {
-            name: bench.run("search", model=model, rows=chosen.rows)
+            name: bench.run("search", model=model, rows=chosen.rows, budget=chosen.budget)
             for name, model in searches.items()
         }
         ours, theirs = found.values()
@@ -227,6 +229,7 @@ def available(sets, chosen):
 def fits(bench, name, settings, chosen):
     """What was measured on one set, by number of threads and machine."""
     task = {"name": name, "settings": settings, "data": chosen.data, "rows": chosen.rows}
+    task["budget"] = chosen.budget
     two = {model: bench.run("fit", model=model, **task) for model in models()}
     one = {
         # scikit-learn's machine uses one thread whatever there is.
@@ -383,10 +386,10 @@ def beside_task(name, rows, budget):
     }
 
 
-def fit_task(name, model, settings, data, rows, judged=True):
+def fit_task(name, model, settings, data, rows, budget, judged=True):
     X, y, X_test, y_test = load(name, data, rows)
     fitted = machine_of(model, **settings)
-    _, seconds = repeated(lambda: fitted.fit(X, y))
+    _, seconds = repeated(lambda: fitted.fit(X, y), budget)
     found = {
         "settings": settings,
         "seconds": seconds,
@@ -394,14 +397,14 @@ def fit_task(name, model, settings, data, rows, judged=True):
         "support": len(fitted.support_),
     }
     if judged:
-        _, found["predict seconds"] = repeated(lambda: fitted.predict(X_test), 2)
+        _, found["predict seconds"] = repeated(lambda: fitted.predict(X_test), budget / 2)
         found["predicted"] = X_test.shape[0]
         found["accuracy"] = float(fitted.score(X_test, y_test))
         found["objective"] = dual_objective(fitted, settings["gamma"])
     return found
 
 
-def search_task(model, rows):
+def search_task(model, rows, budget):
     from sklearn.model_selection import GridSearchCV
 
     X, y, *_ = load("satimage", None, rows)
@@ -411,7 +414,7 @@ def search_task(model, rows):
         search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=5, n_jobs=2)
     else:
         search = GridSearchCV(machine_of(model), GRID, cv=5, n_jobs=2)
-    _, seconds = repeated(lambda: search.fit(X, y))
+    _, seconds = repeated(lambda: search.fit(X, y), budget)
     best = {"C": search.C_, "gamma": search.gamma_} if model == "ours" else search.best_params_
     score = float(search.best_score_)
     return {**best, "seconds": seconds, "score": score, "megabytes": peak_megabytes()}
@@ -437,7 +440,8 @@ def machine_of(model, **settings):
 def load(name, data, rows):
     """Rows to train on and rows to predict, with their labels: fixed draws of at most `rows`."""
     if " x " in name:
-        parts = generated(*(int(number.replace(",", "")) for number in name.split(" x ")))
+        size, features = (int(number.replace(",", "")) for number in name.split(" x "))
+        parts = generated(min(rows or size, size), features)
     elif name in SMALL:
         parts = bundled(name)
     elif name == "satimage":
