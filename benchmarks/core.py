@@ -186,7 +186,8 @@ def tuning(bench, report, chosen):
         report.table(
             "Tuning",
             f"satimage, C in {GRID['C']}, gamma in {GRID['gamma']}, five folds, n_jobs=2, and a "
-            "fit of the best on all rows.",
+            "fit of the best on all rows. The memory is that of the calling process; those of "
+            "GridSearchCV's workers come on top.",
             ["search", "s", "ratio", "best C", "best gamma", "score", "peak MB"],
             [
                 [
