@@ -52,6 +52,12 @@ def sweep(gram_at, gammas: Collection[float], cache_bytes: float) -> Iterator[Ma
             yield MatrixGram(matrix, gram.positive_semidefinite)
 
 
+def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """matrix[rows][:, columns], for index arrays, without the interpreter lock."""
+    starts = np.flatnonzero(np.diff(columns, prepend=-2) != 1)
+    return _gather(matrix, rows, columns, np.append(starts, len(columns)))
+
+
 def _common_part(gram: KernelGram) -> np.ndarray:
     """What the Gram matrices of all gammas are made of: inner products, or distances."""
     X = gram.X
@@ -87,11 +93,14 @@ def _in_stripes(function, matrix: np.ndarray) -> None:
 
 
 @compiled
-def gather(matrix, rows, columns):
-    """matrix[rows][:, columns], for index arrays, without the interpreter lock."""
+def _gather(matrix, rows, columns, starts):
+    """matrix[rows][:, columns], where columns go up by ones from each of ``starts`` to the next."""
     out = np.empty((rows.shape[0], columns.shape[0]))
     for a in range(rows.shape[0]):
-        row = matrix[rows[a]]
-        for b in range(columns.shape[0]):
-            out[a, b] = row[columns[b]]
+        row, target = matrix[rows[a]], out[a]
+        for run in range(starts.shape[0] - 1):
+            first, last = starts[run], starts[run + 1]
+            part, source = target[first:last], row[columns[first] :]
+            for b in range(last - first):
+                part[b] = source[b]
     return out

@@ -257,6 +257,11 @@ class SVCCV(SVC):
         self.random_state = random_state
 
     def __sklearn_is_fitted__(self):
+        if hasattr(self, "scores_") and not hasattr(self, "support_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted for predictions, since it was "
+                "fitted with refit=False: use refit=True."
+            )
         return hasattr(self, "support_")
 
     @with_callbacks
@@ -373,14 +378,6 @@ class SVCCV(SVC):
         if not hasattr(self, "scores_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
 
-    def _check_rows(self, X):
-        if hasattr(self, "scores_") and not hasattr(self, "support_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} was fitted with refit=False and is not fitted for "
-                "predictions: use refit=True."
-            )
-        return super()._check_rows(X)
-
     def _check_grid(self):
         Cs, gammas = list(self.Cs), list(self.gammas)
         if not Cs or not all(isinstance(C, Real) and C > 0 for C in Cs):
@@ -470,10 +467,15 @@ class SVCCV(SVC):
         positive semidefinite: several optima may exist, and that of a fresh start is wanted.
         """
         machine, solutions = fold.machines[number], fold.solutions[number]
+        unbound = False
         for C, task in zip(fold.path, fold.tasks[number], strict=True):
-            cost = fold.training.costs(C)[machine.rows]
-            warm = gram.positive_semidefinite and solutions
             with progress.task(task) as stop:
+                # What no cost held back stays the solution for any larger one.
+                if unbound and gram.positive_semidefinite:
+                    solutions.append(solutions[-1])
+                    continue
+                cost = fold.training.costs(C)[machine.rows]
+                warm = gram.positive_semidefinite and solutions
                 solution = solve_hinge(
                     HingeProblem(gram, machine.sign, 1.0, cost),
                     **self._solver_options(),
@@ -481,6 +483,7 @@ class SVCCV(SVC):
                     report=lambda state, stop=stop: stop(),
                 )
             solutions.append(solution)
+            unbound = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
     def _score_folds(self, X, y, weight, folds, Cs, gammas):
         scorer = self._scorer()
@@ -492,13 +495,12 @@ class SVCCV(SVC):
             weights = {"sample_weight": weight[fold.test]} if weighted else {}
             for row, C in enumerate(Cs):
                 step = fold.path.index(C)
-                model = self._machine(FoldSVC, C, gammas[fold.columns[0]])
                 solutions = [path[step] for path in fold.solutions]
-                vars(model).update(self._attributes(X_train, fold.training, solutions))
-                if not callable(self.kernel):
-                    model.n_features_in_ = X_train.shape[1]
+                model = self._machine(FoldSVC, C, gammas[fold.columns[0]])
+                model.classes_ = fold.training.classes
+                model.known = X_train, fold.training, solutions
                 if fold.test_scores is not None:
-                    model.known = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
+                    model.answers = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
                 scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
         return scores
 
@@ -514,14 +516,24 @@ class SVCCV(SVC):
 
 
 class FoldSVC(SVC):
-    """The `SVC` of a fold, which knows the decision values of its test rows beforehand."""
+    """The `SVC` of a fold, which has the decision values of its test rows beforehand.
 
-    known = None
+    Most scorers ask for no more; its other fitted attributes are made when they are.
+    """
+
+    answers = None, None
 
     def _scores(self, X):
-        if self.known is not None and X is self.known[0]:
-            return self.known[1]
-        return super()._scores(X)
+        return self.answers[1] if X is self.answers[0] else super()._scores(X)
+
+    def __getattr__(self, name):
+        known = vars(self).pop("known", None)
+        if known is None:
+            raise AttributeError(f"SVC has no attribute {name!r}.")
+        vars(self).update(self._attributes(*known))
+        if not callable(self.kernel):
+            self.n_features_in_ = known[0].shape[1]
+        return getattr(self, name)
 
 
 @dataclass
