@@ -9,6 +9,9 @@ from importlib import import_module
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "CrammerSingerSVC": "svm.crammer_singer",
+    "LinearSVC": "svm.linear",
+    "LinearSVCCV": "svm.linear",
     "SVC": "svm",
     "SVCCV": "svm.svccv",
 }

@@ -44,7 +44,9 @@ def solve_exactly(gram, label, cost, n_classes):
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     cones = [clarabel.NonnegativeConeT(len(bounds))]
-    solution = clarabel.DefaultSolver(quadratic, linear, constraints, bounds, cones, settings).solve()
+    solution = clarabel.DefaultSolver(
+        quadratic, linear, constraints, bounds, cones, settings
+    ).solve()
     weights = np.array(solution.x)[: n_classes * rank].reshape(n_classes, rank)
     return Exact(value_of(factor @ weights.T, np.sum(weights**2), label, cost), factor @ weights.T)
 

@@ -17,7 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from widemargin import SVC, SVCCV
+from widemargin import SVC, SVCCV, CrammerSingerSVC, LinearSVC, LinearSVCCV
 
 
 def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
@@ -94,6 +94,12 @@ CASES = [
     Case(SVC(kernel="laplacian", class_weight="balanced")),
     Case(SVC(multi_class="ovr")),
     Case(SVC(kernel="precomputed")),
+    Case(LinearSVC()),
+    Case(LinearSVC(dual=True, max_iter=100_000)),
+    Case(LinearSVC(loss="hinge", class_weight="balanced", max_iter=100_000)),
+    Case(LinearSVCCV(Cs=[0.1, 1.0], cv=FoldsByContent())),
+    Case(CrammerSingerSVC()),
+    Case(CrammerSingerSVC(kernel="rbf")),
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
 ]
 

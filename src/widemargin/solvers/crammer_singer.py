@@ -344,7 +344,9 @@ def finish_rows(state: RowsState) -> MultiClassSolution:
     if state.converged and work <= _POLISHED_WORK:
         passes = state.iterations
         state.counts[_FINISHED] = 0
-        _work(state, _POLISHED_TOL, np.iinfo(np.int64).max, _POLISH_WORK // (work // len(state.dual)))
+        _work(
+            state, _POLISHED_TOL, np.iinfo(np.int64).max, _POLISH_WORK // (work // len(state.dual))
+        )
         state.counts[_FINISHED] = state.counts[_CONVERGED] = 1
         state.counts[_PASSES] = passes
     return rows_solution_at(state)
@@ -409,9 +411,10 @@ def _check_dual(dual, label, cost, n_classes) -> np.ndarray:
     rivals[rows, label] = 0.0
     own = -rivals.sum(axis=1)
     scale = np.maximum(1.0, cost)
-    if not (np.abs(dual[rows, label] - own) <= 1e-9 * scale).all() or not (
-        own <= cost + 1e-9 * scale
-    ).all():
+    if (
+        not (np.abs(dual[rows, label] - own) <= 1e-9 * scale).all()
+        or not (own <= cost + 1e-9 * scale).all()
+    ):
         raise ValueError("dual must sum to 0 over classes, within 0 and cost for each row's own.")
     shrink = np.minimum(1.0, cost / np.maximum(own, np.finfo(float).tiny))
     rivals *= shrink[:, np.newaxis]

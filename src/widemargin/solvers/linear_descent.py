@@ -183,12 +183,10 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
 
 def _parts(X):
     """The arrays behind the rows; a dense matrix has no indices."""
+    if not sp.issparse(X):
+        return X.ravel(), None, None
     # Unsigned: compiled code need not ask whether an index counts from the end.
-    return (
-        (X.data, X.indices.view(np.uint32), X.indptr.view(np.uint32))
-        if sp.issparse(X)
-        else (X.ravel(), None, None)
-    )
+    return X.data, X.indices.view(np.uint32), X.indptr.view(np.uint32)
 
 
 def _slice_steps(problem: LinearProblem) -> int:
