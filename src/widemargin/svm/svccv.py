@@ -510,9 +510,8 @@ class SVCCV(SVC):
 
     def _machine(self, kind, C, gamma):
         """An unfitted `SVC` with this estimator's parameters."""
-        names = SVC().get_params()
-        own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        return kind(**own, C=C, gamma=gamma)
+        names = SVC._parameter_constraints.keys() - {"C", "gamma"}
+        return kind(**{name: getattr(self, name) for name in names}, C=C, gamma=gamma)
 
 
 class FoldSVC(SVC):
@@ -527,7 +526,7 @@ class FoldSVC(SVC):
         return self.answers[1] if X is self.answers[0] else super()._scores(X)
 
     def __getattr__(self, name):
-        known = vars(self).pop("known", None)
+        known = None if name.startswith("__") else vars(self).pop("known", None)
         if known is None:
             raise AttributeError(f"SVC has no attribute {name!r}.")
         vars(self).update(self._attributes(*known))
