@@ -201,7 +201,8 @@ class UnionGram:
     def narrow(self, index: np.ndarray) -> "NarrowGram":
         """The Gram matrix of some rows; this one gives up its own for the time being."""
         self._ring = None
-        return NarrowGram(self._cache, self._cache.gram.subset(self._index()[index]))
+        part = self._cache.gram.subset(self._index()[index])
+        return NarrowGram(self._cache, part, self._sharp)
 
     def sharpen(self) -> None:
         """Serve rows in float64 from now on."""
@@ -244,11 +245,11 @@ class UnionGram:
 class NarrowGram:
     """The Gram matrix of rows that a problem has narrowed down to; a `Gram`."""
 
-    def __init__(self, cache: GramCache, gram: KernelGram | MatrixGram):
+    def __init__(self, cache: GramCache, gram: KernelGram | MatrixGram, sharp: bool):
         self._cache = cache
         self._gram = gram
         self._ring: RowRing | None = None
-        self._sharp = False
+        self._sharp = sharp
         self.size = gram.size
         self.positive_semidefinite = gram.positive_semidefinite
 
@@ -268,7 +269,7 @@ class NarrowGram:
     def narrow(self, index: np.ndarray) -> "NarrowGram":
         """The Gram matrix of some rows; this one gives up its own for the time being."""
         self._ring = None
-        return NarrowGram(self._cache, self._gram.subset(index))
+        return NarrowGram(self._cache, self._gram.subset(index), self._sharp)
 
     def sharpen(self) -> None:
         """Serve rows in float64 from now on."""

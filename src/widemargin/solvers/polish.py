@@ -135,7 +135,7 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
             highest = max(highest, residual[k])
         if dual[k] > lower[k]:
             lowest = min(lowest, residual[k])
-    return (highest - lowest if intercept else max(highest, -lowest, 0.0)) / scale
+    return max(highest - lowest if intercept else max(highest, -lowest), 0.0) / scale
 
 
 @compiled

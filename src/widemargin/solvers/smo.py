@@ -132,6 +132,7 @@ class State:
     iterations: int = 0
     rounds: int = 0
     rechecks: int = 0
+    sharp: bool = False
     finished: bool = False
     converged: bool = False
     working: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -162,6 +163,8 @@ class State:
             setattr(self, name, numbers[name])
         self.working = self.working.copy()
         del self.scopes[1:]
+        if self.sharp:
+            self.scope.gram.sharpen()
         for level in range(sum(name.startswith("dual_") for name in numbers)):
             if level:
                 self.scopes.append(_narrowed(self.scope, numbers[f"index_{level}"].copy()))
@@ -170,7 +173,9 @@ class State:
         return self
 
 
-_NUMBERS = ("tol", "iterations", "rounds", "rechecks", "finished", "converged", "working")
+_NUMBERS = (
+    "tol", "iterations", "rounds", "rechecks", "sharp", "finished", "converged", "working",
+)  # fmt: skip
 _SCOPE_NUMBERS = ("index", "dual", "residual")
 
 
@@ -242,7 +247,8 @@ def solution_at(state: State) -> Solution:
 
 def _accept(state: State) -> None:
     """The tolerance is met: done, unless rounding or an open gap says otherwise."""
-    if state.scope.matrix is None and state.rechecks < _RECHECKS and not _recheck(state):
+    unsure = state.scope.matrix is None and not state.sharp and state.rechecks < _RECHECKS
+    if unsure and not _recheck(state):
         return
     if state.gap_tol is not None:
         closed = solution_at(state).gap <= state.gap_tol
@@ -258,23 +264,28 @@ def _accept(state: State) -> None:
 def _recheck(state: State) -> bool:
     """Whether the residual, computed from float32 rows, stands up to float64.
 
-    A sample of the support vectors is looked at first. If their errors could matter, to the
-    tolerance or to the objective, all support vectors get their residual in float64.
+    A sample of the support vectors is looked at. Errors that could matter to the objective are
+    mended for all support vectors; where they reach the tolerance the solver goes on in float64.
     """
     state.rechecks += 1
     scope, linear = state.scope, state.problem.linear()
     support = np.flatnonzero(scope.dual)
     sample = support[:: max(1, len(support) // _RECHECK_ROWS)]
     error = np.abs(_exact_residual(scope, linear, sample, support) - scope.residual[sample])
+    worst = float(error.max(initial=0.0))
     size = float(np.abs(scope.dual).sum())
     value = float(np.sum(scope.dual * (linear + scope.residual)))
-    slight = error.max(initial=0.0) <= 0.1 * state.tol
-    if slight and error.sum() * size <= _SAME_OBJECTIVE * abs(value) * len(sample):
+    same = float(error.sum()) * size <= _SAME_OBJECTIVE * abs(value) * len(sample)
+    if worst <= 0.1 * state.tol and same:
         return True
-    scope.residual[support] = _exact_residual(scope, linear, support, support)
-    if state.rechecks == _RECHECKS - 1:
-        scope.gram.sharpen()
-    return _violation(state) < state.tol
+    if worst <= state.tol:
+        scope.residual[support] = _exact_residual(scope, linear, support, support)
+        return _violation(state) < state.tol
+    state.sharp = True
+    scope.gram.sharpen()
+    scope.residual[:] = linear
+    _subtract_kernel_sum(scope.gram, scope.dual, scope.residual)
+    return False
 
 
 def _exact_residual(scope: Scope, linear, rows, support) -> np.ndarray:
@@ -423,7 +434,8 @@ def _most_violating(state: State) -> np.ndarray:
     """`BATCH_ROWS` rows to work on: half from the last round, the rest from both ends."""
     scope = state.scope
     size = min(BATCH_ROWS, scope.size, scope.gram.most_rows)
-    kept = state.working[-(size // 2) :]
+    n_kept = min(len(state.working), max(0, min(size // 2, size - 2)))
+    kept = state.working[len(state.working) - n_kept :]
     free = np.ones(scope.size, dtype=bool)
     free[kept] = False
     rising = np.where(free & (scope.dual < scope.upper), scope.residual, -np.inf)
@@ -432,7 +444,7 @@ def _most_violating(state: State) -> np.ndarray:
     chosen = [kept]
     for end in ends:
         end[~free] = -np.inf
-        count = (size - len(kept)) // len(ends)
+        count = (size - n_kept) // len(ends)
         best = np.argpartition(-end, count)[:count] if count < scope.size else np.arange(count)
         best = best[end[best] > -np.inf]
         free[best] = False
