@@ -97,7 +97,12 @@ CASES = [
     Case(LinearSVC()),
     Case(LinearSVC(dual=True, max_iter=100_000)),
     Case(LinearSVC(loss="hinge", class_weight="balanced", max_iter=100_000)),
-    Case(LinearSVCCV(Cs=[0.1, 1.0], cv=FoldsByContent())),
+    Case(
+        LinearSVCCV(Cs=[0.1, 1.0], cv=FoldsByContent()),
+        excluded_checks={
+            "check_sparsify_coefficients": "its few rows of whole numbers leave a fold empty"
+        },
+    ),
     Case(CrammerSingerSVC()),
     Case(CrammerSingerSVC(kernel="rbf")),
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),

@@ -3,8 +3,9 @@
 One dual variable at a time is moved to where the dual is best in it, with w kept up to date: a row
 is read twice and the Gram matrix never appears. Rows come in a new random order in every pass, and
 those that stay at a bound are left out of the passes until the others have settled (Hsieh et al.,
-2008). Stops when the projected gradients of all rows lie within ``tol`` of each other, which is
-liblinear's rule.
+2008). Where few rows are inside their box, Newton steps on these (see `polish`) come between the
+passes, as often as they cost no more than the passes do. Stops when the projected gradients of all
+rows lie within ``tol`` of each other, which is liblinear's rule.
 
 On small problems the answer is then polished to machine precision.
 
@@ -22,14 +23,18 @@ import scipy.sparse as sp
 
 from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
+from widemargin._core.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.linear import LinearProblem, LinearSolution, certify, check_dual
-from widemargin.solvers.polish import polish
+from widemargin.solvers.polish import MOST_FREE, leap
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 20
-_POLISHED_ROWS = 400
-_POLISH_PASSES = 10_000
+_CHUNK_PASSES = 20
+_POLISHED_ENTRIES = 20_000
+_POLISHED_TOL = 1e-12
+_POLISH_PASSES = 20
+_POLISH_ROUNDS = 20
 
 
 def descend_linear(
@@ -85,6 +90,8 @@ class State:
     # Extremes of the projected gradient in this pass, and those of the last one.
     extremes: np.ndarray
     random: np.ndarray
+    # Work since the last leap, which is taken when it costs no more than that.
+    worked: float = 0.0
     diagonal: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,14 +111,14 @@ class State:
         return bool(self.counts[_CONVERGED])
 
     def numbers(self) -> dict[str, object]:
-        """The state as plain arrays, for a checkpoint."""
-        names = ("dual", "weights", "order", "counts", "extremes", "random")
+        """The state as plain arrays and numbers, for a checkpoint."""
+        names = ("dual", "weights", "order", "counts", "extremes", "random", "worked")
         return {name: getattr(self, name) for name in names}
 
     def resume(self, numbers: dict) -> "State":
         """Go on from the `numbers` of another state of the same problem."""
         for name, value in numbers.items():
-            setattr(self, name, value.copy())
+            setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
         return self
 
 
@@ -140,13 +147,21 @@ def start(problem, *, tol=1e-4, max_iter=1000, shrinking=True, seed=0, dual=None
 def advance(state: State) -> bool:
     """Work for about a fifth of a second; True when there is nothing more to do."""
     if not state.finished:
-        _work(state, state.tol, state.max_iter, _slice_steps(state.problem))
+        per_row = state.problem.entries // state.problem.size + _STEP_WORK
+        price = _leap_work(state)
+        one_pass = per_row * state.problem.size
+        work = min(_SLICE_WORK, _CHUNK_PASSES * one_pass, max(price - state.worked, one_pass))
+        _work(state, state.tol, state.max_iter, int(work) // per_row + 1)
+        state.worked += work
+        if not state.finished and state.worked >= price:
+            _leap(state)
+            state.worked = 0.0
     return state.finished
 
 
 def finish(state: State) -> LinearSolution:
     """The solution at the state, brought to machine precision where that is cheap."""
-    if state.converged and state.problem.size <= _POLISHED_ROWS:
+    if state.converged and state.problem.entries <= _POLISHED_ENTRIES:
         _polish(state)
     return solution_at(state)
 
@@ -189,44 +204,63 @@ def _parts(X):
     return X.data, X.indices.view(np.uint32), X.indptr.view(np.uint32)
 
 
-def _slice_steps(problem: LinearProblem) -> int:
-    per_row = problem.entries // problem.size + _STEP_WORK
-    return _SLICE_WORK // per_row + 1
-
-
 def _rounding(state: State) -> float:
     """Differences of gradients below this are rounding errors."""
     size = np.linalg.norm(state.weights) * np.sqrt(state.diagonal.max(initial=0.0))
     return 4.0 * np.finfo(float).eps * (1.0 + float(size))
 
 
-def _polish(state: State) -> None:
-    problem, sign = state.problem, state.problem.sign
-    matrix = problem.X @ problem.X.T
+def _leap(state: State) -> None:
+    """A Newton step on the rows inside their box: they crawl where features are ill-conditioned."""
+    problem = state.problem
+    free = _free_rows(state)
+    part = LinearProblem(
+        problem.X[free], problem.sign[free], problem.cost[free], problem.squared, problem.bias
+    )
+    with single_threaded_blas():
+        matrix = part.X @ part.X.T
     matrix = matrix.toarray() if sp.issparse(matrix) else np.ascontiguousarray(matrix)
-    matrix += problem.bias**2 + np.diag(problem.softness())
-    ceiling = problem.ceiling()
+    matrix += problem.bias**2 + np.diag(part.softness())
+    sign, ceiling = part.sign, part.ceiling()
+    before = sign * state.dual[free]
+    residual = sign - part.scores(state.weights) - part.softness() * before
+    with single_threaded_blas():
+        linear = residual + matrix @ before
+    after = before.copy()
     lower, upper = np.where(sign > 0, 0.0, -ceiling), np.where(sign > 0, ceiling, 0.0)
-    dual, residual = sign * state.dual, np.empty(problem.size)
+    leap(matrix, linear, lower, upper, after, residual, False)
+    state.dual[free] = sign * after
+    state.weights += part.combine(after - before)
+    # What this pass has seen of the gradients no longer holds.
+    state.counts[_POSITION] = 0
+    state.extremes[[_HIGHEST, _LOWEST]] = -np.inf, np.inf
 
-    def settle():
-        residual[:] = sign - matrix @ dual
 
-    def descend(factor):
-        np.multiply(sign, dual, out=state.dual)
-        state.weights[:] = problem.combine(dual)
-        state.counts[_FINISHED] = state.counts[_CONVERGED] = False
-        passes = state.iterations
-        _work(state, factor * state.tol, passes + _POLISH_PASSES, _SLICE_WORK)
-        converged = state.converged
-        state.counts[_CONVERGED], state.counts[_PASSES] = True, passes
-        np.multiply(sign, state.dual, out=dual)
-        settle()
-        return converged
+def _leap_work(state: State) -> float:
+    """About how much work a leap is; infinite with too many rows inside their box."""
+    free = len(_free_rows(state))
+    if not 0 < free <= MOST_FREE:
+        return np.inf
+    return free * free * (state.problem.entries // state.problem.size + free)
 
-    settle()
-    polish(matrix, sign, lower, upper, dual, residual, False, descend)
-    np.multiply(sign, dual, out=state.dual)
+
+def _free_rows(state: State) -> np.ndarray:
+    return np.flatnonzero((state.dual > 0.0) & (state.dual < state.problem.ceiling()))
+
+
+def _polish(state: State) -> None:
+    """Leap to the optimum and let a few passes confirm it, or move on to where to leap from."""
+    passes = state.iterations
+    for _ in range(_POLISH_ROUNDS):
+        if _leap_work(state) == np.inf:
+            break
+        _leap(state)
+        state.counts[_FINISHED] = state.counts[_CONVERGED] = 0
+        _work(state, _POLISHED_TOL, state.iterations + _POLISH_PASSES, _SLICE_WORK)
+        if state.converged:
+            break
+    state.counts[_FINISHED] = state.counts[_CONVERGED] = 1
+    state.counts[_PASSES] = passes
 
 
 _ACTIVE, _POSITION, _PASSES, _FINISHED, _CONVERGED = range(5)
