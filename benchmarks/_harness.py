@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,6 +99,8 @@ def timed(function: Callable[[], object]) -> float:
 
 def peak_megabytes() -> float:
     """The most memory this process has held so far."""
+    import resource  # not on Windows
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 

@@ -149,7 +149,9 @@ def test_many_threads_may_make_the_first_call_at_once(kernels):
 
 def test_a_changed_module_runs_its_new_code(tmp_path, kernels):
     assert kernels.twice_the_sum(np.ones(3)) == 6.0
-    (tmp_path / "kernels_on_trial.py").write_text(KERNELS.replace("FACTOR = 2.0", "FACTOR = 1e3"))
+    (tmp_path / "kernels_on_trial.py").write_text(
+        KERNELS.replace("FACTOR = 2.0", "FACTOR = 1000.0")
+    )
     importlib.reload(kernels)
     assert kernels.twice_the_sum(np.ones(3)) == 3e3
 

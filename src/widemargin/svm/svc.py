@@ -79,9 +79,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Cost of a unit of slack; multiplies the sum of the losses. ``np.inf`` demands separation.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'} or callable, \
-            default='rbf'
-        A callable takes two sets of rows and returns the matrix of kernel values between them.
+    kernel : str or callable, default='rbf'
+        One of 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' and 'precomputed'. A callable takes two sets of rows and returns the matrix of kernel values between them.
 
     degree : int, default=3
         Degree of 'poly'.
@@ -178,7 +177,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features seen during fit, when they are all strings.
 
     See Also
@@ -448,7 +447,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gram = self._gram(X, training.order, training.gamma)
         sizes = training.reduction.group_sizes
         several = len(training.reduction.machines) > len(sizes) == 1
-        return GramCache(gram, self.cache_size * 2**20, sizes, shared=several)
+        jobs = min(effective_n_jobs(self.n_jobs), len(training.reduction.machines))
+        return GramCache(gram, self.cache_size * 2**20, sizes, shared=several, jobs=jobs)
 
     def _solver_options(self):
         names = ("tol", "gap_tol", "max_iter", "shrinking")
