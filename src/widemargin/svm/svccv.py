@@ -8,6 +8,7 @@ C, each starting from the solution before it.
 
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from itertools import count
 from numbers import Real
@@ -52,8 +53,7 @@ class SVCCV(SVC):
         The kernel coefficients to try, as `gamma` of `SVC`. 'scale' is computed from the training
         rows of each fold.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'} or callable, \
-            default='rbf'
+    kernel : str or callable, default='rbf'
         As in `SVC`. Kernels without a gamma are computed once.
 
     degree : int, default=3
@@ -304,7 +304,7 @@ class SVCCV(SVC):
             training = self._prepare(X, y, sample_weight, gamma)
             solutions = self._train(X, training, C, progress, first_task=n_tasks)
         else:
-            vars(self).pop("support_", None)
+            self.__dict__.pop("support_", None)
         self.scores_, self.best_score_ = scores, float(scores[best].mean())
         self.C_, self.gamma_ = C, gamma
         self._grid = Cs, gammas
@@ -380,10 +380,10 @@ class SVCCV(SVC):
 
     def _check_grid(self):
         Cs, gammas = list(self.Cs), list(self.gammas)
-        if not Cs or not all(isinstance(C, Real) and C > 0 for C in Cs):
+        if not Cs or not all(isinstance(C, Real) and float(C) > 0 for C in Cs):
             raise ValueError(f"Cs must hold numbers greater than 0, got {self.Cs!r}.")
         numbers = [gamma for gamma in gammas if gamma not in ("scale", "auto")]
-        if not gammas or not all(isinstance(g, Real) and 0 <= g < np.inf for g in numbers):
+        if not gammas or not all(isinstance(g, Real) and 0 <= float(g) < np.inf for g in numbers):
             raise ValueError(
                 "gammas must hold 'scale', 'auto' or finite numbers of at least 0, got "
                 f"{self.gammas!r}."
@@ -428,13 +428,14 @@ class SVCCV(SVC):
         pieces = [(fold, numbers) for fold in folds for numbers in fold.pieces()]
         # Large ones first, so that the last job to end is a short one.
         pieces.sort(key=lambda piece: -len(piece[0].machines[piece[1][0]].rows))
-        for_each(lambda piece: self._solve_piece(gram, place, *piece, progress), pieces, jobs)
+        for_each(lambda piece: self._solve_piece(gram, place, piece, progress), pieces, jobs)
 
-    def _solve_piece(self, gram, place, fold, numbers, progress):
-        """Solve the machines ``numbers``, which see the same rows, and score the test rows.
+    def _solve_piece(self, gram, place, piece, progress):
+        """Solve machines of a fold that see the same rows, and score its test rows.
 
         ``place`` says where a row of the data stands in ``gram``.
         """
+        fold, numbers = piece
         rows = place[fold.train[fold.training.order[fold.machines[numbers[0]].rows]]]
         own = MatrixGram(gather(gram.matrix, rows, rows), gram.positive_semidefinite)
         for number in numbers:
@@ -477,10 +478,10 @@ class SVCCV(SVC):
                 cost = fold.training.costs(C)[machine.rows]
                 warm = gram.positive_semidefinite and solutions
                 solution = solve_hinge(
-                    HingeProblem(gram, machine.sign, 1.0, cost),
+                    HingeProblem(gram, machine.sign, cost=cost),
                     **self._solver_options(),
                     dual=solutions[-1].dual if warm else None,
-                    report=lambda state, stop=stop: stop(),
+                    report=partial(_ask, stop),
                 )
             solutions.append(solution)
             unbound = solution.converged and bool((np.abs(solution.dual) < cost).all())
@@ -526,10 +527,10 @@ class FoldSVC(SVC):
         return self.answers[1] if X is self.answers[0] else super()._scores(X)
 
     def __getattr__(self, name):
-        known = None if name.startswith("__") else vars(self).pop("known", None)
+        known = None if name.startswith("__") else self.__dict__.pop("known", None)
         if known is None:
             raise AttributeError(f"SVC has no attribute {name!r}.")
-        vars(self).update(self._attributes(*known))
+        self.__dict__.update(self._attributes(*known))
         if not callable(self.kernel):
             self.n_features_in_ = known[0].shape[1]
         return getattr(self, name)
@@ -565,6 +566,10 @@ class Fold:
         for number, machine in enumerate(self.machines):
             together.setdefault(machine.groups, []).append(number)
         return list(together.values())
+
+
+def _ask(stop, state):
+    return stop()
 
 
 def _accuracy(machine, X, y, sample_weight=None):
