@@ -70,8 +70,7 @@ class GramCache:
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        whole = 0 if self._whole is None else self._whole.nbytes
-        return self._block_bytes + self._row_bytes + whole
+        return self._block_bytes + self._fixed_bytes()
 
     def of(self, *groups: int) -> "UnionGram":
         """The Gram matrix of the rows of ``groups`` (all of them when none is named)."""
@@ -105,7 +104,7 @@ class GramCache:
         # Computed outside the lock: two threads may compute the same block, to the same bits.
         block = self.gram.block(self.groups[first], self.groups[second])
         with self._lock:
-            if key not in self._blocks and block.nbytes <= self.cache_bytes - self._row_bytes:
+            if key not in self._blocks and block.nbytes <= self.cache_bytes - self._fixed_bytes():
                 self._evict(block.nbytes)
                 self._blocks[key] = block
                 self._block_bytes += block.nbytes
@@ -121,8 +120,9 @@ class GramCache:
             row_bytes = (8 if exact else 4) * gram.size
             budget = self.cache_bytes // 2 if self.shared else self.cache_bytes
             share = budget if self.shared and gram is self.gram else budget // self.jobs
-            self._whole = None
-            places = min(share, self.cache_bytes - self._row_bytes) // row_bytes
+            if self.cache_bytes - self._fixed_bytes() < row_bytes * min(gram.size, _MOST_ROWS):
+                self._whole = None
+            places = min(share, self.cache_bytes - self._fixed_bytes()) // row_bytes
             at_once = places if self.jobs == 1 else budget // row_bytes
             ring = RowRing(gram if exact else gram.single(self.cache_bytes), places, at_once)
             self._evict(ring.nbytes)
@@ -143,6 +143,10 @@ class GramCache:
                 self._shared_ring = weakref.ref(ring)
                 self._kept_ring = ring if self.shared else None
             return ring
+
+    def _fixed_bytes(self) -> int:
+        """Bytes that eviction does not free."""
+        return self._row_bytes + (0 if self._whole is None else self._whole.nbytes)
 
     def _room(self) -> int:
         return self.cache_bytes - self.nbytes

@@ -80,7 +80,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Cost of a unit of slack; multiplies the sum of the losses. ``np.inf`` demands separation.
 
     kernel : str or callable, default='rbf'
-        One of 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' and 'precomputed'. A callable takes two sets of rows and returns the matrix of kernel values between them.
+        One of 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' and 'precomputed'. A callable takes
+        two sets of rows and returns the matrix of kernel values between them.
 
     degree : int, default=3
         Degree of 'poly'.
