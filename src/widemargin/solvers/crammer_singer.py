@@ -341,7 +341,7 @@ def advance_gram(state: GramState) -> bool:
 def finish_rows(state: RowsState) -> MultiClassSolution:
     """The solution at the state, brought to high precision where that is cheap."""
     work = state.X.shape[1] * state.dual.size
-    if state.converged and work <= _POLISHED_WORK:
+    if state.converged and state.gap_tol is None and work <= _POLISHED_WORK:
         passes = state.iterations
         state.counts[_FINISHED] = 0
         _work(
@@ -354,7 +354,8 @@ def finish_rows(state: RowsState) -> MultiClassSolution:
 
 def finish_gram(state: GramState) -> MultiClassSolution:
     """The solution at the state, brought to high precision where that is cheap."""
-    if state.converged and state.dual.size * state.gram.size <= _POLISHED_WORK:
+    small = state.dual.size * state.gram.size <= _POLISHED_WORK
+    if state.converged and state.gap_tol is None and small:
         for _ in range(_POLISH_WORK // (_POLISHED_WORK * _BATCH_PASSES)):
             violation = _violations(state)
             if violation.max(initial=0.0) <= max(_POLISHED_TOL, _rounding(state)):

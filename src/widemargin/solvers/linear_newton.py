@@ -236,7 +236,7 @@ def _line_search(problem, weights, scores, step, change) -> float:
         length -= first / second
         if not low < length < high:
             length = 0.5 * (low + high) if high < np.inf else 2.0 * low
-    return length
+    return float(length)
 
 
 @compiled

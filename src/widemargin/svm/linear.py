@@ -304,8 +304,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _check_training_data(self, X, y):
         if self.penalty == "l1":
             raise ValueError(
-                "penalty='l1' is not supported: use 'l2', or sklearn.svm.LinearSVC for sparse "
-                "weights."
+                "penalty='l1' is not supported: use penalty='l2', or sklearn.svm.LinearSVC for "
+                "sparse weights."
             )
         if self.loss == "hinge" and self.dual is False and self.multi_class == "ovr":
             raise ValueError(
