@@ -457,18 +457,24 @@ def _most_violating(state: State) -> np.ndarray:
 def _can_leap(state: State) -> bool:
     """Whether Newton steps on the free rows make sense and are cheap."""
     scope = state.scope
-    if len(state.scopes) > 1 or scope.matrix is None or not scope.gram.positive_semidefinite:
+    if scope.matrix is None or not state.problem.gram.positive_semidefinite:
         return False
     free = (scope.lower < scope.dual) & (scope.dual < scope.upper)
     return np.count_nonzero(free) <= MOST_FREE
 
 
 def _faces(state: State) -> tuple:
-    """What Newton steps work on."""
-    scope, problem = state.scope, state.problem
+    """What Newton steps work on.
+
+    In a narrow scope the rows that were left out are part of p.
+    """
+    scope, linear = state.scope, state.problem.linear()
+    if len(state.scopes) > 1:
+        linear, support = scope.residual.copy(), np.flatnonzero(scope.dual)
+        _carry(scope.matrix, support, -scope.dual[support], linear)
     bounds = scope.lower, scope.upper
     point = scope.dual, scope.residual
-    return scope.matrix, problem.linear(), *bounds, *point, problem.intercept
+    return scope.matrix, linear, *bounds, *point, state.problem.intercept
 
 
 def _check_separable(state: State) -> None:
