@@ -17,14 +17,17 @@ from widemargin.kernels.functions import KernelFunction
 class Gram(Protocol):
     """What a solver needs to know of a kernel matrix."""
 
-    size: int
-    """Number of rows."""
+    @property
+    def size(self) -> int:
+        """Number of rows."""
 
-    positive_semidefinite: bool
-    """Whether this is known; an indefinite kernel has no duality gap."""
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether this is known; an indefinite kernel has no duality gap."""
 
-    most_rows: int
-    """How many rows can be had at once."""
+    @property
+    def most_rows(self) -> int:
+        """How many rows can be had at once."""
 
     def diagonal(self) -> np.ndarray:
         """k(x_i, x_i) of all rows, float64."""

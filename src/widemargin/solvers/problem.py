@@ -11,7 +11,8 @@ f(x) = sum_i beta_i k(x_i, x). The solvers keep the residual p - K beta, which i
 gradient and also what is left of each margin: sign_i * residual_i = margin_i - sign_i * f(x_i).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +50,8 @@ class HingeProblem:
 
     gram: Gram
     sign: np.ndarray
-    margin: np.ndarray = field(default=1.0)  # type: ignore[assignment]
-    cost: np.ndarray = field(default=1.0)  # type: ignore[assignment]
+    margin: Any = 1.0
+    cost: Any = 1.0
     intercept: bool = True
 
     def __post_init__(self) -> None:

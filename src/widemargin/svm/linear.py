@@ -377,7 +377,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _starts(self, training):
         """Where the machines start from: the last solutions, if they are wanted and fit."""
         if not self.warm_start or not np.array_equal(
-            getattr(self, "classes_", None), training.classes
+            getattr(self, "classes_", ()), training.classes
         ):
             return None
         kept = [s.dual if self._keeps_dual(training.X) else s.weights for s in self._solutions]
@@ -676,7 +676,7 @@ class LinearSVCCV(LinearSVC):
             for name, value in self._attributes(whole, solutions).items():
                 setattr(self, name, value)
         else:
-            vars(self).pop("coef_", None)
+            self.__dict__.pop("coef_", None)
         self.scores_, self.best_score_ = scores, float(scores[best].mean())
         self.C_, self._costs = Cs[best], Cs
         progress.close()
@@ -752,7 +752,7 @@ class LinearSVCCV(LinearSVC):
 
     def _check_costs(self):
         Cs = list(self.Cs)
-        if not Cs or not all(isinstance(C, Real) and 0 < C < np.inf for C in Cs):
+        if not Cs or not all(isinstance(C, Real) and 0 < float(C) < np.inf for C in Cs):
             raise ValueError(f"Cs must hold finite numbers greater than 0, got {self.Cs!r}.")
         return [float(C) for C in Cs]
 
@@ -783,7 +783,7 @@ class LinearSVCCV(LinearSVC):
             for step, C in enumerate(path):
                 model = LinearSVC(**own, C=C)
                 solutions = [solved[step] for solved in of_fold]
-                vars(model).update(self._attributes(training, solutions))
+                model.__dict__.update(self._attributes(training, solutions))
                 model.n_features_in_ = X.shape[1]
                 scores[step, fold] = scorer(model, X_test, y_test, **weights)
         return scores

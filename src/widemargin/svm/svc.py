@@ -39,7 +39,7 @@ _PREDICT_BYTES = 1 << 25
 _SINGLE_SUPPORT = 1000
 _SINGLE_SAMPLE = 256
 _LARGEST_FACTORED = 2000
-_NOTHING = Solution(0.0, 0.0, np.nan, np.nan, np.nan, 0, False)
+_NOTHING = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
 
 
 @dataclass(frozen=True)
