@@ -653,7 +653,7 @@ def _respond(gradient, mine, own, cost, norm, members, m, change):
             if top > level:
                 total += top
                 count += 1
-        if count == reaching or count == 0:
+        if count >= reaching or count == 0:  # rounding may bring a dropped class back
             break
         level, reaching = total / count, count
     for t in range(m):
