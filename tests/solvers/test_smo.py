@@ -314,6 +314,7 @@ def test_shrinking_finds_the_same_optimum_on_problems_of_its_size(cost, intercep
     assert exact_violation(problem, solutions[0].dual) <= 1e-4 * (1 + 1e-6)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("path", ["whole", "whole and shrinking"])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("seed", [5, 7, 39])

@@ -56,11 +56,11 @@ def test_batches_of_float32_rows_find_the_optimum(path, intercept, container, co
 
 
 @each_batched_path
-@pytest.mark.parametrize("places", [0, 2, 3, 4, 5, 7, 8, 9, 17, 60])
+@pytest.mark.parametrize("places", [0, 2, 3, 4, 5, 7, 8, 9, 17, 40])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_cache_of_any_size_will_do(path, places, intercept):
-    X, sign = two_blobs(60)
-    budget = 4 * 60 * places
+    X, sign = two_blobs(40)
+    budget = 4 * 40 * places
     problem = cached_problem(RBF, X, sign, budget, cost=10.0, intercept=intercept)
     assert_solved(problem, solve(problem, path), tol=1e-3)
 
@@ -87,6 +87,7 @@ def test_rows_of_one_side_need_no_kernel_row(path, side):
     assert solution.intercept == side
 
 
+@pytest.mark.large
 @each_batched_path
 @pytest.mark.parametrize("offset", [10.0, 100.0, 1000.0])
 @pytest.mark.parametrize("cost", [1.0, 1000.0])
@@ -103,6 +104,7 @@ def test_rows_too_coarse_in_float32_are_sharpened(path, offset, cost):
     assert value == pytest.approx(reference, rel=1e-4)
 
 
+@pytest.mark.large
 @each_batched_path
 def test_huge_costs_converge(path):
     X, sign = two_blobs(60)

@@ -12,7 +12,7 @@ CASES = {
     "rbf": (KernelFunction("rbf", 0.5), 0.0, {"cost": 1e3}),
     "without intercept": (KernelFunction("rbf", 0.5), 0.0, {"cost": 1e3, "intercept": False}),
     "infinite costs": (KernelFunction("rbf", 50.0), 0.0, {"cost": np.inf}),
-    "sharpened": (KernelFunction("linear"), 10.0, {"cost": 1e3}),
+    "sharpened": (KernelFunction("linear"), 10.0, {"cost": 100.0}),
 }
 OPTIONS = {"tol": {"tol": 1e-4}, "gap": {"gap_tol": 1e-4}}
 
@@ -32,10 +32,13 @@ def run(state):
 
 
 @each_path
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.large] * (case == "sharpened")) for case in CASES],
+)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options, tmp_path):
-    with on_path(path, _SLICE_WORK=50 * 40):
+    with on_path(path, _SLICE_WORK=50 * 30):
         state = smo.start(new_problem(case), **options)
         saved = []
         while not smo.advance(state):
@@ -43,7 +46,7 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options,
             save_checkpoint(saved[-1], "smo", state.numbers())
         expected = smo.finish(state)
         assert saved
-        chosen = {0, 1, *range(2, len(saved), max(1, len(saved) // 10)), *range(len(saved))[-4:]}
+        chosen = {0, 1, *range(2, len(saved), max(1, len(saved) // 3)), *range(len(saved))[-3:]}
         for number in sorted(chosen & set(range(len(saved)))):
             fresh = smo.start(new_problem(case), **options)
             resumed = fresh.resume(load_checkpoint(saved[number], "smo"))
@@ -72,7 +75,7 @@ def test_a_finished_state_stays_finished(path, tmp_path):
 
 @each_path
 def test_going_on_does_not_touch_the_numbers_resumed_from(path):
-    with on_path(path, _SLICE_WORK=50 * 40):
+    with on_path(path, _SLICE_WORK=50 * 30):
         state = smo.start(new_problem("rbf"))
         smo.advance(state)
         numbers = {
@@ -87,7 +90,7 @@ def test_going_on_does_not_touch_the_numbers_resumed_from(path):
 
 @each_path
 def test_the_limit_on_iterations_counts_those_before_the_interruption(path):
-    with on_path(path, _SLICE_WORK=50 * 40):
+    with on_path(path, _SLICE_WORK=50 * 30):
         state = smo.start(new_problem("rbf"), tol=1e-9, max_iter=60)
         smo.advance(state)
         assert 0 < state.iterations <= 60
