@@ -417,8 +417,7 @@ def _check_dual(dual, label, cost, n_classes) -> np.ndarray:
         or not (own <= cost + 1e-9 * scale).all()
     ):
         raise ValueError("dual must sum to 0 over classes, within 0 and cost for each row's own.")
-    shrink = np.minimum(1.0, cost / np.maximum(own, np.finfo(float).tiny))
-    rivals *= shrink[:, np.newaxis]
+    rivals *= (cost / np.maximum(own, cost))[:, np.newaxis]
     rivals[rows, label] = np.minimum(-rivals.sum(axis=1), cost)
     return rivals
 

@@ -1,0 +1,192 @@
+"""LinearSVC as its user sees it, beside scikit-learn's and the exact optimum."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn import svm
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from widemargin import LinearSVC
+from widemargin.datasets import load_satimage
+
+WAYS = [
+    {"loss": "hinge"},
+    {"loss": "squared_hinge", "dual": True},
+    {"loss": "squared_hinge", "dual": False},
+]
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+def objectives(model, X, y, C=1.0):
+    """The minimised value of every machine, from its weights."""
+    signs = [np.where(y == c, 1.0, -1.0) for c in model.classes_]
+    signs = signs[1:] if len(signs) == 2 else signs
+    scores = X @ model.coef_.T + model.intercept_
+    values = []
+    for k, sign in enumerate(signs):
+        slack = np.maximum(0.0, 1.0 - sign * scores[:, k])
+        loss = np.sum(slack**2 if model.loss == "squared_hinge" else slack)
+        norm = np.sum(model.coef_[k] ** 2) + (model.intercept_[k] / model.intercept_scaling) ** 2
+        values.append(0.5 * norm + C * loss)
+    return np.array(values)
+
+
+class TestBesideScikitLearn:
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_weights_are_the_same_at_tight_tolerance(self, iris, way):
+        X, y = iris
+        ours = LinearSVC(**way, tol=1e-10, max_iter=100_000).fit(X, y)
+        theirs = svm.LinearSVC(**way, tol=1e-10, max_iter=1_000_000, random_state=0).fit(X, y)
+        assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+        assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+        assert_array_equal(ours.predict(X), theirs.predict(X))
+
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    @pytest.mark.parametrize("data", [load_digits, load_satimage])
+    def test_objectives_on_real_data_are_the_same_or_better(self, way, data):
+        X, y = data(return_X_y=True)[:2]
+        X, y = X[:1500] / np.abs(X).max(), y[:1500]
+        ours = LinearSVC(**way, tol=1e-7, max_iter=20_000).fit(X, y)
+        theirs = svm.LinearSVC(**way, tol=1e-7, max_iter=100_000, random_state=0).fit(X, y)
+        assert_allclose(objectives(theirs, X, y), ours.objective_, rtol=1e-6)
+        assert (ours.dual_gap_ < 1e-6).all()
+
+    def test_the_joint_problem_is_the_same(self, iris):
+        X, y = iris
+        ours = LinearSVC(multi_class="crammer_singer", max_iter=100_000).fit(X, y)
+        theirs = svm.LinearSVC(multi_class="crammer_singer", tol=1e-8, max_iter=10**6).fit(X, y)
+        assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+        assert ours.objective_.shape == (1,)
+
+    def test_the_joint_problem_of_two_classes_has_one_function(self, cancer):
+        X, y = cancer
+        ours = LinearSVC(multi_class="crammer_singer", C=0.1, max_iter=100_000).fit(X, y)
+        theirs = svm.LinearSVC(multi_class="crammer_singer", C=0.1, tol=1e-8, max_iter=10**6)
+        theirs.fit(X, y)
+        assert ours.coef_.shape == (1, X.shape[1])
+        assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
+
+    def test_class_weights_and_intercepts_mean_the_same(self, cancer):
+        X, y = cancer
+        for parameters in (
+            {"class_weight": "balanced"},
+            {"class_weight": {0: 3.0}, "intercept_scaling": 5.0},
+            {"fit_intercept": False, "C": 0.1},
+        ):
+            ours = LinearSVC(**parameters, tol=1e-10).fit(X, y)
+            theirs = svm.LinearSVC(**parameters, dual=False, tol=1e-12, max_iter=10_000).fit(X, y)
+            assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
+
+    def test_sparse_coefficients_answer_the_same(self, iris):
+        X, y = iris
+        model = LinearSVC().fit(X, y)
+        expected = model.decision_function(X)
+        assert sparse.issparse(model.sparsify().coef_)
+        assert_array_equal(model.decision_function(X), expected)
+
+
+class TestCertificate:
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_the_objective_is_the_value_of_the_minimised_function(self, iris, way):
+        X, y = iris
+        model = LinearSVC(**way, C=2.0, intercept_scaling=3.0).fit(X, y)
+        assert_allclose(model.objective_, objectives(model, X, y, C=2.0), rtol=1e-9)
+
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_the_gap_is_negligible_on_small_data(self, iris, way):
+        gap = LinearSVC(**way, max_iter=10_000).fit(*iris).dual_gap_
+        assert gap.shape == (3,)
+        assert (gap < 1e-9).all()
+
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_the_gap_bounds_the_distance_of_a_stopped_fit(self, way):
+        X, y = make_classification(n_samples=2000, n_features=30, flip_y=0.2, random_state=0)
+        best = LinearSVC(**way, tol=1e-8, max_iter=100_000).fit(X, y)
+        with pytest.warns(ConvergenceWarning, match=r"increase the number.*gap"):
+            stopped = LinearSVC(**way, max_iter=1, tol=1e-8).fit(X, y)
+        distance = 1 - best.objective_[0] / stopped.objective_[0]
+        assert stopped.n_iter_ == 1
+        assert 1e-9 < distance <= stopped.dual_gap_[0]
+
+
+class TestParameters:
+    def test_the_l1_penalty_is_refused_with_a_way_out(self, iris):
+        with pytest.raises(ValueError, match=r"penalty='l1'.*sklearn.svm.LinearSVC"):
+            LinearSVC(penalty="l1", dual=False).fit(*iris)
+
+    def test_the_hinge_has_no_primal_method(self, iris):
+        with pytest.raises(ValueError, match=r"dual=False.*hinge.*use"):
+            LinearSVC(loss="hinge", dual=False).fit(*iris)
+
+    def test_the_method_does_not_change_the_answer(self, cancer):
+        X, y = cancer
+        primal, dual = (
+            LinearSVC(dual=way, tol=1e-8, max_iter=100_000).fit(X, y) for way in (False, True)
+        )
+        assert_allclose(primal.coef_, dual.coef_, atol=1e-6)
+
+    def test_seeds_are_taken_as_in_scikit_learn(self):
+        X, y = make_classification(n_samples=1000, n_features=40, flip_y=0.2, random_state=0)
+        seeds = [None, 0, 1, np.random.RandomState(1)]
+        coefs = []
+        for seed in seeds:
+            with pytest.warns(ConvergenceWarning):
+                model = LinearSVC(loss="hinge", max_iter=3, random_state=seed).fit(X, y)
+            coefs.append(model.coef_)
+        assert_array_equal(coefs[0], coefs[1])
+        assert np.abs(coefs[1] - coefs[2]).max() > 1e-6
+        assert_array_equal(coefs[2], coefs[3])
+
+    def test_verbose_prints_a_line_for_every_machine(self, iris, capsys):
+        LinearSVC(verbose=1).fit(*iris)
+        assert capsys.readouterr().out.count("[LinearSVC] machine") == 3
+
+
+class TestWarmStart:
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_the_second_fit_starts_where_the_first_ended(self, way):
+        X, y = make_classification(n_samples=1500, n_features=30, flip_y=0.2, random_state=0)
+        model = LinearSVC(**way, C=0.01, warm_start=True, max_iter=10_000).fit(X, y)
+        first = model.n_iter_
+        second = model.fit(X, y).n_iter_
+        assert second <= 0.5 * first
+        assert_allclose(model.set_params(C=0.02).fit(X, y).objective_[0],
+                        LinearSVC(**way, C=0.02, max_iter=10_000).fit(X, y).objective_[0],
+                        rtol=1e-3)  # fmt: skip
+
+    def test_other_data_start_afresh(self, iris, cancer):
+        model = LinearSVC(loss="hinge", warm_start=True, max_iter=10_000).fit(*iris)
+        model.fit(*cancer)
+        fresh = LinearSVC(loss="hinge", max_iter=10_000).fit(*cancer)
+        assert_array_equal(model.coef_, fresh.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_eight_fits_at_once_equal_the_sequential_one():
+    X, y = make_classification(
+        n_samples=800, n_features=60, n_informative=20, n_classes=4, flip_y=0.1, random_state=0
+    )
+    models = [LinearSVC(**way, max_iter=30, n_jobs=2) for way in WAYS]
+    models.append(LinearSVC(multi_class="crammer_singer", max_iter=30))
+    for model in models:
+        expected = model.fit(X, y).coef_.copy()
+        with ThreadPoolExecutor(8) as pool:
+            fits = pool.map(lambda _, m=model: type(m)(**m.get_params()).fit(X, y), range(8))
+            for fit in fits:
+                assert_array_equal(fit.coef_, expected)
