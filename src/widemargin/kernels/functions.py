@@ -86,6 +86,8 @@ class KernelFunction:
         """
         if out is None:
             out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
+        if out.size == 0:
+            return out
         if self.name == "laplacian":
             return self._laplacian(X, Y, out)
         if self.name == "rbf":

@@ -190,8 +190,9 @@ def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
             score = margin[k] - sign[k] * (residual[k] - intercept)
             if score < margin[k]:
                 scale = max(scale, margin[k] / score) if score > 0.0 else np.inf
-    objective = 0.5 * norm * scale * scale
+    objective = np.inf
     if scale < np.inf:
+        objective = 0.5 * norm * scale * scale
         for k in range(n):
             slack = margin[k] - scale * (margin[k] - sign[k] * (residual[k] - intercept))
             cost = upper[k] - lower[k]
@@ -199,6 +200,4 @@ def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
                 objective += cost * max(slack, 0.0)
             elif slack > 1e-12 * abs(margin[k]):
                 objective = np.inf
-    else:
-        objective = np.inf
     return intercept, objective, gain - 0.5 * norm
