@@ -8,12 +8,12 @@ from widemargin.svm.svccv import SVCCV as SVCCV
 
 __version__: str
 
-__all__ = [
-    "SVC",
-    "SVCCV",
+__all__ = [  # noqa: RUF022 - in the order of dir()
     "CrammerSingerSVC",
     "LinearSVC",
     "LinearSVCCV",
+    "SVC",
+    "SVCCV",
     "__version__",
     "datasets",
     "plotting",

@@ -309,6 +309,16 @@ class TestGamma:
 
 
 class TestRobustness:
+    def test_entries_stored_in_two_parts_are_one(self, two_classes):
+        X, y = two_classes
+        X = sparse.csr_array(np.where(np.abs(X) < 0.5, 0.0, X))
+        halves = (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr)
+        parts = sparse.csr_array(halves, shape=X.shape)
+        assert not parts.has_canonical_format
+        expected = SVC().fit(X, y).decision_function(X)
+        assert_array_equal(SVC().fit(parts, y).decision_function(parts), expected)
+        assert parts.nnz == 2 * X.nnz
+
     def test_scores_do_not_depend_on_the_unit_of_the_data(self, three_classes):
         X, y = three_classes
         expected = SVC(**TIGHT).fit(X, y).decision_function(X)

@@ -39,7 +39,7 @@ class FitProgress:
     """The tasks of one fit, as its estimator's callbacks see them.
 
     Get one from `open`. The estimator inherits `sklearn.callback.CallbackSupportMixin` and its
-    ``fit`` is decorated with scikit-learn's ``_fit_context`` or ``with_callbacks``, which call the
+    ``fit`` is decorated with scikit-learn's ``_fit_context``, which calls the
     callbacks' teardown whatever happens.
     """
 

@@ -124,7 +124,7 @@ class GramCache:
                 self._whole = None
             places = min(share, self.cache_bytes - self._fixed_bytes()) // row_bytes
             at_once = places if self.jobs == 1 else budget // row_bytes
-            ring = RowRing(gram if exact else gram.single(self.cache_bytes), places, at_once)
+            ring = RowRing(gram if exact else gram.single(self.cache_bytes // 4), places, at_once)
             self._evict(ring.nbytes)
             self._row_bytes += ring.nbytes
             weakref.finalize(ring, self._release, ring.nbytes)

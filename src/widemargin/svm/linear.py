@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.metrics import get_scorer, get_scorer_names
@@ -228,7 +228,6 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         tags.input_tags.sparse = True
         return tags
 
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train the machines.
@@ -376,13 +375,16 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     def _starts(self, training):
         """Where the machines start from: the last solutions, if they are wanted and fit."""
-        if not self.warm_start or not np.array_equal(
+        if not self._starts_warm() or not np.array_equal(
             getattr(self, "classes_", ()), training.classes
         ):
             return None
         kept = [s.dual if self._keeps_dual(training.X) else s.weights for s in self._solutions]
         expected = len(training.codes) if self._keeps_dual(training.X) else training.X.shape[1] + 1
         return kept if len(kept[0]) == expected else None
+
+    def _starts_warm(self):
+        return self.warm_start
 
     def _keeps_dual(self, X):
         return self.multi_class == "crammer_singer" or self._solves_dual(X)
@@ -416,7 +418,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             "dual_gap_": np.array([s.gap if s else np.nan for s in solutions]),
             "n_iter_": max((s.iterations if s else 0) for s in solutions),
         }
-        if self.warm_start:
+        if self._starts_warm():
             attributes["_solutions"] = solutions
         return attributes
 
@@ -572,8 +574,6 @@ class LinearSVCCV(LinearSVC):
     }
     del _parameter_constraints["C"], _parameter_constraints["warm_start"]
 
-    warm_start = False
-
     def __init__(
         self,
         *,
@@ -614,7 +614,6 @@ class LinearSVCCV(LinearSVC):
     def __sklearn_is_fitted__(self):
         return hasattr(self, "coef_")
 
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Try every C and train with the best of them.
@@ -745,6 +744,9 @@ class LinearSVCCV(LinearSVC):
             "std_test_score": self.scores_.std(axis=1),
             "rank_test_score": rankdata(-_nan_last(mean), method="min").astype(np.int32),
         }
+
+    def _starts_warm(self):
+        return False
 
     def _check_searched(self):
         if not hasattr(self, "scores_"):

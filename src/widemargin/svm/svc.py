@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
@@ -262,7 +262,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train the machines.
@@ -382,6 +381,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 order="C",
                 accept_sparse="csr",
             )
+            X = _canonical(X)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
@@ -604,9 +604,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             order="C",
             accept_sparse="csr",
         )
-        if self._sparse and not sp.issparse(X):
-            return type(self.support_vectors_)(X)
-        if sp.issparse(X) and not self._sparse:
+        if self._sparse:
+            return _canonical(X if sp.issparse(X) else type(self.support_vectors_)(X))
+        if sp.issparse(X):
             raise ValueError(
                 f"X must be dense: cannot use sparse input in {type(self).__name__!r} trained on "
                 "dense data. Use X.toarray()."
@@ -642,6 +642,14 @@ def _check_weights(sample_weight, y):
             f"sample_weight must be at least 0, got {weight.min()}: use 0 to leave a row out."
         )
     return rows, weight[rows]
+
+
+def _canonical(X):
+    """X, or a copy of it in which no entry of a sparse row is stored in two parts."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _is_identity(order, n):

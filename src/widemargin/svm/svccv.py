@@ -17,7 +17,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.stats import rankdata
 from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
@@ -264,7 +263,6 @@ class SVCCV(SVC):
             )
         return hasattr(self, "support_")
 
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Try every C with every gamma and train with the best of them.
