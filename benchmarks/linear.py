@@ -100,7 +100,10 @@ def sparse_text():
     """Rows of 80 words each, with a linear rule and some noise."""
     rng = np.random.default_rng(0)
     n, d, words = 20_000, 100_000, 80
-    index = np.repeat(np.arange(n, dtype=np.int32), words), rng.zipf(1.3, n * words) % d
+    index = (
+        np.repeat(np.arange(n, dtype=np.int32), words),
+        (rng.zipf(1.3, n * words) % d).astype(np.int32),
+    )
     X = sp.csr_array((np.ones(n * words), index), shape=(n, d))
     X.sum_duplicates()
     X = sp.csr_array(normalize(X))

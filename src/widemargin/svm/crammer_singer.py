@@ -29,6 +29,7 @@ from widemargin.svm.linear import canonical, linear_scores
 from widemargin.svm.svc import SVC, _check_weights
 
 _PREDICT_BYTES = 1 << 25
+_EQUAL = 1e-8
 
 
 class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -275,6 +276,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         """Scores of the classes.
 
+        At the optimum the rivals of a training row that it pays for have equal scores: those that
+        agree with a row's best to eight digits are given as equal.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -290,6 +294,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """The class of every row.
+
+        Of classes with equal scores the first one is taken.
 
         Parameters
         ----------
@@ -398,7 +404,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr")
         if self.kernel == "linear":
-            return linear_scores(X, self.coef_) + self.intercept_
+            return _settle_ties(linear_scores(X, self.coef_) + self.intercept_)
         support = self.support_vectors_
         if sp.issparse(support) and not sp.issparse(X):
             X = type(support)(X)
@@ -409,4 +415,10 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             lambda first: tiled_multiply(gram.against(X[first : first + step]), dual),
             range(0, X.shape[0], step),
         )
-        return np.concatenate(scores) + self.intercept_
+        return _settle_ties(np.concatenate(scores) + self.intercept_)
+
+
+def _settle_ties(scores):
+    """Make scores that are a row's best but for rounding equal to it."""
+    best = scores.max(axis=1, keepdims=True)
+    return np.where(scores >= best - _EQUAL * np.maximum(1.0, np.abs(best)), best, scores)
