@@ -11,6 +11,18 @@ from widemargin._core.compiled import compiled
 
 
 @compiled
+def ends(dual, residual, lower, upper):
+    """The highest residual of rows that can rise and the lowest of rows that can fall."""
+    highest, lowest = -np.inf, np.inf
+    for k in range(dual.shape[0]):
+        if dual[k] < upper[k]:
+            highest = max(highest, residual[k])
+        if dual[k] > lower[k]:
+            lowest = min(lowest, residual[k])
+    return highest, lowest
+
+
+@compiled
 def descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps, floor):
     """Move pairs of dual variables against each other until none violates by tol."""
     n = dual.shape[0]

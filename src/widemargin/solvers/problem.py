@@ -11,7 +11,7 @@ f(x) = sum_i beta_i k(x_i, x). The solvers keep the residual p - K beta, which i
 gradient and also what is left of each margin: sign_i * residual_i = margin_i - sign_i * f(x_i).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,8 @@ class HingeProblem:
     margin: Any = 1.0
     cost: Any = 1.0
     intercept: bool = True
+    _bounds: tuple[np.ndarray, np.ndarray] = field(init=False, repr=False)
+    _linear: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -70,6 +72,10 @@ class HingeProblem:
             raise ValueError("margin must be finite.")
         if not (self.cost >= 0).all():
             raise ValueError("cost must be at least 0 (infinite is allowed).")
+        positive = sign > 0
+        lower, upper = np.where(positive, 0.0, -self.cost), np.where(positive, self.cost, 0.0)
+        settle(self, "_bounds", (lower, upper))
+        settle(self, "_linear", sign * self.margin)
 
     @property
     def size(self) -> int:
@@ -77,12 +83,11 @@ class HingeProblem:
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and greatest value of each signed dual variable."""
-        positive = self.sign > 0
-        return np.where(positive, 0.0, -self.cost), np.where(positive, self.cost, 0.0)
+        return self._bounds
 
     def linear(self) -> np.ndarray:
         """p of the dual."""
-        return self.sign * self.margin
+        return self._linear
 
     def check_feasible(self, dual: np.ndarray) -> np.ndarray:
         """A copy of ``dual`` put exactly into its box, or a ValueError if it is not near it."""

@@ -30,7 +30,13 @@ from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import drive
 from widemargin._core.threads import for_each
 from widemargin.kernels import Gram
-from widemargin.solvers.descent import carry_over, descend_by_pairs, descend_freely, square_of
+from widemargin.solvers.descent import (
+    carry_over,
+    descend_by_pairs,
+    descend_freely,
+    ends,
+    square_of,
+)
 from widemargin.solvers.polish import MOST_FREE, leap, polish
 from widemargin.solvers.problem import HingeProblem, NotSeparableError, Solution, certify
 
@@ -239,10 +245,10 @@ def finish(state: State) -> Solution:
 
 def solution_at(state: State) -> Solution:
     """The solution as far as it is known: rows out of scope may have moved on unseen."""
-    dual, residual = state.scopes[0].dual.copy(), state.scopes[0].residual.copy()
-    index = np.arange(len(dual))
+    dual, residual, index = state.scopes[0].dual.copy(), state.scopes[0].residual, None
     for scope in state.scopes[1:]:
-        index = index[scope.index]
+        residual = residual.copy() if index is None else residual
+        index = scope.index if index is None else index[scope.index]
         dual[index], residual[index] = scope.dual, scope.residual
     return certify(state.problem, dual, residual, state.iterations, state.converged)
 
@@ -302,9 +308,7 @@ def _exact_residual(scope: Scope, linear, rows, support) -> np.ndarray:
 
 def _ends(scope: Scope) -> tuple[float, float]:
     """The highest residual of rows that can rise and the lowest of rows that can fall."""
-    highest = scope.residual.max(initial=-np.inf, where=scope.dual < scope.upper)
-    lowest = scope.residual.min(initial=np.inf, where=scope.dual > scope.lower)
-    return highest, lowest
+    return ends(scope.dual, scope.residual, scope.lower, scope.upper)
 
 
 def _violation(state: State) -> float:
@@ -442,13 +446,13 @@ def _most_violating(state: State) -> np.ndarray:
     free[kept] = False
     rising = np.where(free & (scope.dual < scope.upper), scope.residual, -np.inf)
     falling = np.where(free & (scope.dual > scope.lower), -scope.residual, -np.inf)
-    ends = [rising, falling] if state.problem.intercept else [np.maximum(rising, falling)]
+    sides = [rising, falling] if state.problem.intercept else [np.maximum(rising, falling)]
     chosen = [kept]
-    for end in ends:
-        end[~free] = -np.inf
-        count = (size - n_kept) // len(ends)
-        best = np.argpartition(-end, count)[:count] if count < scope.size else np.arange(count)
-        best = best[end[best] > -np.inf]
+    for side in sides:
+        side[~free] = -np.inf
+        count = (size - n_kept) // len(sides)
+        best = np.argpartition(-side, count)[:count] if count < scope.size else np.arange(count)
+        best = best[side[best] > -np.inf]
         free[best] = False
         chosen.append(best)
     return np.concatenate(chosen)
