@@ -26,6 +26,7 @@ KERNEL_NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
 _STRIPE = 512
 _DENSE_PORTION = 1 << 23
+_MIRRORED = 512
 
 
 @dataclass(frozen=True)
@@ -93,20 +94,29 @@ class KernelFunction:
         if self.name == "rbf":
             X_norms = squared_norms(X) if X_norms is None else X_norms
             Y_norms = squared_norms(Y) if Y_norms is None else Y_norms
-        finish = self._finisher(out, X_norms, Y_norms)
+        mirrored = X is Y and self.name == "rbf" and len(out) <= _MIRRORED
+        finish = self._finisher(out, X_norms, Y_norms, mirrored)
         if sp.issparse(X):
-            return sparse_product(X, Y, out, finish)
-        return tiled_product(X, Y, out=out, finish=finish)
+            sparse_product(X, Y, out, finish)
+        else:
+            tiled_product(X, Y, out=out, finish=finish)
+        if mirrored:
+            _mirror(out)
+        return out
 
-    def _finisher(self, out, X_norms, Y_norms) -> Callable | None:
-        """What turns the inner products in a tile of ``out`` into kernel values."""
+    def _finisher(self, out, X_norms, Y_norms, mirrored=False) -> Callable | None:
+        """What turns the inner products in a tile of ``out`` into kernel values.
+
+        Below the diagonal of a matrix that is to be ``mirrored`` the rbf kernel leaves them.
+        """
         gamma, coef0, degree = self.gamma, self.coef0, self.degree
         finish = _finish_rbf_single if out.dtype == np.float32 else _finish_rbf_double
 
         def rbf(_, rows, columns):
             start, stop, _ = rows.indices(out.shape[0])
             first, last, _ = columns.indices(out.shape[1])
-            finish(out, start, stop, first, last, X_norms, Y_norms, out.dtype.type(gamma))
+            scale = out.dtype.type(gamma)
+            finish(out, start, stop, first, last, X_norms, Y_norms, scale, mirrored)
 
         def poly(_, rows, columns):
             tile = out[rows, columns]
@@ -187,14 +197,15 @@ def sparse_product(X, Y, out, finish=None) -> np.ndarray:
 
 
 @compiled
-def _finish_rbf_double(out, start, stop, first, last, row_norms, column_norms, gamma):
+def _finish_rbf_double(out, start, stop, first, last, row_norms, column_norms, gamma, mirrored):
     """Turn inner products into exp(-gamma d^2) within one tile of a C-contiguous ``out``."""
     power = np.empty(last - first)
     bits = power.view(np.int64)
     magic = 6755399441055744.0
     for i in range(start, stop):
-        row = out[i, first:last]
-        norms = column_norms[first:last]
+        begin = max(first, min(i, last)) if mirrored else first
+        row = out[i, begin:last]
+        norms = column_norms[begin:last]
         norm = row_norms[i]
         for j in range(row.shape[0]):
             distance = norm + norms[j] - 2.0 * row[j]
@@ -226,7 +237,7 @@ def _finish_rbf_double(out, start, stop, first, last, row_norms, column_norms, g
 
 
 @compiled
-def _finish_rbf_single(out, start, stop, first, last, row_norms, column_norms, gamma):
+def _finish_rbf_single(out, start, stop, first, last, row_norms, column_norms, gamma, mirrored):
     """`_finish_rbf_double` in float32."""
     power = np.empty(last - first, np.float32)
     bits = power.view(np.int32)
@@ -238,8 +249,9 @@ def _finish_rbf_single(out, start, stop, first, last, row_norms, column_norms, g
     c6, c7 = np.float32(1 / 720), np.float32(1 / 5040)
     exponent, bias = np.int32(23), np.int32(127)
     for i in range(start, stop):
-        row = out[i, first:last]
-        norms = column_norms[first:last]
+        begin = max(first, min(i, last)) if mirrored else first
+        row = out[i, begin:last]
+        norms = column_norms[begin:last]
         norm = row_norms[i]
         for j in range(row.shape[0]):
             distance = norm + norms[j] - two * row[j]
@@ -261,3 +273,11 @@ def _finish_rbf_single(out, start, stop, first, last, row_norms, column_norms, g
             bits[j] = (bits[j] + bias) << exponent
         for j in range(row.shape[0]):
             row[j] *= power[j]
+
+
+@compiled
+def _mirror(out):
+    """Copy what is above the diagonal to below it."""
+    for i in range(out.shape[0]):
+        for j in range(i):
+            out[i, j] = out[j, i]

@@ -83,7 +83,7 @@ class KernelGram:
     def block(self, rows, columns=slice(None), out=None) -> np.ndarray:
         own = self.norms is not None
         return self.function.matrix(
-            self.X[rows],
+            self.X if _is_all(rows) else self.X[rows],
             self.X if _is_all(columns) else self.X[columns],
             self.norms[rows] if own else None,
             self.norms[columns] if own else None,
