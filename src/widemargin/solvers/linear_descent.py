@@ -92,13 +92,17 @@ class State:
     random: np.ndarray
     # Work since the last leap, which is taken when it costs no more than that.
     worked: float = 0.0
-    diagonal: np.ndarray = field(init=False)
+    # What a step needs to know of its row, side by side in memory.
+    constants: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         norms = squared_norms(self.problem.X)
         # A row of zeros costs the same whatever the weights: tiny sends its variable to its bound.
         curvature = norms + self.problem.bias**2 + self.problem.softness()
-        self.diagonal = np.maximum(curvature, np.finfo(float).tiny)
+        diagonal = np.maximum(curvature, np.finfo(float).tiny)
+        self.constants = np.column_stack(
+            [self.problem.sign, diagonal, self.problem.softness(), self.problem.ceiling()]
+        )
 
     @property
     def iterations(self) -> int:
@@ -181,10 +185,7 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
     _descend(
         *_parts(problem.X),
         problem.bias,
-        problem.sign,
-        state.diagonal,
-        problem.softness(),
-        problem.ceiling(),
+        state.constants,
         state.dual,
         state.weights,
         state.order,
@@ -208,7 +209,7 @@ def _parts(X):
 
 def _rounding(state: State) -> float:
     """Differences of gradients below this are rounding errors."""
-    size = np.linalg.norm(state.weights) * np.sqrt(state.diagonal.max(initial=0.0))
+    size = np.linalg.norm(state.weights) * np.sqrt(state.constants[:, 1].max(initial=0.0))
     return 4.0 * np.finfo(float).eps * (1.0 + float(size))
 
 
@@ -272,8 +273,8 @@ _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 
 @compiled
 def _descend(
-    data, indices, indptr, bias, sign, diagonal, softness, ceiling, dual, weights, order, counts,
-    extremes, random, tol, shrinking, max_iter, steps,
+    data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random, tol,
+    shrinking, max_iter, steps,
 ):  # fmt: skip
     """Coordinate steps, pass after pass, until the end or until ``steps`` are done."""
     n = dual.shape[0]
@@ -303,12 +304,14 @@ def _descend(
         order[other] = order[position]
         order[position] = i
         alpha = dual[i]
+        sign, diagonal = constants[i, 0], constants[i, 1]
+        softness, ceiling = constants[i, 2], constants[i, 3]
         score = bias * weights[constant] + _dot(data, indices, indptr, i, weights)
-        gradient = sign[i] * score - 1.0 + softness[i] * alpha
+        gradient = sign * score - 1.0 + softness * alpha
         projected = gradient
         if alpha == 0.0:
             projected = min(gradient, 0.0)
-        elif alpha == ceiling[i]:
+        elif alpha == ceiling:
             projected = max(gradient, 0.0)
         if projected == 0.0 and shrinking and not last_lowest <= gradient <= last_highest:
             active -= 1
@@ -318,8 +321,8 @@ def _descend(
         position += 1
         highest, lowest = max(highest, projected), min(lowest, projected)
         if projected != 0.0:
-            dual[i] = min(max(alpha - gradient / diagonal[i], 0.0), ceiling[i])
-            change = sign[i] * (dual[i] - alpha)
+            dual[i] = min(max(alpha - gradient / diagonal, 0.0), ceiling)
+            change = sign * (dual[i] - alpha)
             _add(data, indices, indptr, i, change, weights)
             weights[constant] += change * bias
     counts[_ACTIVE], counts[_POSITION], counts[_PASSES] = active, position, passes

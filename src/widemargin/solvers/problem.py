@@ -20,6 +20,11 @@ from widemargin._core.compiled import compiled
 from widemargin.kernels import Gram, MatrixGram
 
 _TINY = float(np.finfo(float).tiny)
+_FAULTS = {
+    1: "sign must be +1 or -1 everywhere.",
+    2: "margin must be finite.",
+    3: "cost must be at least 0 (infinite is allowed).",
+}
 
 
 class NotSeparableError(ValueError):
@@ -66,16 +71,11 @@ class HingeProblem:
             settle(self, "gram", MatrixGram(self.gram))
         if sign.shape != (self.gram.size,):
             raise ValueError(f"sign must have {self.gram.size} entries, got shape {sign.shape}.")
-        if not (np.abs(sign) == 1).all():
-            raise ValueError("sign must be +1 or -1 everywhere.")
-        if not np.isfinite(self.margin).all():
-            raise ValueError("margin must be finite.")
-        if not (self.cost >= 0).all():
-            raise ValueError("cost must be at least 0 (infinite is allowed).")
-        positive = sign > 0
-        lower, upper = np.where(positive, 0.0, -self.cost), np.where(positive, self.cost, 0.0)
+        fault, lower, upper, linear = _dual_form(sign, self.margin, self.cost)
+        if fault:
+            raise ValueError(_FAULTS[fault])
         settle(self, "_bounds", (lower, upper))
-        settle(self, "_linear", sign * self.margin)
+        settle(self, "_linear", linear)
 
     @property
     def size(self) -> int:
@@ -155,6 +155,27 @@ def _per_row(value, sign) -> np.ndarray:
     if value.shape != sign.shape:
         raise ValueError(f"margin and cost must have shape {sign.shape}, got {value.shape}.")
     return value
+
+
+@compiled
+def _dual_form(sign, margin, cost):
+    """The box and p of the dual, after the number of what is wrong with the problem, or 0."""
+    n = sign.shape[0]
+    lower, upper, linear = np.zeros(n), np.zeros(n), np.empty(n)
+    fault = 0
+    for k in range(n):
+        if abs(sign[k]) != 1.0:
+            fault = 1
+        elif not abs(margin[k]) < np.inf:
+            fault = 2
+        elif not cost[k] >= 0.0:
+            fault = 3
+        if sign[k] > 0.0:
+            upper[k] = cost[k]
+        else:
+            lower[k] = -cost[k]
+        linear[k] = sign[k] * margin[k]
+    return fault, lower, upper, linear
 
 
 @compiled

@@ -413,7 +413,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _train(self, X, training, C, progress, first_task=0):
         """Solve all machines, set the fitted attributes and return the solutions."""
-        machines, cache = training.reduction.machines, self._cache(X, training)
+        machines, jobs = training.reduction.machines, effective_n_jobs(self.n_jobs)
+        cache = self._cache(X, training, jobs)
         costs = training.costs(C)
         solutions: list = [None] * len(machines)
 
@@ -437,18 +438,18 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                     report=report if progress.listening else None,
                 )
 
-        for_each(solve, range(len(machines)), effective_n_jobs(self.n_jobs))
+        for_each(solve, range(len(machines)), jobs)
         for name, value in attributes().items():
             setattr(self, name, value)
         self._single = self._single_is_enough()
         return solutions
 
-    def _cache(self, X, training):
+    def _cache(self, X, training, jobs):
         """The memory that all machines share."""
         gram = self._gram(X, training.order, training.gamma)
         sizes = training.reduction.group_sizes
         several = len(training.reduction.machines) > len(sizes) == 1
-        jobs = min(effective_n_jobs(self.n_jobs), len(training.reduction.machines))
+        jobs = min(jobs, len(training.reduction.machines))
         return GramCache(gram, self.cache_size * 2**20, sizes, shared=several, jobs=jobs)
 
     def _solver_options(self):

@@ -449,7 +449,7 @@ class SVCCV(SVC):
     def _solve_with_cache(self, X, fold, jobs, progress):
         """Solve the machines of a fold over a cache of its own."""
         X_train, _ = _safe_split(self, X, None, fold.train)
-        cache = self._cache(X_train, fold.training)
+        cache = self._cache(X_train, fold.training, jobs)
         for_each(
             lambda number: self._solve_path(
                 fold, number, cache.of(*fold.machines[number].groups), progress
