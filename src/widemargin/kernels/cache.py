@@ -9,7 +9,7 @@ others have computed, within one budget of bytes.
 import threading
 import weakref
 from collections import OrderedDict
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -56,8 +56,7 @@ class GramCache:
         self.cache_bytes = int(cache_bytes)
         self.shared = shared
         self.jobs = jobs
-        ends = np.cumsum([0, *sizes]).tolist()
-        self.groups = [slice(a, b) for a, b in pairwise(ends)]
+        self.groups = [slice(a, b) for a, b in pairwise(accumulate(sizes, initial=0))]
         self._lock = threading.RLock()
         self._whole: np.ndarray | None = None
         self._diagonal: np.ndarray | None = None

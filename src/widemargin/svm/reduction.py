@@ -8,7 +8,7 @@ machines of c against the other classes, in order.
 """
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,19 +64,20 @@ class OneVsOne:
 
     def __init__(self, codes: np.ndarray, n_classes: int):
         self.order = np.argsort(codes, kind="stable")
-        self.group_sizes = np.bincount(codes, minlength=n_classes)
-        ends = np.cumsum([0, *self.group_sizes])
+        self.group_sizes = np.bincount(codes, minlength=n_classes).tolist()
+        ends = accumulate(self.group_sizes, initial=0)
         members = [np.arange(a, b) for a, b in pairwise(ends)]
         self.pairs = list(combinations(range(n_classes), 2))
         self.machines = []
         for i, j in self.pairs:
-            sign = np.repeat([1.0, -1.0], self.group_sizes[[i, j]])
+            sign = np.ones(len(members[i]) + len(members[j]))
+            sign[len(members[i]) :] = -1.0
             self.machines.append(Machine((i, j), np.concatenate([members[i], members[j]]), sign))
         self.width = n_classes - 1
 
     def columns(self, machine: int) -> np.ndarray:
         i, j = self.pairs[machine]
-        return np.repeat([j - 1, i], self.group_sizes[[i, j]])
+        return np.repeat([j - 1, i], [self.group_sizes[i], self.group_sizes[j]])
 
     @staticmethod
     def scores(kernel, dual_coef, n_support) -> np.ndarray:
