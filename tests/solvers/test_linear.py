@@ -147,7 +147,7 @@ def test_a_start_of_another_shape_is_refused():
 
 @pytest.mark.parametrize("solver", [linear_descent, linear_newton])
 def test_a_solver_goes_on_elsewhere_to_the_same_bits(solver, monkeypatch):
-    monkeypatch.setattr(linear_descent, "_CHUNK_PASSES", 1)
+    monkeypatch.setattr(linear_descent, "_LEAP_PASSES", 1)
     problem = numbers(7, n=500, d=30, squared=True)
     straight, stopped = solver.start(problem), solver.start(problem)
     for _ in range(2):
@@ -163,7 +163,7 @@ def test_a_solver_goes_on_elsewhere_to_the_same_bits(solver, monkeypatch):
 
 
 def test_a_report_may_stop_the_solvers(monkeypatch):
-    monkeypatch.setattr(linear_descent, "_CHUNK_PASSES", 1)
+    monkeypatch.setattr(linear_descent, "_LEAP_PASSES", 1)
     problem = numbers(8, n=500, d=30, squared=True)
     for solve in (descend_linear, newton_linear):
         solution = solve(problem, report=lambda state: True)

@@ -3,11 +3,9 @@
 One dual variable at a time is moved to where the dual is best in it, with w kept up to date: a row
 is read twice and the Gram matrix never appears. Rows come in a new random order in every pass, and
 those that stay at a bound are left out of the passes until the others have settled (Hsieh et al.,
-2008). In the first passes it is blocks of rows whose order is random: reading memory on takes half
-the time of jumping about in it, and later, when order matters more, fewer rows are left. Where few
-rows are inside their box, Newton steps on these (see `polish`) come between the passes, as often
-as they cost no more than the passes do. Stops when the projected gradients of all rows lie within
-``tol`` of each other, which is liblinear's rule.
+2008). Where few rows are inside their box, Newton steps on these (see `polish`) come between the
+passes, as often as they cost no more than the passes do. Stops when the projected gradients of all
+rows lie within ``tol`` of each other, which is liblinear's rule.
 
 On small problems the answer is then polished to machine precision.
 
@@ -32,9 +30,7 @@ from widemargin.solvers.polish import MOST_FREE, leap
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 20
-_CHUNK_PASSES = 20
-_BLOCK = 16
-_BLOCK_PASSES = 20
+_LEAP_PASSES = 20
 _POLISHED_ENTRIES = 20_000
 _POLISHED_TOL = 1e-12
 _POLISH_PASSES = 20
@@ -88,11 +84,8 @@ class State:
     shrinking: bool
     dual: np.ndarray
     weights: np.ndarray
-    # The rows not left out, in order; a row left out during a pass leaves -1 until its end.
     order: np.ndarray
-    # The order in which blocks of them come in this pass.
-    blocks: np.ndarray
-    # Places in `order`, position in this pass, passes, whether it is over, whether by tol.
+    # Rows not left out, position in this pass, passes, whether it is over, whether by tol.
     counts: np.ndarray
     # Extremes of the projected gradient in this pass, and those of the last one.
     extremes: np.ndarray
@@ -125,7 +118,7 @@ class State:
 
     def numbers(self) -> dict[str, object]:
         """The state as plain arrays and numbers, for a checkpoint."""
-        names = ("dual", "weights", "order", "blocks", "counts", "extremes", "random", "worked")
+        names = ("dual", "weights", "order", "counts", "extremes", "random", "worked")
         return {name: getattr(self, name) for name in names}
 
     def resume(self, numbers: dict) -> "State":
@@ -151,7 +144,6 @@ def start(problem, *, tol=1e-4, max_iter=1000, shrinking=True, seed=0, dual=None
         dual,
         weights,
         order=np.arange(n),
-        blocks=np.arange(n),
         counts=np.array([n, 0, 0, 0, 0]),
         extremes=np.array([-np.inf, np.inf, np.inf, -np.inf]),
         random=np.array([seed ^ 0x9E3779B97F4A7C15], dtype=np.uint64),
@@ -163,11 +155,10 @@ def advance(state: State) -> bool:
     if not state.finished:
         per_row = state.problem.entries // state.problem.size + _STEP_WORK
         one_pass = per_row * state.problem.size
-        # Between leaps there is a whole pass, since a leap starts the one under way afresh.
-        price = max(_leap_work(state), one_pass)
-        work = min(_SLICE_WORK, _CHUNK_PASSES * one_pass, max(price - state.worked, 0.0))
-        # The last block of a pass may not be full.
-        _work(state, state.tol, state.max_iter, int(work) // per_row + _BLOCK)
+        # Where passes do well leaps are not needed; and one starts the pass under way afresh.
+        price = max(_leap_work(state), _LEAP_PASSES * one_pass)
+        work = min(_SLICE_WORK, _LEAP_PASSES * one_pass, max(price - state.worked, 0.0))
+        _work(state, state.tol, state.max_iter, int(work) // per_row + 1)
         state.worked += work
         if not state.finished and state.worked >= price:
             _leap(state)
@@ -199,7 +190,6 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
         state.dual,
         state.weights,
         state.order,
-        state.blocks,
         state.counts,
         state.extremes,
         state.random,
@@ -220,7 +210,8 @@ def _parts(X):
 
 def _rounding(state: State) -> float:
     """Differences of gradients below this are rounding errors."""
-    size = np.linalg.norm(state.weights) * np.sqrt(state.constants[:, 1].max(initial=0.0))
+    norm = np.sum(state.weights * state.weights)
+    size = np.sqrt(norm * state.constants[:, 1].max(initial=0.0))
     return 4.0 * np.finfo(float).eps * (1.0 + float(size))
 
 
@@ -256,7 +247,7 @@ def _leap_work(state: State) -> float:
     if not 0 < free <= MOST_FREE:
         return np.inf
     # A multiplication here costs a fraction of one in a pass, where rows come in random order.
-    return free * free * (state.problem.entries / state.problem.size + free) / 8
+    return free * free * (state.problem.entries / state.problem.size + free) / 4
 
 
 def _free_rows(state: State) -> np.ndarray:
@@ -284,8 +275,8 @@ _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 
 @compiled
 def _descend(
-    data, indices, indptr, bias, constants, dual, weights, order, blocks, counts, extremes, random,
-    tol, shrinking, max_iter, steps,
+    data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random, tol,
+    shrinking, max_iter, steps,
 ):  # fmt: skip
     """Coordinate steps, pass after pass, until the end or until ``steps`` are done."""
     n = dual.shape[0]
@@ -293,10 +284,8 @@ def _descend(
     active, position, passes = counts[_ACTIVE], counts[_POSITION], counts[_PASSES]
     highest, lowest = extremes[_HIGHEST], extremes[_LOWEST]
     last_highest, last_lowest = extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST]
-    width = _BLOCK if passes < _BLOCK_PASSES else 1
-    n_blocks = (active + width - 1) // width
     for _ in range(steps):
-        if position == n_blocks * width:
+        if position == active:
             passes += 1
             position = 0
             if highest - lowest <= tol:
@@ -304,30 +293,18 @@ def _descend(
                     counts[_FINISHED] = counts[_CONVERGED] = 1
                     break
                 active = n
-                for k in range(n):
-                    order[k] = k
                 last_highest, last_lowest = np.inf, -np.inf
             else:
-                active = _close_ranks(order, active)
                 last_highest = highest if highest > 0.0 else np.inf
                 last_lowest = lowest if lowest < 0.0 else -np.inf
             highest, lowest = -np.inf, np.inf
-            width = _BLOCK if passes < _BLOCK_PASSES else 1
-            n_blocks = (active + width - 1) // width
-            for k in range(n_blocks):
-                blocks[k] = k
         if passes >= max_iter:
             counts[_FINISHED] = 1
             break
-        block = position // width
-        if position == block * width:
-            other = block + _below(random, n_blocks - block)
-            blocks[block], blocks[other] = blocks[other], blocks[block]
-        place = blocks[block] * width + position - block * width
-        position += 1
-        if place >= active or order[place] < 0:
-            continue
-        i = order[place]
+        other = position + _below(random, active - position)
+        i = order[other]
+        order[other] = order[position]
+        order[position] = i
         alpha = dual[i]
         sign, diagonal = constants[i, 0], constants[i, 1]
         softness, ceiling = constants[i, 2], constants[i, 3]
@@ -338,30 +315,21 @@ def _descend(
             projected = min(gradient, 0.0)
         elif alpha == ceiling:
             projected = max(gradient, 0.0)
-        if projected == 0.0:
-            if shrinking and not last_lowest <= gradient <= last_highest:
-                order[place] = -1
-                continue
-        else:
+        if projected == 0.0 and shrinking and not last_lowest <= gradient <= last_highest:
+            active -= 1
+            order[position] = order[active]
+            order[active] = i
+            continue
+        position += 1
+        highest, lowest = max(highest, projected), min(lowest, projected)
+        if projected != 0.0:
             dual[i] = min(max(alpha - gradient / diagonal, 0.0), ceiling)
             change = sign * (dual[i] - alpha)
             _add(data, indices, indptr, i, change, weights)
             weights[constant] += change * bias
-        highest, lowest = max(highest, projected), min(lowest, projected)
     counts[_ACTIVE], counts[_POSITION], counts[_PASSES] = active, position, passes
     extremes[_HIGHEST], extremes[_LOWEST] = highest, lowest
     extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST] = last_highest, last_lowest
-
-
-@compiled
-def _close_ranks(order, active):
-    """Drop the places of rows that were left out; how many are left."""
-    kept = 0
-    for k in range(active):
-        if order[k] >= 0:
-            order[kept] = order[k]
-            kept += 1
-    return kept
 
 
 @compiled
