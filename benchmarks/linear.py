@@ -25,8 +25,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from widemargin import SVC, CrammerSingerSVC, LinearSVC
 
-# Our tolerances to try, in units of the peer's.
-LADDER = [10, 3, 1, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4]
+LADDER = [10.0**-k for k in np.arange(0, 7, 0.5)]
 LOSSES = {
     "hinge": {"loss": "hinge"},
     "squared hinge": {"loss": "squared_hinge"},
@@ -139,7 +138,7 @@ def compare(X, y, parameters, jobs, options):
     peer = svm.LinearSVC(**parameters, tol=options.tol, random_state=0)
     peer.fit(X, y)
     target = objective(peer, X, y, parameters)
-    for tol in (options.tol * step for step in LADDER):
+    for tol in LADDER:
         ours = LinearSVC(**parameters, tol=tol, n_jobs=jobs)
         ours.fit(X, y)
         if ours.objective_.sum() <= target:
@@ -152,7 +151,7 @@ def compare(X, y, parameters, jobs, options):
         "peer s": round(min(theirs), 3),
         "ours s": round(min(own), 3),
         "ratio": round(min(theirs) / min(own), 2),
-        "peer objective": float(target),
+        "peer objective": target,
         "our objective": float(ours.objective_.sum()),
         "our tol": tol,
         "largest gap": float(ours.dual_gap_.max()),

@@ -147,7 +147,7 @@ def test_a_start_of_another_shape_is_refused():
 
 @pytest.mark.parametrize("solver", [linear_descent, linear_newton])
 def test_a_solver_goes_on_elsewhere_to_the_same_bits(solver, monkeypatch):
-    monkeypatch.setattr(linear_descent, "_LEAP_PASSES", 1)
+    monkeypatch.setattr(linear_descent, "_CHUNK_PASSES", 1)
     problem = numbers(7, n=500, d=30, squared=True)
     straight, stopped = solver.start(problem), solver.start(problem)
     for _ in range(2):
@@ -163,21 +163,9 @@ def test_a_solver_goes_on_elsewhere_to_the_same_bits(solver, monkeypatch):
 
 
 def test_a_report_may_stop_the_solvers(monkeypatch):
-    monkeypatch.setattr(linear_descent, "_LEAP_PASSES", 1)
+    monkeypatch.setattr(linear_descent, "_CHUNK_PASSES", 1)
     problem = numbers(8, n=500, d=30, squared=True)
     for solve in (descend_linear, newton_linear):
         solution = solve(problem, report=lambda state: True)
         assert not solution.converged
         assert solution.gap > 1e-6
-
-
-def test_leaps_do_not_keep_short_slices_from_the_end_of_a_pass(monkeypatch):
-    problem = numbers(9, n=300, d=10)
-    expected = descend_linear(problem, max_iter=100_000).objective
-    monkeypatch.setattr(linear_descent, "_SLICE_WORK", 500)
-    state = linear_descent.start(problem, max_iter=100_000)
-    slices = 0
-    while not linear_descent.advance(state):
-        slices += 1
-        assert slices < 100_000
-    assert_allclose(linear_descent.finish(state).objective, expected, rtol=1e-6)

@@ -30,7 +30,7 @@ from widemargin.solvers.polish import MOST_FREE, leap
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 20
-_LEAP_PASSES = 20
+_CHUNK_PASSES = 20
 _POLISHED_ENTRIES = 20_000
 _POLISHED_TOL = 1e-12
 _POLISH_PASSES = 20
@@ -154,10 +154,9 @@ def advance(state: State) -> bool:
     """Work for about a fifth of a second; True when there is nothing more to do."""
     if not state.finished:
         per_row = state.problem.entries // state.problem.size + _STEP_WORK
+        price = _leap_work(state)
         one_pass = per_row * state.problem.size
-        # Where passes do well leaps are not needed; and one starts the pass under way afresh.
-        price = max(_leap_work(state), _LEAP_PASSES * one_pass)
-        work = min(_SLICE_WORK, _LEAP_PASSES * one_pass, max(price - state.worked, 0.0))
+        work = min(_SLICE_WORK, _CHUNK_PASSES * one_pass, max(price - state.worked, one_pass))
         _work(state, state.tol, state.max_iter, int(work) // per_row + 1)
         state.worked += work
         if not state.finished and state.worked >= price:
@@ -210,8 +209,7 @@ def _parts(X):
 
 def _rounding(state: State) -> float:
     """Differences of gradients below this are rounding errors."""
-    norm = np.sum(state.weights * state.weights)
-    size = np.sqrt(norm * state.constants[:, 1].max(initial=0.0))
+    size = np.linalg.norm(state.weights) * np.sqrt(state.constants[:, 1].max(initial=0.0))
     return 4.0 * np.finfo(float).eps * (1.0 + float(size))
 
 
@@ -247,7 +245,7 @@ def _leap_work(state: State) -> float:
     if not 0 < free <= MOST_FREE:
         return np.inf
     # A multiplication here costs a fraction of one in a pass, where rows come in random order.
-    return free * free * (state.problem.entries / state.problem.size + free) / 4
+    return free * free * (state.problem.entries / state.problem.size + free) / 8
 
 
 def _free_rows(state: State) -> np.ndarray:
