@@ -1,0 +1,121 @@
+"""Majorise and minimise: the hinge problem (see `problem`) by weighted least squares.
+
+With r_i = margin_i - sign_i f(x_i) the hinge is (r_i + |r_i|) / 2, and |r| lies below the parabola
+(r^2 / omega + omega) / 2 that touches it at |r| = omega. So the objective lies below
+
+    1/2 ||f||^2  +  sum_i cost_i * (r_i / 2 + r_i^2 / (4 omega_i) + omega_i / 4)
+
+which is least at the solution of linear equations: with W = diag(cost / (2 omega)) and
+t_i = sign_i (margin_i + omega_i),
+
+    (I + Z' W Z) w = Z' W t        over rows Z,         or
+    (W^-1 + K) beta = t            over a Gram matrix,  f = K beta.
+
+Taking omega = sqrt(r^2 + eta^2) at each answer lowers the objective again and again. There is no
+free intercept. Stops on the duality gap, which beta = W (t - f), put into its box, proves.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+
+from widemargin._core.threads import single_threaded_blas, stopping
+from widemargin.solvers.problem import HingeProblem, Solution, certify
+
+_SMOOTHING = 1e-7
+_LEAST_SMOOTHING = 1e-10
+_STALLED = 1e-12
+
+
+def majorize(
+    problem: HingeProblem,
+    rows=None,
+    bias: float = 0.0,
+    *,
+    gap_tol: float = 1e-6,
+    max_iter: int = -1,
+    report: Callable[[Solution], bool] | None = None,
+) -> Solution:
+    """Solve the problem from start to end.
+
+    Parameters
+    ----------
+    problem : HingeProblem
+        Without intercept, with finite costs.
+    rows : ndarray or CSR matrix of shape (n, d), optional
+        The rows behind a linear Gram matrix. Where there are no more features than rows the
+        equations are solved over the features, and the Gram matrix is not looked at.
+    bias : float, default=0.0
+        The constant feature of these rows.
+    gap_tol : float, default=1e-6
+        Relative duality gap to stop at.
+    max_iter : int, default=-1
+        Most systems of equations solved; -1 for no limit.
+    report : callable, optional
+        Called with the solution so far after every one of them; True stops the solver.
+
+    Returns
+    -------
+    Solution
+    """
+    sign, margin, cost = problem.sign, problem.margin, problem.cost
+    with single_threaded_blas():
+        step, evaluate = _equations(problem, rows, bias)
+        scores = np.zeros(problem.size)
+        unit = float(np.abs(margin).mean()) or 1.0
+        least = _LEAST_SMOOTHING * unit
+        eta, iterations = _SMOOTHING * unit, 0
+        solution = _certified(problem, np.zeros(problem.size), problem.linear(), 0, gap_tol)
+        while not (solution.converged or 0 <= max_iter <= iterations or eta < least):
+            slack = margin - sign * scores
+            omega = np.sqrt(slack * slack + eta * eta)
+            weight = 0.5 * cost / omega
+            target = sign * (margin + omega)
+            before, scores = scores, step(weight, target)
+            iterations += 1
+            dual = np.clip(weight * (target - scores), *problem.bounds())
+            residual = problem.linear() - evaluate(dual)
+            solution = _certified(problem, dual, residual, iterations, gap_tol)
+            if np.abs(scores - before).max() <= _STALLED * max(unit, np.abs(scores).max()):
+                eta *= 0.1
+            if stopping() or (report is not None and report(solution)):
+                break
+    return solution
+
+
+def _certified(problem, dual, residual, iterations, gap_tol) -> Solution:
+    solution = certify(problem, dual, residual, iterations, False)
+    return replace(solution, converged=bool(solution.gap <= gap_tol))
+
+
+def _equations(problem, rows, bias):
+    """What solves the weighted least squares (its scores), and what evaluates f at a dual point."""
+    if rows is None or rows.shape[1] > rows.shape[0]:
+        gram = problem.gram.block(slice(None), slice(None))
+
+        def step_dual(weight, target):
+            root = np.sqrt(weight)
+            system = root[:, np.newaxis] * gram * root
+            system[np.diag_indices_from(system)] += 1.0
+            return gram @ (root * cho_solve(cho_factor(system), root * target))
+
+        return step_dual, lambda dual: gram @ dual
+    if bias:
+        column = np.full((rows.shape[0], 1), bias)
+        stack = sp.hstack if sp.issparse(rows) else np.hstack
+        rows = stack([rows, sp.csr_array(column) if sp.issparse(rows) else column])
+    rows = rows.tocsr() if sp.issparse(rows) else rows
+
+    def step_primal(weight, target):
+        weighted = rows.multiply(weight[:, np.newaxis]) if sp.issparse(rows) else (
+            weight[:, np.newaxis] * rows
+        )  # fmt: skip
+        system = rows.T @ weighted
+        system = system.toarray() if sp.issparse(system) else system
+        system[np.diag_indices_from(system)] += 1.0
+        return rows @ cho_solve(cho_factor(system), rows.T @ (weight * target))
+
+    return step_primal, lambda dual: rows @ (rows.T @ dual)
