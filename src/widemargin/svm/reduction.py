@@ -114,3 +114,41 @@ class OneVsOne:
             for i, j in combinations(range(len(n_support)), 2)
         ]
         return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.vstack(rows)
+
+
+@dataclass(frozen=True)
+class CodeColumns:
+    """A machine for every column of a code matrix, positive for classes with +1 in it.
+
+    A machine does not see the classes with 0. Called with the codes of rows, it gives the reduction
+    of those rows, whose dual variables are laid out as in one-vs-rest.
+    """
+
+    matrix: np.ndarray
+
+    def __call__(self, codes: np.ndarray, n_classes: int) -> "CodedRows":
+        return CodedRows(codes, self.matrix)
+
+    scores = staticmethod(OneVsRest.scores)
+    primal = staticmethod(OneVsRest.primal)
+
+
+class CodedRows(OneVsRest):
+    """The machines of a code matrix over given rows."""
+
+    def __init__(self, codes: np.ndarray, matrix: np.ndarray):
+        self.width = matrix.shape[1]
+        if matrix.all():
+            self.order = slice(None)
+            self.group_sizes = [len(codes)]
+            everything = np.arange(len(codes))
+            self.machines = [Machine((0,), everything, c[codes].astype(float)) for c in matrix.T]
+            return
+        self.order = np.argsort(codes, kind="stable")
+        self.group_sizes = np.bincount(codes, minlength=len(matrix)).tolist()
+        codes = codes[self.order]
+        self.machines = []
+        for column in matrix.T:
+            rows = np.flatnonzero(column[codes])
+            seen = tuple(np.flatnonzero(column).tolist())
+            self.machines.append(Machine(seen, rows, column[codes[rows]].astype(float)))

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
-from widemargin.costs import class_weights, row_costs
+from widemargin.costs import class_margins, class_weights, row_costs
 from widemargin.kernels import (
     KERNEL_NAMES,
     GramCache,
@@ -53,12 +53,16 @@ class Training:
     codes: np.ndarray
     weight: np.ndarray | None
     weight_of_class: np.ndarray
+    margin_of_class: np.ndarray
     reduction: OneVsOne | OneVsRest
     order: np.ndarray
     gamma: float
 
     def costs(self, C):
         return row_costs(C, self.codes, self.weight_of_class, self.weight)
+
+    def margins(self):
+        return self.margin_of_class[self.codes]
 
 
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -71,8 +75,10 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     .. math::
 
         \min_{f, b} \tfrac12 \|f\|^2
-        + \sum_i C_i \max(0, 1 - y_i (f(x_i) + b)), \qquad
+        + \sum_i C_i \max(0, m_i - y_i (f(x_i) + b)), \qquad
         C_i = C \cdot \mathrm{class\ weight} \cdot \mathrm{sample\ weight}
+
+    where the margin :math:`m_i` is 1 but for a given `class_margin`.
 
     Parameters
     ----------
@@ -109,8 +115,13 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     cache_size : float, default=200
         Memory for kernel values in MB, shared by all machines.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+    class_weight : dict, 'balanced' or 'effective', default=None
+        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies, 'effective' to
+        effective numbers of rows (see `effective_class_weight`).
+
+    class_margin : dict or 'ldam', default=None
+        The margin of rows by class, 1 for those not named. 'ldam' gives rare classes wider margins
+        than frequent ones (see `ldam_class_margin`).
 
     verbose : bool, default=False
         Print a line for every machine.
@@ -138,6 +149,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     class_weight_ : ndarray of shape (n_classes,)
         Multiplier of `C` for each class.
+
+    class_margin_ : ndarray of shape (n_classes,)
+        Margin of the rows of each class.
 
     support_ : ndarray of shape (n_support,)
         Indices of the support vectors, grouped by class.
@@ -208,7 +222,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
+        "class_margin": [StrOptions({"ldam"}), dict, None],
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "decision_function_shape": [StrOptions({"ovo", "ovr"})],
@@ -231,6 +246,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gap_tol=None,
         cache_size=200,
         class_weight=None,
+        class_margin=None,
         verbose=False,
         max_iter=-1,
         decision_function_shape="ovr",
@@ -249,6 +265,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.gap_tol = gap_tol
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.class_margin = class_margin
         self.verbose = verbose
         self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
@@ -406,6 +423,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             codes=codes[reduction.order],
             weight=None if weight is None else weight[reduction.order],
             weight_of_class=class_weights(self.class_weight, classes, y[rows], weight),
+            margin_of_class=class_margins(self.class_margin, classes, y[rows], weight),
             reduction=reduction,
             order=np.arange(len(y))[rows][reduction.order],
             gamma=self._effective_gamma(X, rows, weight, gamma),
@@ -415,7 +433,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Solve all machines, set the fitted attributes and return the solutions."""
         machines, jobs = training.reduction.machines, effective_n_jobs(self.n_jobs)
         cache = self._cache(X, training, jobs)
-        costs = training.costs(C)
+        costs, margins = training.costs(C), training.margins()
         solutions: list = [None] * len(machines)
 
         def attributes():
@@ -424,7 +442,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         def solve(number):
             machine = machines[number]
             problem = HingeProblem(
-                cache.of(*machine.groups), machine.sign, 1.0, costs[machine.rows]
+                cache.of(*machine.groups),
+                machine.sign,
+                *self._margins_and_costs(training, machine, margins, costs),
             )
             with progress.task(first_task + number, attributes) as stop:
 
@@ -443,6 +463,10 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             setattr(self, name, value)
         self._single = self._single_is_enough()
         return solutions
+
+    def _margins_and_costs(self, training, machine, margins, costs):
+        """Those of a machine's rows, given those of all rows."""
+        return margins[machine.rows], costs[machine.rows]
 
     def _cache(self, X, training, jobs):
         """The memory that all machines share."""
@@ -528,6 +552,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
             "classes_": training.classes,
             "class_weight_": training.weight_of_class,
+            "class_margin_": training.margin_of_class,
             "support_": support,
             "support_vectors_": np.empty((0, 0)),
             "_n_support": np.bincount(codes[positions], minlength=len(training.classes)).astype(

@@ -90,8 +90,11 @@ class SVCCV(SVC):
         again; if none does, every fold has a cache of its own for every gamma. Every job needs
         room for the matrix of its machines besides.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+    class_weight : dict, 'balanced' or 'effective', default=None
+        Multiplies `C` by class, as in `SVC`.
+
+    class_margin : dict or 'ldam', default=None
+        The margin of rows by class, as in `SVC`.
 
     verbose : bool, default=False
         Print a line for every machine of the last fit.
@@ -141,6 +144,9 @@ class SVCCV(SVC):
 
     class_weight_ : ndarray of shape (n_classes,)
         Multiplier of `C` for each class.
+
+    class_margin_ : ndarray of shape (n_classes,)
+        Margin of the rows of each class.
 
     support_ : ndarray of shape (n_support,)
         Indices of the support vectors, grouped by class.
@@ -227,6 +233,7 @@ class SVCCV(SVC):
         gap_tol=None,
         cache_size=1000,
         class_weight=None,
+        class_margin=None,
         verbose=False,
         max_iter=-1,
         decision_function_shape="ovr",
@@ -248,6 +255,7 @@ class SVCCV(SVC):
         self.gap_tol = gap_tol
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.class_margin = class_margin
         self.verbose = verbose
         self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
@@ -466,6 +474,7 @@ class SVCCV(SVC):
         positive semidefinite: several optima may exist, and that of a fresh start is wanted.
         """
         machine, solutions = fold.machines[number], fold.solutions[number]
+        margins = fold.training.margins()[machine.rows]
         unbound = False
         for C, task in zip(fold.path, fold.tasks[number], strict=True):
             with progress.task(task) as stop:
@@ -476,7 +485,7 @@ class SVCCV(SVC):
                 cost = fold.training.costs(C)[machine.rows]
                 warm = gram.positive_semidefinite and solutions
                 solution = solve_hinge(
-                    HingeProblem(gram, machine.sign, cost=cost),
+                    HingeProblem(gram, machine.sign, margins, cost),
                     **self._solver_options(),
                     dual=solutions[-1].dual if warm else None,
                     report=partial(_ask, stop),
