@@ -1,0 +1,390 @@
+"""What the discriminants share: checks at the door, statistics that grow and merge, Bayes' rule."""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.utils._array_api import check_same_namespace, device, get_namespace, move_to
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from widemargin._core.products import tiled_multiply
+from widemargin.discriminant.statistics import ClassStatistics
+from widemargin.svm.svc import _check_weights
+
+_PREDICT_ENTRIES = 1 << 21
+
+
+class GrowingMixin:
+    """`partial_fit` and `merge` over statistics of the classes.
+
+    New rows change the statistics at once; what is learned from them is computed when it is first
+    asked for. A class lists in `_learned` what that is, says in `_statistics_options` what it has
+    to know of the rows, and learns in `_learn`.
+    """
+
+    _learned: tuple[str, ...] = ()
+
+    @property
+    def statistics_(self):
+        """Weight, mean and scatter of every class; None where the solver worked on the rows."""
+        check_is_fitted(self)
+        return self._statistics
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Take in more rows.
+
+        What was learned before is kept: rows in any number of pieces give what one `fit` on all of
+        them gives, up to rounding. A piece may hold any classes, be it one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will come; other ones are then refused. By default a label is known
+            once it has come.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, at least 0. A row of weight k counts as k rows.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._validate_params()
+        self._check_solver()
+        if self._works_on_rows():
+            raise ValueError(
+                "partial_fit keeps statistics of the rows; solver='svd' and covariance_estimator "
+                "work on the rows themselves: use solver='gram' and shrinkage."
+            )
+        first = not hasattr(self, "classes_")
+        statistics = None if first else self._grown()
+        X, y = check_rows_and_labels(self, X, y, reset=first)
+        weight = _nonnegative_weights(sample_weight, y)
+        known = None if first else self.classes_
+        declared = classes is not None if first else self._declared
+        labels = _known_labels(known, classes, y, declared)
+        if first:
+            statistics = ClassStatistics(len(labels), X.shape[1], **self._statistics_options())
+        elif len(labels) > len(known):
+            statistics = statistics.placed(np.searchsorted(labels, known), len(labels))
+        statistics.update(X, np.searchsorted(labels, y), weight)
+        self._declared, self._like = declared, like(X)
+        self._keep(labels, statistics)
+        return self
+
+    def merge(self, other):
+        """Take in the rows that another estimator has seen.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            Fitted with the same parameters, on other rows of the same features.
+
+        Returns
+        -------
+        self : object
+            The estimator, as if it had seen the rows of both.
+        """
+        if type(other) is not type(self):
+            raise TypeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
+        mine, theirs = self._grown(), other._grown()
+        if mine.mean.shape[1] != theirs.mean.shape[1]:
+            raise ValueError(
+                f"other must know {mine.mean.shape[1]} features as this estimator does, got one "
+                f"of {theirs.mean.shape[1]}."
+            )
+        if mine.kind != theirs.kind:
+            raise ValueError(
+                "other must have the same solver, shrinkage and kind of priors: the statistics "
+                "that these need differ."
+            )
+        classes = np.union1d(self.classes_, other.classes_)
+        statistics = mine.placed(np.searchsorted(classes, self.classes_), len(classes))
+        statistics.merge(theirs.placed(np.searchsorted(classes, other.classes_), len(classes)))
+        self._keep(classes, statistics)
+        return self
+
+    def _keep(self, classes, statistics, learned=None):
+        """Keep new statistics and what was learned from them, or forget what was."""
+        for name in self._learned:
+            self.__dict__.pop(name, None)
+        self.classes_, self._statistics, self._pending = classes, statistics, learned is None
+        for name, value in (learned or {}).items():
+            setattr(self, name, _as(value, self._like))
+
+    def _grown(self):
+        check_is_fitted(self)
+        if self._statistics is None:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on the rows themselves and kept no statistics "
+                "of them that could be added to: use solver='gram' and shrinkage."
+            )
+        return self._statistics
+
+    def __getattr__(self, name):
+        if name in type(self)._learned and self.__dict__.get("_pending"):
+            self._keep(self.classes_, self._statistics, self._learn(self._statistics))
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self):
+        return "classes_" in self.__dict__
+
+
+class BayesMixin:
+    """Predictions by Bayes' rule; a class gives the `_scores` of checked rows.
+
+    There is a score for every class, or with two classes one: the second's less the first's.
+    """
+
+    def decision_function(self, X):
+        """Logarithms of the posterior probabilities, up to a constant of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes the logarithm of the odds of ``classes_[1]``.
+        """
+        return self._scores(self._check_rows(X, "decision_function"))
+
+    def predict(self, X):
+        """The most probable class of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            One of `classes_` for every row.
+        """
+        X = self._check_rows(X, "predict")
+        scores = _to_numpy(self._scores(X))
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels = self.classes_[codes]
+        return labels if labels.dtype.kind in "OUST" else _like_rows(labels, X)
+
+    def predict_proba(self, X):
+        """The posterior probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            They sum to 1 in every row.
+        """
+        X = self._check_rows(X, "predict_proba")
+        scores = _to_numpy(self._scores(X))
+        if scores.ndim == 1:
+            return _like_rows(np.column_stack([expit(-scores), expit(scores)]), X)
+        return _like_rows(softmax(scores, axis=1), X)
+
+    def predict_log_proba(self, X):
+        """The logarithms of the posterior probabilities, exact where these vanish.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Those of `predict_proba`.
+        """
+        X = self._check_rows(X, "predict_log_proba")
+        scores = _to_numpy(self._scores(X))
+        if scores.ndim == 1:
+            return _like_rows(np.column_stack([log_expit(-scores), log_expit(scores)]), X)
+        return _like_rows(log_softmax(scores, axis=1), X)
+
+    def _check_rows(self, X, method):
+        check_is_fitted(self)
+        check_same_namespace(X, self, attribute="means_", method=method)
+        return validate_data(self, X, reset=False, dtype=float_types(X), accept_sparse="csr")
+
+
+def check_rows_and_labels(estimator, X, y, reset=True):
+    """Rows of numbers, dense, CSR or of another namespace; labels as a NumPy array."""
+    y = _to_numpy(y)
+    if foreign_namespace(X) is None:
+        X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
+    else:
+        X = validate_data(estimator, X, reset=reset, dtype=float_types(X))
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(X, y)
+    if y.dtype.kind not in "biuUST":
+        check_classification_targets(y)
+    return X, y
+
+
+def encode(y, sample_weight):
+    """Classes of the rows that count, each row's class as a number, and the weights."""
+    rows, weight = _check_weights(_to_numpy(sample_weight), y)
+    classes = np.unique(y[rows])
+    if len(classes) < 2:
+        raise ValueError(
+            "y must hold at least two classes; the number of classes has to be greater than one; "
+            f"got {len(classes)} class."
+        )
+    codes = np.searchsorted(classes, y)
+    if weight is None:
+        return classes, codes, None
+    # Rows of no weight stay where they are, so that X is not copied; their class may be none.
+    all_weights = np.zeros(len(y))
+    all_weights[rows] = weight
+    return classes, np.minimum(codes, len(classes) - 1), all_weights
+
+
+def class_priors(priors, statistics):
+    """The prior probability of every class, zero for classes without rows."""
+    if priors is None:
+        return statistics.weight / statistics.weight.sum()
+    given = np.array(priors, dtype=np.float64)
+    if given.shape != statistics.weight.shape:
+        raise ValueError(
+            f"priors must hold one number for each of the {len(statistics.weight)} classes, got "
+            f"shape {given.shape}."
+        )
+    if (given < 0).any():
+        raise ValueError(f"priors must be non-negative, got {priors}.")
+    if abs(given.sum() - 1.0) > 1e-5:
+        warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
+        given = given / given.sum()
+    if (statistics.count == 0).any():
+        given = np.where(statistics.count > 0, given, 0.0)
+        given = given / given.sum()
+    return given
+
+
+def log_of(priors):
+    """Logarithms, minus infinity for zero."""
+    with np.errstate(divide="ignore"):
+        return np.log(priors)
+
+
+def rows_times(X, matrix, origin=None):
+    """``(X - origin) @ matrix``, every row on its own to the last bit.
+
+    Dense and sparse rows are multiplied in blocks; those of another namespace where they are.
+    """
+    if foreign_namespace(X) is not None:
+        return (X if origin is None else X - origin) @ matrix
+    if origin is None and sp.issparse(X):
+        return X @ matrix
+    result = np.empty((X.shape[0], matrix.shape[1]), dtype=matrix.dtype)
+    for rows in row_blocks(X):
+        block = X[rows].toarray() if sp.issparse(X) else X[rows]
+        if origin is not None:
+            block = block - origin
+        block = np.ascontiguousarray(block, dtype=matrix.dtype)
+        tiled_multiply(block, matrix, out=result[rows])
+    return result
+
+
+def row_blocks(X):
+    """Slices of rows that are small enough to be copied."""
+    step = max(256, _PREDICT_ENTRIES // X.shape[1])
+    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
+
+
+def foreign_namespace(X):
+    """The namespace of an array that is not NumPy's where dispatch is on, else None."""
+    xp, is_array_api = get_namespace(X)
+    return xp if is_array_api and not isinstance(X, np.ndarray) else None
+
+
+def float_types(X):
+    """The types of numbers that are computed with as they are."""
+    xp = foreign_namespace(X) or np
+    return [xp.float64, xp.float32]
+
+
+def like(X):
+    """No rows, in the namespace, on the device and of the type of number of answers about X."""
+    if foreign_namespace(X) is not None:
+        return X[:0, :]
+    return np.empty((0, X.shape[1]), dtype=np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def _as(value, template):
+    """An array of floats in the namespace and type of the template; other things as they are."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return value
+    xp = foreign_namespace(template)
+    if xp is None:
+        return value.astype(template.dtype, copy=False)
+    return xp.asarray(value, dtype=template.dtype, device=device(template))
+
+
+def _like_rows(values, X):
+    xp = foreign_namespace(X)
+    return values if xp is None else xp.asarray(values, device=device(X))
+
+
+def _to_numpy(array):
+    if array is None or foreign_namespace(array) is None:
+        return array
+    return move_to(array, xp=np, device="cpu")
+
+
+def _nonnegative_weights(sample_weight, y):
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(
+        _to_numpy(sample_weight), y, dtype=np.float64, allow_all_zero_weights=True
+    )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight must be at least 0, got {weight.min()}: use 0 to leave a row out."
+        )
+    return weight
+
+
+def _known_labels(known, classes, y, declared):
+    """The labels after rows with labels y, of which some may be new unless all were declared."""
+    present = np.unique(y)
+    if classes is not None:
+        classes = np.unique(classes)
+        if known is not None and not (declared and np.array_equal(classes, known)):
+            raise ValueError(
+                f"classes must be given at the first call and stay the same, got {classes} after "
+                f"{known}."
+            )
+        known = classes
+    if known is None:
+        return present
+    labels = np.union1d(known, present)
+    if declared and len(labels) > len(known):
+        raise ValueError(
+            f"y must hold labels among classes={known} only, got {np.setdiff1d(present, known)}: "
+            "give all labels that will come as classes at the first call, or none."
+        )
+    return labels

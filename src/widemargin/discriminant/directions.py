@@ -1,0 +1,103 @@
+"""Fisher's directions, by closed form, singular vectors and the fixed point of the trace ratio."""
+
+import numpy as np
+from scipy.linalg import eigh, qr, svd
+
+from widemargin.discriminant.base import log_of
+
+_TRACE_RATIO_STEPS = 100
+
+
+def fisher(factor, priors, means, tol, components):
+    """Directions and Bayes' rule in the coordinates in which the covariance is the identity.
+
+    There Bayes' rule is the nearest mean but for the priors, and only the differences between the
+    means matter, which span the directions.
+    """
+    origin = priors @ means
+    centred = (means - origin) @ factor
+    if len(means) == 2:
+        # The scatter between two classes has rank one: Fisher's closed form.
+        gap = centred[1] - centred[0]
+        length = np.linalg.norm(gap)
+        singular = np.sqrt(priors[:1] * priors[1:]) * length
+        axes = gap[np.newaxis] / (length or 1.0)
+    else:
+        spread = np.sqrt(priors)[:, np.newaxis] * centred
+        _, singular, axes = svd(spread, full_matrices=False, check_finite=False)
+    rank = int((singular > tol * singular[:1].sum()).sum())
+    scalings = factor @ axes[:rank].T
+    if len(means) > 2:
+        scalings = oriented(scalings)
+    inner = (means - origin) @ scalings
+    coef = inner @ scalings.T
+    power = singular**2
+    return {
+        "coef_": coef,
+        "intercept_": log_of(priors) - 0.5 * (inner**2).sum(axis=1) - coef @ origin,
+        "scalings_": scalings,
+        "xbar_": origin,
+        "explained_variance_ratio_": (power / (power.sum() or 1.0))[:components],
+        "within_rank_": factor.shape[1],
+        "between_rank_": rank,
+        "objective_": float(power[:components].sum()),
+        "n_iter_": 1,
+    }
+
+
+def trace_ratio(covariance, factor, priors, means, learned, components):
+    """Orthonormal directions of the largest ratio of the traces between and within classes.
+
+    They are the fixed point of
+
+        W = the leading eigenvectors of Sb - ratio Sw,    ratio = tr(W'Sb W) / tr(W'Sw W)
+
+    which starts at the directions of the eigenproblem and never goes down (Wang, Yan, Xu, Tang and
+    Huang, 2007). They stay in the directions in which rows vary, and come in the order of the
+    scatter between classes along them.
+    """
+    basis, _ = qr(factor, mode="economic")
+    spread = np.sqrt(priors)[:, np.newaxis] * (means - priors @ means) @ basis
+    between, within = spread.T @ spread, basis.T @ covariance @ basis
+    count = min(components, len(within))
+    leading = (len(within) - count, len(within) - 1)
+    axes, _ = qr(basis.T @ learned["scalings_"][:, :count], mode="economic")
+    ratio, steps = _ratio(axes, between, within), 0
+    while steps < _TRACE_RATIO_STEPS:
+        steps += 1
+        _, axes = eigh(between - ratio * within, subset_by_index=leading)
+        previous, ratio = ratio, _ratio(axes, between, within)
+        if ratio <= previous * (1.0 + 4.0 * np.finfo(float).eps):
+            break
+    power, turn = eigh(axes.T @ between @ axes)
+    return {
+        "scalings_": oriented(basis @ (axes @ turn[:, ::-1])),
+        "explained_variance_ratio_": power[::-1] / (power.sum() or 1.0),
+        "objective_": float(ratio),
+        "n_iter_": steps,
+    }
+
+
+def _ratio(axes, between, within):
+    return (axes * (between @ axes)).sum() / (axes * (within @ axes)).sum()
+
+
+def whitening_of_rows(X, codes, weight, means, tol):
+    """What `whitening` gives for the covariance of rows, from the rows: without squaring them."""
+    centred = X - means[codes]
+    total = len(codes) if weight is None else weight.sum()
+    if weight is not None:
+        centred *= np.sqrt(weight)[:, np.newaxis]
+    scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / total)
+    scale[scale == 0.0] = 1.0
+    centred /= scale * np.sqrt(total)
+    _, singular, axes = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
+    kept = singular > tol
+    return (axes[kept] / scale).T / singular[kept]
+
+
+def oriented(directions):
+    """The directions with a positive largest entry each, so that their sign is no accident."""
+    largest = np.abs(directions).argmax(axis=0)
+    sign = np.sign(directions[largest, np.arange(directions.shape[1])])
+    return directions * np.where(sign < 0, -1.0, 1.0)

@@ -1,0 +1,269 @@
+r"""Weight, mean and scatter of every class, gathered in one pass and merged without loss of digits.
+
+For the rows x of class k, with weights w:
+
+    W_k = sum w,    m_k = sum w x / W_k,    S_k = sum w (x - m_k)(x - m_k)'
+
+Rows come in chunks. Within a chunk they are centred by the chunk's own class means before they are
+multiplied, so that a common offset costs no digits, and two sets of rows A and B are merged by
+
+    S = S_A + S_B + W_A W_B / (W_A + W_B) (m_A - m_B)(m_A - m_B)'
+
+(Chan, Golub and LeVeque, 1979). Where the amount of shrinkage has to be estimated, third and
+fourth moments are kept too:
+
+    T_ij = sum w z_i^2 z_j,    F_ij = sum w z_i^2 z_j^2    with z = x - m_k
+
+Beyond the rows themselves this takes memory for the scatter, a few times, and for some chunks.
+"""
+
+from contextlib import nullcontext
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._array_api import move_to
+
+from widemargin._core.threads import for_each, single_threaded_blas
+
+# Entries of a chunk: one and its centred copy stay in the processor's cache.
+_CHUNK = 1 << 18
+
+# Rows are dealt to this many threads at most, each with a scatter of its own; together these have
+# no more entries than the second number. Neither depends on the machine, or bits would.
+_LANES = 8
+_LANE_ENTRIES = 1 << 24
+
+# Columns of a block of the product; wider data are multiplied block by block on all threads.
+_BLOCK = 1024
+
+# OpenBLAS starts no threads for a product of no more multiplications than this.
+_BLAS_STAYS_SINGLE = 262_144
+
+
+class ClassStatistics:
+    """Weight, mean and scatter of every class.
+
+    Parameters
+    ----------
+    n_classes : int
+    n_features : int
+    scatter : {"pooled", "classes", "none"}, default="pooled"
+        Whether the scatters of all classes are summed up, kept apart, or left out.
+    fourth : bool, default=False
+        Whether third and fourth moments are kept, of each class.
+
+    Attributes
+    ----------
+    count : ndarray of shape (n_classes,)
+        Rows of positive weight.
+    weight : ndarray of shape (n_classes,)
+        Sum of their weights.
+    mean : ndarray of shape (n_classes, n_features)
+        Mean of every class; zero where it has no rows yet.
+    scatter : ndarray of shape (1 or n_classes or 0, n_features, n_features)
+        Sum of squares and products around the mean of the class.
+    """
+
+    def __init__(self, n_classes, n_features, *, scatter="pooled", fourth=False):
+        self.kind = (scatter, fourth)
+        self.count = np.zeros(n_classes, dtype=np.int64)
+        self.weight = np.zeros(n_classes)
+        self.mean = np.zeros((n_classes, n_features))
+        groups = {"pooled": 1, "classes": n_classes, "none": 0}[scatter]
+        shape = (groups, n_features, n_features)
+        self.scatter = np.zeros(shape)
+        self.third = np.zeros(shape) if fourth else None
+        self.fourth = np.zeros(shape) if fourth else None
+
+    @property
+    def per_class(self):
+        """Whether every class has a scatter of its own."""
+        return self.kind[0] == "classes"
+
+    def pooled_scatter(self):
+        """The scatter within classes: the sum over them, of shape (n_features, n_features)."""
+        return self.scatter.sum(axis=0)
+
+    def empty(self, n_classes=None):
+        """Statistics of the same kind, of no rows."""
+        scatter, fourth = self.kind
+        n_classes = len(self.count) if n_classes is None else n_classes
+        return ClassStatistics(n_classes, self.mean.shape[1], scatter=scatter, fourth=fourth)
+
+    def update(self, X, codes, weight=None):
+        """Take in rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Of any namespace; it is read chunk by chunk.
+        codes : ndarray of shape (n_samples,)
+            Index of each row's class.
+        weight : ndarray of shape (n_samples,), default=None
+            Weight of each row, at least 0.
+        """
+        n_features = X.shape[1]
+        step = max(256, _CHUNK // n_features)
+        starts = range(0, X.shape[0], step)
+        small = min(step, X.shape[0]) * n_features**2 <= _BLAS_STAYS_SINGLE
+        limit = nullcontext() if small else single_threaded_blas()
+        lanes = max(1, min(_LANES, len(starts), _LANE_ENTRIES // max(1, self.scatter.size)))
+
+        def read(lane):
+            part = self.empty()
+            with limit:
+                for start in starts[
+                    lane * len(starts) // lanes : (lane + 1) * len(starts) // lanes
+                ]:
+                    rows = slice(start, start + step)
+                    part.merge(
+                        self._of_chunk(
+                            dense_rows(X[rows, :]),
+                            codes[rows],
+                            None if weight is None else weight[rows],
+                        )
+                    )
+            return part
+
+        with limit:
+            for part in for_each(read, range(lanes)):
+                self.merge(part)
+
+    def merge(self, other):
+        """Take in the rows of other statistics of the same classes."""
+        total = self.weight + other.weight
+        share = other.weight / np.where(total > 0, total, 1.0)
+        step = other.mean - self.mean
+        if self.per_class:
+            for k in np.flatnonzero(other.count):
+                self._merge_class(k, other, share[k], step[k])
+        elif len(self.scatter):
+            between = np.sqrt(self.weight * share)[:, np.newaxis] * step
+            self.scatter += other.scatter
+            self.scatter += between.T @ between
+        self.mean += share[:, np.newaxis] * step
+        self.count = self.count + other.count
+        self.weight = total
+
+    def placed(self, index, n_classes):
+        """These statistics among ``n_classes`` classes, of which they are those at ``index``."""
+        result = self.empty(n_classes)
+        for name in ("count", "weight", "mean"):
+            getattr(result, name)[index] = getattr(self, name)
+        where = index if self.per_class else slice(None)
+        for name in ("scatter", "third", "fourth"):
+            if getattr(self, name) is not None:
+                getattr(result, name)[where] = getattr(self, name)
+        return result
+
+    def total(self):
+        """The statistics of all rows as one class."""
+        if not self.per_class:
+            result = self.empty(1)
+            mean = self.weight @ self.mean / self.weight.sum()
+            between = np.sqrt(self.weight)[:, np.newaxis] * (self.mean - mean)
+            result.count[0], result.weight[0], result.mean[0] = (
+                self.count.sum(),
+                self.weight.sum(),
+                mean,
+            )
+            result.scatter[:] = self.scatter + between.T @ between
+            return result
+        result = self.empty(1)
+        for k in np.flatnonzero(self.count):
+            part = self.empty(1)
+            for name in ("count", "weight", "mean", "scatter", "third", "fourth"):
+                if getattr(self, name) is not None:
+                    setattr(part, name, getattr(self, name)[[k]])
+            result.merge(part)
+        return result
+
+    def _of_chunk(self, X, codes, weight):
+        part = self.empty()
+        n_classes, n_rows = len(self.count), len(codes)
+        present = codes if weight is None else codes[weight > 0]
+        part.count = np.bincount(present, minlength=n_classes)
+        part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
+        members = np.ones(n_rows) if weight is None else weight
+        sums = sp.csc_array((members, codes, np.arange(n_rows + 1)), (n_classes, n_rows)) @ X
+        part.mean = sums / np.where(part.weight > 0, part.weight, 1.0)[:, np.newaxis]
+        if not len(part.scatter):
+            return part
+
+        centred = part.mean.take(codes, axis=0)
+        np.subtract(X, centred, out=centred)
+        root = None if weight is None else np.sqrt(weight)[:, np.newaxis]
+        if not self.per_class:
+            if root is not None:
+                centred *= root
+            _write_gram(centred, part.scatter[0])
+            return part
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=n_classes))
+        for k in np.flatnonzero(part.count):
+            rows = order[ends[k - 1] if k else 0 : ends[k]]
+            part._set_class(k, centred[rows], None if root is None else root[rows])
+        return part
+
+    def _set_class(self, k, rows, root):
+        """Moments of the centred rows of one class; ``root`` are the square roots of weights."""
+        scaled = rows if root is None else rows * root
+        _write_gram(scaled, self.scatter[k])
+        if self.fourth is not None:
+            self.third[k] = (scaled * scaled).T @ rows
+            _write_gram(scaled * rows, self.fourth[k])
+
+    def _merge_class(self, k, other, share, step):
+        if self.fourth is not None:
+            mine = _shifted(self, k, -share * step)
+            theirs = _shifted(other, k, (1.0 - share) * step)
+            self.third[k], self.fourth[k] = mine[0] + theirs[0], mine[1] + theirs[1]
+        self.scatter[k] += other.scatter[k]
+        self.scatter[k] += np.outer(self.weight[k] * share * step, step)
+
+
+def dense_rows(X):
+    """A chunk of rows as a C-contiguous float64 array."""
+    if sp.issparse(X):
+        return X.toarray().astype(np.float64, copy=False)
+    if not isinstance(X, np.ndarray):
+        X = move_to(X, xp=np, device="cpu")
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _write_gram(Z, out):
+    """Write Z'Z into ``out``, in blocks of columns on all threads."""
+    cuts = [slice(start, start + _BLOCK) for start in range(0, Z.shape[1], _BLOCK)]
+    pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[i:]]
+
+    def multiply(pair):
+        rows, columns = pair
+        out[rows, columns] = Z[:, rows].T @ Z[:, columns]
+        if rows != columns:
+            out[columns, rows] = out[rows, columns].T
+
+    for_each(multiply, pairs)
+
+
+def _shifted(statistics, k, shift):
+    """Third and fourth moments of class k around its mean less ``shift``."""
+    scatter, third, fourth = (
+        getattr(statistics, name)[k] for name in ("scatter", "third", "fourth")
+    )
+    weight, variance, square = statistics.weight[k], scatter.diagonal(), shift * shift
+    new_third = (
+        third
+        + np.outer(variance, shift)
+        + 2.0 * shift[:, np.newaxis] * scatter
+        + weight * np.outer(square, shift)
+    )
+    tilted = 2.0 * third * shift
+    product = np.outer(variance, square)
+    new_fourth = (
+        fourth
+        + (tilted + tilted.T)
+        + (product + product.T)
+        + 4.0 * np.outer(shift, shift) * scatter
+        + weight * np.outer(square, square)
+    )
+    return new_third, new_fourth

@@ -1,0 +1,389 @@
+"""LinearDiscriminantAnalysis beside scikit-learn's, closed forms and definitions."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import linalg, sparse
+from sklearn import discriminant_analysis as peer
+from sklearn.covariance import OAS, ShrunkCovariance
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+
+from widemargin import LinearDiscriminantAnalysis
+
+SETS = [load_iris, load_wine, load_breast_cancer, load_digits]
+ATTRIBUTES = ["means_", "priors_", "xbar_", "explained_variance_ratio_", "intercept_", "coef_"]
+
+
+def gaussians(n_rows=300, n_classes=4, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.append(np.arange(n_classes), rng.integers(n_classes, size=n_rows - n_classes))
+    X = rng.standard_normal((n_rows, n_features)) @ rng.standard_normal((n_features, n_features))
+    return X + 1.5 * rng.standard_normal((n_classes, n_features))[y], y
+
+
+def scatters(X, y):
+    """Within and between scatter over n, by their definitions."""
+    mean, within, between = X.mean(axis=0), 0.0, 0.0
+    for label in np.unique(y):
+        rows = X[y == label]
+        centred, gap = rows - rows.mean(axis=0), rows.mean(axis=0) - mean
+        within = within + centred.T @ centred / len(X)
+        between = between + len(rows) * np.outer(gap, gap) / len(X)
+    return within, between
+
+
+@pytest.mark.parametrize("load", SETS)
+@pytest.mark.parametrize("solver", ["auto", "gram", "svd"])
+def test_probabilities_are_those_of_the_peer(load, solver):
+    X, y = load(return_X_y=True)
+    ours = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
+    theirs = peer.LinearDiscriminantAnalysis().fit(X, y)
+    assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-8)
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    for name in ATTRIBUTES:
+        expected = getattr(theirs, name)
+        scale = np.abs(expected).max()
+        assert_allclose(getattr(ours, name), expected, rtol=0, atol=1e-8 * scale, err_msg=name)
+    assert_allclose(
+        np.abs(ours.transform(X)), np.abs(theirs.transform(X)), rtol=0, atol=1e-8 * len(X)
+    )
+
+
+@pytest.mark.parametrize("load", SETS[:3])
+@pytest.mark.parametrize("shrinkage", [None, 0.0, 0.3, "auto"])
+@pytest.mark.parametrize("priors", [None, "uneven"])
+def test_shrunk_probabilities_are_those_of_the_peer(load, shrinkage, priors):
+    X, y = load(return_X_y=True)
+    X = X / X.std(axis=0)
+    if priors == "uneven":
+        priors = np.arange(1.0, y.max() + 2) / np.arange(1.0, y.max() + 2).sum()
+    for solver in ("eigen", "lsqr"):
+        options = {"solver": solver, "shrinkage": shrinkage, "priors": priors}
+        ours = LinearDiscriminantAnalysis(**options).fit(X, y)
+        theirs = peer.LinearDiscriminantAnalysis(**options).fit(X, y)
+        assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-8)
+        assert_allclose(ours.covariance_, theirs.covariance_, rtol=1e-9, atol=1e-12)
+        if solver == "eigen":
+            assert_allclose(ours.explained_variance_ratio_, theirs.explained_variance_ratio_)
+    if priors is None:
+        gram = LinearDiscriminantAnalysis(solver="gram", shrinkage=shrinkage).fit(X, y)
+        assert_allclose(gram.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-8)
+
+
+def test_given_priors_are_used_as_the_peer_uses_them():
+    X, y = gaussians()
+    for solver in ("gram", "svd"):
+        options = {"priors": [0.1, 0.2, 0.3, 0.4], "store_covariance": solver == "svd"}
+        ours = LinearDiscriminantAnalysis(solver=solver, **options).fit(X, y)
+        theirs = peer.LinearDiscriminantAnalysis(**options).fit(X, y)
+        assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-10)
+        if solver == "svd":
+            assert_allclose(ours.covariance_, theirs.covariance_)
+
+
+def test_oas_shrinks_each_class_in_standard_units():
+    X, y = gaussians()
+    model = LinearDiscriminantAnalysis(shrinkage="oas", store_covariance=True).fit(X, y)
+    expected = 0.0
+    for k in range(4):
+        rows = X[y == k]
+        scale = rows.std(axis=0)
+        oas = OAS().fit(rows / scale)
+        assert_allclose(model.shrinkage_[k], oas.shrinkage_)
+        expected = expected + (y == k).mean() * oas.covariance_ * np.outer(scale, scale)
+    assert_allclose(model.covariance_, expected)
+
+
+@settings(max_examples=15)
+@given(
+    cuts=st.lists(st.integers(0, 300), max_size=6),
+    shrinkage=st.sampled_from([None, 0.2, "auto", "oas"]),
+    seed=st.integers(0, 50),
+)
+def test_any_chunking_gives_what_fit_gives(cuts, shrinkage, seed):
+    X, y = gaussians(seed=seed)
+    whole = LinearDiscriminantAnalysis(shrinkage=shrinkage).fit(X, y)
+    grown = LinearDiscriminantAnalysis(shrinkage=shrinkage)
+    halves = [LinearDiscriminantAnalysis(shrinkage=shrinkage) for _ in range(2)]
+    ends = [0, *sorted(set(cuts) - {0, 300}), 300]
+    for number, (start, end) in enumerate(itertools.pairwise(ends)):
+        grown.partial_fit(X[start:end], y[start:end])
+        halves[number % 2].partial_fit(X[start:end], y[start:end])
+    merged = halves[0].merge(halves[1]) if len(ends) > 2 else grown
+    for model in (grown, merged):
+        assert_array_equal(model.classes_, whole.classes_)
+        assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
+        assert_allclose(model.decision_function(X), whole.decision_function(X), rtol=1e-9)
+        assert_allclose(model.transform(X), whole.transform(X), rtol=0, atol=1e-9)
+
+
+def test_rows_may_come_sorted_by_class():
+    X, y = gaussians()
+    model = LinearDiscriminantAnalysis()
+    for k in range(4):
+        model.partial_fit(X[y == k], y[y == k])
+        if k == 0:
+            with pytest.raises(ValueError, match="at least two classes"):
+                model.predict(X)
+    whole = LinearDiscriminantAnalysis().fit(X, y)
+    assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+
+
+def test_a_declared_class_without_rows_has_no_probability():
+    X, y = gaussians()
+    for declared in ([0, 1, 2, 3, 7], [-1, 0, 1, 2, 3]):
+        model = LinearDiscriminantAnalysis().partial_fit(X, y, classes=declared)
+        probabilities = model.predict_proba(X)
+        absent = declared.index(7) if 7 in declared else declared.index(-1)
+        assert_array_equal(probabilities[:, absent], 0.0)
+        expected = LinearDiscriminantAnalysis().fit(X, y).predict_proba(X)
+        assert_allclose(np.delete(probabilities, absent, axis=1), expected, atol=1e-12)
+    pair = LinearDiscriminantAnalysis(priors=[0.5, 0.2, 0.3])
+    pair.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+    assert_allclose(pair.priors_, [5 / 7, 2 / 7, 0.0])
+
+
+def test_partial_fit_refuses_what_it_cannot_use():
+    X, y = gaussians()
+    model = LinearDiscriminantAnalysis().partial_fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match=r"y must hold labels among classes=.*\[9\]"):
+        model.partial_fit(X, np.full(len(y), 9))
+    with pytest.raises(ValueError, match="classes must be given at the first call"):
+        model.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="sample_weight must be at least 0"):
+        model.partial_fit(X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(ValueError, match="X has 5 features"):
+        model.partial_fit(X[:, 1:], y)
+    with pytest.raises(ValueError, match="solver='gram'"):
+        LinearDiscriminantAnalysis(solver="svd").partial_fit(X, y)
+    with pytest.raises(ValueError, match="solver='gram'"):
+        LinearDiscriminantAnalysis(solver="svd").fit(X, y).merge(model)
+
+
+def test_merge_refuses_other_things():
+    X, y = gaussians()
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    with pytest.raises(TypeError, match="other must be a LinearDiscriminantAnalysis"):
+        model.merge(peer.LinearDiscriminantAnalysis().fit(X, y))
+    with pytest.raises(ValueError, match="6 features"):
+        model.merge(LinearDiscriminantAnalysis().fit(X[:, 1:], y))
+    with pytest.raises(ValueError, match="shrinkage"):
+        model.merge(LinearDiscriminantAnalysis(shrinkage="oas").fit(X, y))
+    with pytest.raises(NotFittedError):
+        model.merge(LinearDiscriminantAnalysis())
+
+
+def test_merging_brings_in_new_classes():
+    X, y = gaussians()
+    low, high = y < 2, y > 0
+    model = LinearDiscriminantAnalysis().fit(X[low], y[low])
+    model.merge(LinearDiscriminantAnalysis().fit(X[high], y[high]))
+    both = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
+    whole = LinearDiscriminantAnalysis().fit(X[both], y[both])
+    assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["gram", "svd", "eigen", "lsqr"])
+def test_an_offset_of_a_million_changes_nothing(solver):
+    X, y = gaussians()
+    X = np.round(X * 2**12) / 2**12  # so that the offset rounds nothing away
+    near = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
+    far = LinearDiscriminantAnalysis(solver=solver).fit(X + 1e6, y)
+    assert_allclose(far.predict_proba(X + 1e6), near.predict_proba(X), rtol=0, atol=1e-8)
+
+
+def test_two_classes_have_the_closed_form():
+    X, y = gaussians(n_classes=2)
+    for solver in ("gram", "svd", "eigen", "lsqr"):
+        model = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
+        within, _ = scatters(X, y)
+        gap = X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)
+        direction = linalg.solve(within, gap)
+        middle = (X[y == 1].mean(axis=0) + X[y == 0].mean(axis=0)) / 2
+        odds = np.log((y == 1).sum() / (y == 0).sum())
+        assert_allclose(model.coef_[0], direction, rtol=1e-9, atol=1e-12)
+        assert_allclose(model.intercept_[0], odds - middle @ direction, rtol=1e-9)
+        if solver == "gram":
+            unit = direction / np.sqrt(direction @ within @ direction)
+            assert_allclose(model.scalings_[:, 0], unit, rtol=1e-9, atol=1e-12)
+            assert_allclose(model.objective_, y.var() * gap @ direction)
+
+
+def test_directions_solve_the_generalised_eigenproblem():
+    X, y = gaussians()
+    within, between = scatters(X, y)
+    values, _ = linalg.eigh(between, within)
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    W = model.scalings_
+    assert W.shape == (6, 3)
+    assert model.between_rank_ == 3
+    assert_allclose(W.T @ within @ W, np.eye(3), atol=1e-10)
+    assert_allclose(between @ W, within @ W * values[:-4:-1], atol=1e-9)
+    assert_allclose(model.objective_, values.sum())
+
+
+def test_dependent_means_are_reported():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 4
+    means = np.outer([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 0.0, 0.0])
+    noise = rng.standard_normal((100, 4))
+    X = means[y] + np.repeat(noise, 4, axis=0)  # the same noise in every class
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    assert model.between_rank_ == 1
+    assert model.within_rank_ == 4
+    assert model.transform(X).shape == (400, 1)
+
+
+@pytest.mark.parametrize("solver", ["gram", "svd"])
+def test_singular_scatter_is_reported_and_left_out(solver):
+    X, y = gaussians()
+    X = np.column_stack([X, X[:, 0] + X[:, 1], np.full(len(X), 3.0)])
+    model = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
+    theirs = peer.LinearDiscriminantAnalysis().fit(X, y)
+    assert model.within_rank_ == 6
+    assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-8)
+
+
+def test_wide_data_go_through_the_singular_value_decomposition():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 200)), np.arange(30) % 3
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    assert model.solver_ == "svd"
+    assert model.within_rank_ == 27
+    assert model.statistics_ is None
+    theirs = peer.LinearDiscriminantAnalysis().fit(X, y)
+    assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-8)
+    assert LinearDiscriminantAnalysis(shrinkage="oas").fit(X, y).solver_ == "gram"
+
+
+def test_the_unbiased_covariance_is_divided_by_rows_less_classes():
+    X, y = gaussians()
+    within, _ = scatters(X, y)
+    expected = within * len(X) / (len(X) - 4)
+    for solver in ("gram", "svd", "eigen", "lsqr"):
+        options = {"covariance_divisor": "unbiased", "store_covariance": True}
+        model = LinearDiscriminantAnalysis(solver=solver, **options).fit(X, y)
+        assert_allclose(model.covariance_, expected, rtol=1e-9)
+        gaps = model.means_[1:] - model.means_[0]
+        slopes = model.coef_[1:] - model.coef_[0]
+        assert_allclose(slopes, linalg.solve(expected, gaps.T).T, rtol=1e-7, atol=1e-10)
+
+
+def trace_ratio(W, within, between):
+    W, _ = np.linalg.qr(W)
+    return np.trace(W.T @ between @ W) / np.trace(W.T @ within @ W)
+
+
+@pytest.mark.parametrize("solver", ["gram", "eigen"])
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_the_trace_ratio_is_at_its_fixed_point(solver, n_components):
+    X, y = gaussians()
+    within, between = scatters(X, y)
+    options = {"solver": solver, "n_components": n_components}
+    model = LinearDiscriminantAnalysis(objective="trace_ratio", **options).fit(X, y)
+    W, ratio = model.scalings_, model.objective_
+    assert_allclose(W.T @ W, np.eye(n_components), atol=1e-12)
+    assert_allclose(trace_ratio(W, within, between), ratio, rtol=1e-9)
+    leading = np.linalg.eigvalsh(between - ratio * within)[-n_components:]
+    assert abs(leading.sum()) < 1e-9 * np.trace(between)
+    plain = LinearDiscriminantAnalysis(**options).fit(X, y)
+    assert ratio >= trace_ratio(plain.scalings_[:, :n_components], within, between) - 1e-12
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        assert trace_ratio(rng.standard_normal((6, n_components)), within, between) < ratio
+    assert model.explained_variance_ratio_.shape == (n_components,)
+    assert_array_equal(model.predict(X), plain.predict(X))
+
+
+def test_the_trace_ratio_keeps_to_directions_in_which_rows_vary():
+    X, y = gaussians()
+    X = np.column_stack([X, X[:, 0] - X[:, 1]])
+    model = LinearDiscriminantAnalysis(objective="trace_ratio").fit(X, y)
+    within, between = scatters(X, y)
+    assert model.within_rank_ == 6
+    plain = LinearDiscriminantAnalysis().fit(X, y)
+    assert model.objective_ >= trace_ratio(plain.scalings_, within, between) - 1e-9
+
+
+def test_the_trace_ratio_needs_a_solver_that_has_directions():
+    X, y = gaussians()
+    for solver in ("svd", "lsqr"):
+        with pytest.raises(ValueError, match=r"trace_ratio.*gram"):
+            LinearDiscriminantAnalysis(solver, objective="trace_ratio").fit(X, y)
+
+
+def test_one_feature_has_its_boundary_where_the_densities_cross():
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.7).astype(int)
+    X = (np.where(y, 1.5, -1.5) + rng.standard_normal(4000))[:, np.newaxis]
+    for priors, expected in [([0.5, 0.5], 0.0), ([0.3, 0.7], -np.log(7 / 3) / 3)]:
+        model = LinearDiscriminantAnalysis(priors=priors).fit(X, y)
+        boundary = -model.intercept_[0] / model.coef_[0, 0]
+        assert abs(boundary - expected) < 0.05
+        low, high = model.means_[:, 0]
+        variance = scatters(X, y)[0][0, 0]
+        exact = (low + high) / 2 + np.log(priors[0] / priors[1]) * variance / (high - low)
+        assert_allclose(boundary, exact, atol=1e-10)
+
+
+def test_sparse_rows_in_pieces_equal_dense_ones():
+    X, y = gaussians()
+    X = np.where(np.abs(X) < 1, 0.0, X)
+    dense = LinearDiscriminantAnalysis(shrinkage="auto").fit(X, y)
+    grown = LinearDiscriminantAnalysis(shrinkage="auto")
+    for start in range(0, 300, 64):
+        grown.partial_fit(sparse.csr_array(X[start : start + 64]), y[start : start + 64])
+    assert_allclose(grown.transform(sparse.csr_array(X)), dense.transform(X), atol=1e-9)
+    assert_allclose(grown.predict_proba(sparse.csr_array(X)), dense.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["svd", "eigen"])
+def test_work_on_rows_takes_dense_rows_without_weights(solver):
+    X, y = gaussians()
+    estimator = ShrunkCovariance() if solver == "eigen" else None
+    model = LinearDiscriminantAnalysis(solver, covariance_estimator=estimator)
+    with pytest.raises(TypeError, match="X must be dense"):
+        model.fit(sparse.csr_array(X), y)
+    if solver == "eigen":
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.fit(X, y, sample_weight=np.ones(len(y)))
+
+
+def test_a_covariance_estimator_is_used_and_left_as_it_is():
+    X, y = gaussians()
+    estimator = ShrunkCovariance(shrinkage=0.3)
+    model = LinearDiscriminantAnalysis(covariance_estimator=estimator).fit(X, y)
+    assert model.solver_ == "eigen"
+    assert not hasattr(estimator, "covariance_")
+    shrunk = LinearDiscriminantAnalysis("eigen", shrinkage=0.3).fit(X, y)
+    assert_allclose(model.predict_proba(X), shrunk.predict_proba(X), atol=1e-10)
+
+
+def test_log_probabilities_stay_finite_where_probabilities_vanish():
+    X, y = gaussians()
+    for rows in (X, X[y < 2]):
+        labels = y[: len(rows)] if rows is X else y[y < 2]
+        model = LinearDiscriminantAnalysis().fit(rows, labels)
+        logarithms = model.predict_log_proba(1e4 * X)
+        assert np.isfinite(logarithms).all()
+        assert logarithms.min() < -1e3
+        assert_allclose(np.exp(logarithms), model.predict_proba(1e4 * X), atol=1e-12)
+
+
+def test_bad_priors_are_refused():
+    X, y = gaussians()
+    with pytest.raises(ValueError, match="priors must hold one number for each of the 4 classes"):
+        LinearDiscriminantAnalysis(priors=[0.5, 0.5]).fit(X, y)
+
+
+def test_unbiased_needs_more_weight_than_classes():
+    X, y = gaussians()
+    with pytest.raises(ValueError, match="covariance_divisor='n'"):
+        LinearDiscriminantAnalysis(covariance_divisor="unbiased").fit(
+            X, y, sample_weight=np.full(len(y), 1e-3)
+        )
