@@ -9,11 +9,17 @@ from importlib import import_module
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "CodeMatrixClassifier": "multiclass",
     "CrammerSingerSVC": "svm.crammer_singer",
     "LinearSVC": "svm.linear",
     "LinearSVCCV": "svm.linear",
+    "RescaledClassifier": "imbalance",
     "SVC": "svm",
     "SVCCV": "svm.svccv",
+    "code_matrix": "multiclass",
+    "effective_class_weight": "costs",
+    "imbalance_report": "imbalance",
+    "ldam_class_margin": "costs",
 }
 _ROOMS = ("datasets", "plotting")
 

@@ -1,5 +1,11 @@
 from widemargin import datasets as datasets
 from widemargin import plotting as plotting
+from widemargin.costs import effective_class_weight as effective_class_weight
+from widemargin.costs import ldam_class_margin as ldam_class_margin
+from widemargin.imbalance import RescaledClassifier as RescaledClassifier
+from widemargin.imbalance import imbalance_report as imbalance_report
+from widemargin.multiclass import CodeMatrixClassifier as CodeMatrixClassifier
+from widemargin.multiclass import code_matrix as code_matrix
 from widemargin.svm import SVC as SVC
 from widemargin.svm.crammer_singer import CrammerSingerSVC as CrammerSingerSVC
 from widemargin.svm.linear import LinearSVC as LinearSVC
@@ -9,12 +15,18 @@ from widemargin.svm.svccv import SVCCV as SVCCV
 __version__: str
 
 __all__ = [  # noqa: RUF022 - in the order of dir()
+    "CodeMatrixClassifier",
     "CrammerSingerSVC",
     "LinearSVC",
     "LinearSVCCV",
+    "RescaledClassifier",
     "SVC",
     "SVCCV",
     "__version__",
+    "code_matrix",
     "datasets",
+    "effective_class_weight",
+    "imbalance_report",
+    "ldam_class_margin",
     "plotting",
 ]

@@ -1,5 +1,6 @@
-"""Shipped samples, loaded in scikit-learn's manner."""
+"""Shipped samples, loaded in scikit-learn's manner, and generators."""
 
+from widemargin.datasets.longtail import make_long_tail
 from widemargin.datasets.samples import load_satimage, load_vowel, load_yeast
 
-__all__ = ["load_satimage", "load_vowel", "load_yeast"]
+__all__ = ["load_satimage", "load_vowel", "load_yeast", "make_long_tail"]
