@@ -11,8 +11,11 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "CodeMatrixClassifier": "multiclass",
     "CrammerSingerSVC": "svm.crammer_singer",
+    "KernelDiscriminantAnalysis": "discriminant.kernel",
+    "LinearDiscriminantAnalysis": "discriminant.linear",
     "LinearSVC": "svm.linear",
     "LinearSVCCV": "svm.linear",
+    "QuadraticDiscriminantAnalysis": "discriminant.quadratic",
     "RescaledClassifier": "imbalance",
     "SVC": "svm",
     "SVCCV": "svm.svccv",

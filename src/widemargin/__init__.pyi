@@ -6,6 +6,11 @@ from widemargin.imbalance import RescaledClassifier as RescaledClassifier
 from widemargin.imbalance import imbalance_report as imbalance_report
 from widemargin.multiclass import CodeMatrixClassifier as CodeMatrixClassifier
 from widemargin.multiclass import code_matrix as code_matrix
+from widemargin.discriminant.kernel import KernelDiscriminantAnalysis as KernelDiscriminantAnalysis
+from widemargin.discriminant.linear import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
+from widemargin.discriminant.quadratic import (
+    QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
+)
 from widemargin.svm import SVC as SVC
 from widemargin.svm.crammer_singer import CrammerSingerSVC as CrammerSingerSVC
 from widemargin.svm.linear import LinearSVC as LinearSVC
@@ -17,8 +22,11 @@ __version__: str
 __all__ = [  # noqa: RUF022 - in the order of dir()
     "CodeMatrixClassifier",
     "CrammerSingerSVC",
+    "KernelDiscriminantAnalysis",
+    "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVCCV",
+    "QuadraticDiscriminantAnalysis",
     "RescaledClassifier",
     "SVC",
     "SVCCV",

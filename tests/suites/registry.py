@@ -17,7 +17,16 @@ from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from widemargin import SVC, SVCCV, CrammerSingerSVC, LinearSVC, LinearSVCCV
+from widemargin import (
+    SVC,
+    SVCCV,
+    CrammerSingerSVC,
+    KernelDiscriminantAnalysis,
+    LinearDiscriminantAnalysis,
+    LinearSVC,
+    LinearSVCCV,
+    QuadraticDiscriminantAnalysis,
+)
 
 
 def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
@@ -109,6 +118,18 @@ CASES = [
     ),
     Case(CrammerSingerSVC()),
     Case(CrammerSingerSVC(kernel="rbf", C=10.0)),
+    Case(LinearDiscriminantAnalysis()),
+    Case(LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")),
+    Case(LinearDiscriminantAnalysis(solver="svd")),
+    Case(QuadraticDiscriminantAnalysis(shrinkage="oas", reg_param=0.1)),
+    Case(KernelDiscriminantAnalysis()),
+    Case(
+        KernelDiscriminantAnalysis(kernel="precomputed"),
+        excluded_checks={
+            "check_decision_proba_consistency": "it gives rows where a kernel matrix is due",
+            "check_estimators_dtypes": "its matrix is no kernel's: it has negative eigenvalues",
+        },
+    ),
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
 ]
 

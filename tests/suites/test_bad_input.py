@@ -49,7 +49,7 @@ BAD_PARAMETERS = {
     "C": [0.0, -1.0, np.nan, "1"],
     "kernel": ["unknown", None],
     "gamma": [-1.0, "unknown"],
-    "tol": [0.0, -1.0],
+    "tol": [-1.0, np.nan],
     "cache_size": [0],
     "max_iter": [-2, 0.5],
     "multi_class": ["unknown"],

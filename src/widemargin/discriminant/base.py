@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils._array_api import check_same_namespace, device, get_namespace, move_to
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -20,6 +21,15 @@ from widemargin.discriminant.statistics import ClassStatistics
 from widemargin.svm.svc import _check_weights
 
 _PREDICT_ENTRIES = 1 << 21
+
+
+def _keeps_statistics(estimator):
+    if estimator._works_on_rows():
+        raise AttributeError(
+            "partial_fit keeps statistics of the rows; solver='svd' and covariance_estimator work "
+            "on the rows themselves: use solver='gram' and shrinkage."
+        )
+    return True
 
 
 class GrowingMixin:
@@ -38,6 +48,7 @@ class GrowingMixin:
         check_is_fitted(self)
         return self._statistics
 
+    @available_if(_keeps_statistics)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Take in more rows.
 
@@ -66,11 +77,6 @@ class GrowingMixin:
         """
         self._validate_params()
         self._check_solver()
-        if self._works_on_rows():
-            raise ValueError(
-                "partial_fit keeps statistics of the rows; solver='svd' and covariance_estimator "
-                "work on the rows themselves: use solver='gram' and shrinkage."
-            )
         first = not hasattr(self, "classes_")
         statistics = None if first else self._grown()
         X, y = check_rows_and_labels(self, X, y, reset=first)

@@ -1,11 +1,10 @@
 """LinearDiscriminantAnalysis: Fisher's directions and Bayes' rule for classes of one covariance."""
 
-from contextlib import nullcontext
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, eigh, lstsq
+from scipy.linalg import eigh, lstsq
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -33,9 +32,6 @@ from widemargin.discriminant.statistics import ClassStatistics, dense_rows
 
 # Rows per feature from which on the covariance is formed: it then is the smaller matrix by far.
 _TALL = 2
-
-# Features up to which LAPACK's products are too small for BLAS to start threads.
-_SMALL = 64
 
 
 class LinearDiscriminantAnalysis(
@@ -80,7 +76,7 @@ class LinearDiscriminantAnalysis(
         - 'svd': the singular value decomposition of the centred rows, for data with more features
           than rows. Takes dense rows and no shrinkage.
         - 'lsqr': Bayes' rule alone, without directions.
-        - 'eigen': the eigenproblem above, for all n_features directions.
+        - 'eigen': the eigenproblem above, for all directions in which rows vary.
         - 'auto': 'gram' for tall data (from two rows per feature on), sparse rows, shrinkage and
           the trace ratio, 'eigen' with a `covariance_estimator`, 'svd' otherwise.
 
@@ -401,7 +397,7 @@ class LinearDiscriminantAnalysis(
             "eigen": self._solve_eigen,
         }[solver]
         components = self.n_components or most
-        with nullcontext() if n_features <= _SMALL else single_threaded_blas():
+        with single_threaded_blas():
             learned = solve(statistics, priors, means, components, rows)
         if n_classes == 2:
             for name in ("coef_", "intercept_"):
@@ -456,21 +452,16 @@ class LinearDiscriminantAnalysis(
         within, amounts = self._prior_covariance(statistics, priors, rows)
         between = self._total_covariance(statistics, rows) - within
         within = within * self._inflation(statistics)
-        try:
-            values, vectors = eigh(between, within)
-        except LinAlgError as error:
-            raise LinAlgError(
-                "The covariance within classes is singular: use shrinkage, or solver='gram' or "
-                "'svd', which leave out directions without variance."
-            ) from error
-        values, vectors = values[::-1], oriented(vectors[:, ::-1])
+        factor = whitening(within, 0.0)
+        values, axes = eigh(factor.T @ between @ factor)
+        values, vectors = values[::-1], oriented(factor @ axes[:, ::-1])
         origin = priors @ means
         learned = {
             **_bayes((means - origin) @ vectors @ vectors.T, means, origin, priors),
             "covariance_": within,
             "scalings_": vectors,
             "explained_variance_ratio_": (values / values.sum())[:components],
-            "within_rank_": len(within),
+            "within_rank_": factor.shape[1],
             "between_rank_": int((values > self.tol**2 * values[0]).sum()),
             "shrinkage_": amounts,
             "objective_": float(values[:components].sum()),

@@ -255,7 +255,7 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
             raise ValueError(
                 f"y must hold at least two classes, got {len(present)} class with rows so far."
             )
-        few = present[statistics.count[present] == 1]
+        few = present[(statistics.count[present] == 1) & (statistics.weight[present] <= 1)]
         if len(few):
             raise ValueError(
                 f"y has only 1 sample in class {classes[few[0]]}, covariance is ill defined."

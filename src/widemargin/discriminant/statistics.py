@@ -17,8 +17,6 @@ fourth moments are kept too:
 Beyond the rows themselves this takes memory for the scatter, a few times, and for some chunks.
 """
 
-from contextlib import nullcontext
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._array_api import move_to
@@ -35,9 +33,6 @@ _LANE_ENTRIES = 1 << 24
 
 # Columns of a block of the product; wider data are multiplied block by block on all threads.
 _BLOCK = 1024
-
-# OpenBLAS starts no threads for a product of no more multiplications than this.
-_BLAS_STAYS_SINGLE = 262_144
 
 
 class ClassStatistics:
@@ -105,13 +100,11 @@ class ClassStatistics:
         n_features = X.shape[1]
         step = max(256, _CHUNK // n_features)
         starts = range(0, X.shape[0], step)
-        small = min(step, X.shape[0]) * n_features**2 <= _BLAS_STAYS_SINGLE
-        limit = nullcontext() if small else single_threaded_blas()
         lanes = max(1, min(_LANES, len(starts), _LANE_ENTRIES // max(1, self.scatter.size)))
 
         def read(lane):
             part = self.empty()
-            with limit:
+            with single_threaded_blas():  # where BLAS runs on OpenMP, each thread has its own limit
                 for start in starts[
                     lane * len(starts) // lanes : (lane + 1) * len(starts) // lanes
                 ]:
@@ -125,7 +118,7 @@ class ClassStatistics:
                     )
             return part
 
-        with limit:
+        with single_threaded_blas():
             for part in for_each(read, range(lanes)):
                 self.merge(part)
 
