@@ -116,7 +116,6 @@ class Scope:
     residual: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    diagonal: np.ndarray
     largest: float
     """The largest of the Gram matrix's values."""
     matrix: np.ndarray | None = None
@@ -195,11 +194,8 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
     else:
         dual = problem.check_feasible(dual)
         _subtract_kernel_sum(gram, dual, residual)
-    diagonal = gram.diagonal()
-    largest = float(np.abs(diagonal).max(initial=0.0))
-    everything = Scope(
-        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest
-    )
+    largest = float(np.abs(gram.diagonal()).max(initial=0.0))
+    everything = Scope(np.arange(problem.size), gram, dual, residual, *problem.bounds(), largest)
     if problem.size <= WHOLE_ROWS:
         matrix = gram.block(slice(None), slice(None))
         everything.matrix = np.ascontiguousarray(matrix, dtype=np.float64)
@@ -345,7 +341,7 @@ def _narrowed(scope: Scope, index: np.ndarray) -> Scope:
         matrix = gram.block(index, index)
     else:
         gram = gram.narrow(index)
-    names = ("dual", "residual", "lower", "upper", "diagonal")
+    names = ("dual", "residual", "lower", "upper")
     parts = (getattr(scope, name)[index] for name in names)
     return Scope(index, gram, *parts, scope.largest, matrix)
 
@@ -405,7 +401,8 @@ def _descend(state, square, dual, residual, working, tol, steps) -> int:
     descend = descend_by_pairs if state.problem.intercept else descend_freely
     done = descend(
         square,
-        scope.diagonal[working],
+        # Its own, rounded as the rest of it is: pairs of rows might go round in circles else.
+        square.diagonal().copy(),
         scope.lower[working],
         scope.upper[working],
         dual,
@@ -440,6 +437,8 @@ def _most_violating(state: State) -> np.ndarray:
     """`BATCH_ROWS` rows to work on: half from the last round, the rest from both ends."""
     scope = state.scope
     size = min(BATCH_ROWS, max(_FEWEST_ROWS, scope.size // 6), scope.size, scope.gram.most_rows)
+    if size == scope.size:
+        return np.arange(size)
     n_kept = min(len(state.working), max(0, min(size // 2, size - 2)))
     kept = state.working[len(state.working) - n_kept :]
     free = np.ones(scope.size, dtype=bool)
@@ -451,7 +450,7 @@ def _most_violating(state: State) -> np.ndarray:
     for side in sides:
         side[~free] = -np.inf
         count = (size - n_kept) // len(sides)
-        best = np.argpartition(-side, count)[:count] if count < scope.size else np.arange(count)
+        best = np.argpartition(-side, count)[:count]
         best = best[side[best] > -np.inf]
         free[best] = False
         chosen.append(best)
