@@ -57,7 +57,21 @@ LINEAR_EXCEPTIONS = {
     ),
 }
 
+DISCRIMINANT_TESTS = ("sklearn.tests.test_discriminant_analysis",)
+
 ADOPTED = [
+    Adopted(
+        "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+        "widemargin.LinearDiscriminantAnalysis",
+        DISCRIMINANT_TESTS,
+        without=(),
+    ),
+    Adopted(
+        "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
+        "widemargin.QuadraticDiscriminantAnalysis",
+        DISCRIMINANT_TESTS,
+        without=(),
+    ),
     Adopted(
         "sklearn.svm.LinearSVC", "widemargin.LinearSVC", SVM_TESTS, WITHOUT_L1, LINEAR_EXCEPTIONS
     ),
