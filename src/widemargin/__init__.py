@@ -14,7 +14,7 @@ _HOMES = {
     "KernelDiscriminantAnalysis": "discriminant.kernel",
     "LinearDiscriminantAnalysis": "discriminant.linear",
     "LinearSVC": "svm.linear",
-    "LinearSVCCV": "svm.linear",
+    "LinearSVCCV": "svm.linear_cv",
     "QuadraticDiscriminantAnalysis": "discriminant.quadratic",
     "RescaledClassifier": "imbalance",
     "SVC": "svm",

@@ -14,7 +14,7 @@ from widemargin.discriminant.quadratic import (
 from widemargin.svm import SVC as SVC
 from widemargin.svm.crammer_singer import CrammerSingerSVC as CrammerSingerSVC
 from widemargin.svm.linear import LinearSVC as LinearSVC
-from widemargin.svm.linear import LinearSVCCV as LinearSVCCV
+from widemargin.svm.linear_cv import LinearSVCCV as LinearSVCCV
 from widemargin.svm.svccv import SVCCV as SVCCV
 
 __version__: str

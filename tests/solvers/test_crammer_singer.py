@@ -9,8 +9,9 @@ from scipy import sparse
 from tests.oracles.crammer_singer import solve_exactly, value_of
 
 from widemargin.kernels import MatrixGram
-from widemargin.solvers import crammer_singer
-from widemargin.solvers.crammer_singer import solve_gram, solve_rows
+from widemargin.solvers import crammer_singer_gram, crammer_singer_rows
+from widemargin.solvers.crammer_singer_gram import solve_gram
+from widemargin.solvers.crammer_singer_rows import solve_rows
 
 
 def problem(seed, n=30, d=4, n_classes=4):
@@ -126,20 +127,18 @@ def test_an_infeasible_start_is_refused():
 
 
 def test_solvers_go_on_elsewhere_to_the_same_bits(monkeypatch):
-    monkeypatch.setattr(crammer_singer, "_SLICE_WORK", 20_000)
-    monkeypatch.setattr(crammer_singer, "BATCH_ROWS", 32)
+    monkeypatch.setattr(crammer_singer_rows, "_SLICE_WORK", 20_000)
+    monkeypatch.setattr(crammer_singer_gram, "BATCH_ROWS", 32)
     X, label, cost, n_classes = problem(6, n=200)
-    rows = crammer_singer.start_rows, crammer_singer.advance_rows, X
-    gram = crammer_singer.start_gram, crammer_singer.advance_gram, MatrixGram(X @ X.T)
-    for start, advance, data in (rows, gram):
-        straight, stopped = (start(data, label, cost, n_classes) for _ in range(2))
+    for solver, data in ((crammer_singer_rows, X), (crammer_singer_gram, MatrixGram(X @ X.T))):
+        straight, stopped = (solver.start(data, label, cost, n_classes) for _ in range(2))
         for _ in range(3):
-            advance(straight)
-            advance(stopped)
-        elsewhere = start(data, label, cost, n_classes).resume(stopped.numbers())
+            solver.advance(straight)
+            solver.advance(stopped)
+        elsewhere = solver.start(data, label, cost, n_classes).resume(stopped.numbers())
         assert not elsewhere.finished
         for state in (straight, elsewhere):
-            while not advance(state):
+            while not solver.advance(state):
                 pass
         assert straight.iterations == elsewhere.iterations
         assert_array_equal(elsewhere.dual, straight.dual)

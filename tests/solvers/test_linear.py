@@ -171,3 +171,27 @@ def test_a_report_may_stop_the_solvers(monkeypatch):
         solution = solve(problem, report=lambda state: True)
         assert not solution.converged
         assert solution.gap > 1e-6
+
+
+def test_leaps_do_not_keep_short_slices_from_the_end_of_a_pass(monkeypatch):
+    problem = numbers(9, n=300, d=10)
+    expected = descend_linear(problem, max_iter=100_000).objective
+    monkeypatch.setattr(linear_descent, "_SLICE_WORK", 500)
+    state = linear_descent.start(problem, max_iter=100_000)
+    slices = 0
+    while not linear_descent.advance(state):
+        slices += 1
+        assert slices < 100_000
+    assert_allclose(linear_descent.finish(state).objective, expected, rtol=1e-6)
+
+
+def test_a_pass_may_leave_out_all_rows():
+    rows = numbers(10, n=40, d=2)
+    problem = LinearProblem(rows.X, rows.sign, np.full(40, 1e-4), False, 1.0)
+    # With so small costs all rows are at their bounds; between equal extremes lies no gradient.
+    state = linear_descent.start(problem, dual=problem.cost)
+    state.extremes[2:] = 0.0
+    assert linear_descent.advance(state)
+    assert state.converged
+    assert state.iterations == 2
+    assert_array_equal(state.dual, problem.cost)

@@ -7,12 +7,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import svm
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from widemargin import LinearSVC
+from widemargin import LinearSVC, LinearSVCCV
 from widemargin.datasets import load_satimage
+from widemargin.solvers import crammer_singer_rows, linear_descent
 
 WAYS = [
     {"loss": "hinge"},
@@ -31,6 +33,13 @@ def iris():
 def cancer():
     X, y = load_breast_cancer(return_X_y=True)
     return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(
+        n_samples=800, n_features=60, n_informative=20, n_classes=4, flip_y=0.1, random_state=0
+    )
 
 
 def objectives(model, X, y, C=1.0):
@@ -176,17 +185,45 @@ class TestWarmStart:
         fresh = LinearSVC(loss="hinge", max_iter=10_000).fit(*cancer)
         assert_array_equal(model.coef_, fresh.coef_)
 
+    def test_a_fit_of_the_other_kind_starts_afresh(self, iris):
+        model = LinearSVC(loss="hinge", warm_start=True, max_iter=10_000)
+        for kind in ("ovr", "crammer_singer", "ovr"):
+            fresh = LinearSVC(loss="hinge", multi_class=kind, max_iter=10_000).fit(*iris)
+            model.set_params(multi_class=kind).fit(*iris)
+            assert_array_equal(model.coef_, fresh.coef_)
+
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_eight_fits_at_once_equal_the_sequential_one():
-    X, y = make_classification(
-        n_samples=800, n_features=60, n_informative=20, n_classes=4, flip_y=0.1, random_state=0
+class TestThreads:
+    @pytest.mark.parametrize(
+        "model",
+        [
+            *(LinearSVC(**way, max_iter=30, n_jobs=2) for way in WAYS),
+            LinearSVC(multi_class="crammer_singer", max_iter=30),
+            LinearSVCCV(Cs=[0.1, 1.0], loss="hinge", cv=2, max_iter=10, n_jobs=2),
+        ],
+        ids=str,
     )
-    models = [LinearSVC(**way, max_iter=30, n_jobs=2) for way in WAYS]
-    models.append(LinearSVC(multi_class="crammer_singer", max_iter=30))
-    for model in models:
-        expected = model.fit(X, y).coef_.copy()
-        with ThreadPoolExecutor(8) as pool:
-            fits = pool.map(lambda _, m=model: type(m)(**m.get_params()).fit(X, y), range(8))
-            for fit in fits:
-                assert_array_equal(fit.coef_, expected)
+    def test_eight_fits_at_once_equal_the_sequential_one(self, data, model):
+        assert fits_at_once(model, *data) == [clone(model).fit(*data).coef_.tobytes()] * 8
+
+    @pytest.mark.parametrize(
+        ("model", "solver"),
+        [
+            (LinearSVC(loss="hinge", max_iter=30), linear_descent),
+            (LinearSVC(multi_class="crammer_singer", max_iter=30), crammer_singer_rows),
+        ],
+        ids=str,
+    )
+    def test_fits_that_share_a_random_state_would_be_noticed(
+        self, data, model, solver, monkeypatch
+    ):
+        shared = np.array([1], dtype=np.uint64)
+        monkeypatch.setattr(solver, "random_state", lambda seed: shared)
+        assert fits_at_once(model, *data) != [clone(model).fit(*data).coef_.tobytes()] * 8
+
+
+def fits_at_once(model, X, y):
+    """The bits that eight threads learn at the same time."""
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda _: clone(model).fit(X, y).coef_.tobytes(), range(8)))

@@ -94,5 +94,19 @@ def test_costs_must_be_positive(data):
 
 
 def test_folds_that_stopped_early_are_told(data):
-    with pytest.warns(ConvergenceWarning, match="failed to converge"):
+    with pytest.warns(ConvergenceWarning) as told:
         LinearSVCCV(Cs=[0.1], loss="hinge", max_iter=1).fit(*data)
+    folds, whole = (str(warning.message) for warning in told)
+    assert "15 of 15 machines of folds" in folds
+    assert "failed to converge" in whole
+
+
+def test_the_best_machine_can_be_had_without_the_search(data):
+    X, y = data
+    search = LinearSVCCV(Cs=CS).fit(X, y)
+    machine = search.best_estimator_
+    assert type(machine) is LinearSVC
+    assert machine.C == search.C_
+    assert_array_equal(machine.decision_function(X), search.decision_function(X))
+    with pytest.raises(AttributeError, match="refit=True"):
+        LinearSVCCV(Cs=CS, refit=False).fit(X, y).best_estimator_  # noqa: B018

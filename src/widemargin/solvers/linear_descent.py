@@ -17,6 +17,7 @@ method for large-scale linear SVM. ICML 2008.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +26,7 @@ from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
 from widemargin._core.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
+from widemargin.solvers.coordinate import PASSES, Passing, flat_rows, random_state
 from widemargin.solvers.linear import LinearProblem, LinearSolution, certify, check_dual
 from widemargin.solvers.polish import MOST_FREE, leap
 
@@ -75,8 +77,10 @@ def descend_linear(
 
 
 @dataclass
-class State:
-    """Where the solver stands: `numbers` is all that is needed to go on elsewhere."""
+class State(Passing):
+    """Where the solver stands."""
+
+    kept: ClassVar = ("dual", "weights", "order", "counts", "extremes", "random", "worked")
 
     problem: LinearProblem
     tol: float
@@ -84,8 +88,9 @@ class State:
     shrinking: bool
     dual: np.ndarray
     weights: np.ndarray
+    # First the rows of this pass in their order, then those that are left out of it.
     order: np.ndarray
-    # Rows not left out, position in this pass, passes, whether it is over, whether by tol.
+    # As in `Passing`; then rows of this pass, position in it, rows that stay for the next one.
     counts: np.ndarray
     # Extremes of the projected gradient in this pass, and those of the last one.
     extremes: np.ndarray
@@ -104,29 +109,6 @@ class State:
             [self.problem.sign, diagonal, self.problem.softness(), self.problem.ceiling()]
         )
 
-    @property
-    def iterations(self) -> int:
-        return int(self.counts[_PASSES])
-
-    @property
-    def finished(self) -> bool:
-        return bool(self.counts[_FINISHED])
-
-    @property
-    def converged(self) -> bool:
-        return bool(self.counts[_CONVERGED])
-
-    def numbers(self) -> dict[str, object]:
-        """The state as plain arrays and numbers, for a checkpoint."""
-        names = ("dual", "weights", "order", "counts", "extremes", "random", "worked")
-        return {name: getattr(self, name) for name in names}
-
-    def resume(self, numbers: dict) -> "State":
-        """Go on from the `numbers` of another state of the same problem."""
-        for name, value in numbers.items():
-            setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
-        return self
-
 
 def start(problem, *, tol=1e-4, max_iter=1000, shrinking=True, seed=0, dual=None) -> State:
     """A state at ``dual``, or at zero."""
@@ -143,10 +125,10 @@ def start(problem, *, tol=1e-4, max_iter=1000, shrinking=True, seed=0, dual=None
         shrinking,
         dual,
         weights,
-        order=np.arange(n),
-        counts=np.array([n, 0, 0, 0, 0]),
+        order=np.arange(n, dtype=np.uint32),
+        counts=np.array([0, 0, 0, n, 0, 0]),
         extremes=np.array([-np.inf, np.inf, np.inf, -np.inf]),
-        random=np.array([seed ^ 0x9E3779B97F4A7C15], dtype=np.uint64),
+        random=random_state(seed),
     )
 
 
@@ -154,9 +136,10 @@ def advance(state: State) -> bool:
     """Work for about a fifth of a second; True when there is nothing more to do."""
     if not state.finished:
         per_row = state.problem.entries // state.problem.size + _STEP_WORK
-        price = _leap_work(state)
         one_pass = per_row * state.problem.size
-        work = min(_SLICE_WORK, _CHUNK_PASSES * one_pass, max(price - state.worked, one_pass))
+        # Between leaps there is a whole pass, since a leap starts the one under way afresh.
+        price = max(_leap_work(state), one_pass)
+        work = min(_SLICE_WORK, _CHUNK_PASSES * one_pass, price - state.worked)
         _work(state, state.tol, state.max_iter, int(work) // per_row + 1)
         state.worked += work
         if not state.finished and state.worked >= price:
@@ -183,7 +166,7 @@ def solution_at(state: State) -> LinearSolution:
 def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
     problem = state.problem
     _descend(
-        *_parts(problem.X),
+        *flat_rows(problem.X),
         problem.bias,
         state.constants,
         state.dual,
@@ -197,14 +180,6 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
         max_iter,
         steps,
     )
-
-
-def _parts(X):
-    """The arrays behind the rows; a dense matrix has no indices."""
-    if not sp.issparse(X):
-        return X.ravel(), None, None
-    # Unsigned: compiled code need not ask whether an index counts from the end.
-    return X.data, X.indices.view(np.uint32), X.indptr.view(np.uint32)
 
 
 def _rounding(state: State) -> float:
@@ -235,7 +210,7 @@ def _leap(state: State) -> None:
     state.dual[free] = sign * after
     state.weights += part.combine(after - before)
     # What this pass has seen of the gradients no longer holds.
-    state.counts[_POSITION] = 0
+    state.counts[_POSITION] = state.counts[_STAYING] = 0
     state.extremes[[_HIGHEST, _LOWEST]] = -np.inf, np.inf
 
 
@@ -259,15 +234,15 @@ def _polish(state: State) -> None:
         if _leap_work(state) == np.inf:
             break
         _leap(state)
-        state.counts[_FINISHED] = state.counts[_CONVERGED] = 0
+        state.end(finished=False, converged=False)
         _work(state, _POLISHED_TOL, state.iterations + _POLISH_PASSES, _SLICE_WORK)
         if state.converged:
             break
-    state.counts[_FINISHED] = state.counts[_CONVERGED] = 1
-    state.counts[_PASSES] = passes
+    state.end(finished=True, converged=True)
+    state.counts[PASSES] = passes
 
 
-_ACTIVE, _POSITION, _PASSES, _FINISHED, _CONVERGED = range(5)
+_PASSES, _FINISHED, _CONVERGED, _ACTIVE, _POSITION, _STAYING = range(6)
 _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 
 
@@ -279,84 +254,104 @@ def _descend(
     """Coordinate steps, pass after pass, until the end or until ``steps`` are done."""
     n = dual.shape[0]
     constant = weights.shape[0] - 1
-    active, position, passes = counts[_ACTIVE], counts[_POSITION], counts[_PASSES]
+    active, position, staying = counts[_ACTIVE], counts[_POSITION], counts[_STAYING]
     highest, lowest = extremes[_HIGHEST], extremes[_LOWEST]
     last_highest, last_lowest = extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST]
+    touched, lanes = 0.0, np.empty(16)
     for _ in range(steps):
         if position == active:
-            passes += 1
-            position = 0
+            counts[_PASSES] += 1
             if highest - lowest <= tol:
-                if active == n:
+                if staying == n:
                     counts[_FINISHED] = counts[_CONVERGED] = 1
                     break
                 active = n
                 last_highest, last_lowest = np.inf, -np.inf
             else:
+                active = staying
                 last_highest = highest if highest > 0.0 else np.inf
                 last_lowest = lowest if lowest < 0.0 else -np.inf
             highest, lowest = -np.inf, np.inf
-        if passes >= max_iter:
+            position = staying = 0
+        if counts[_PASSES] >= max_iter:
             counts[_FINISHED] = 1
             break
-        other = position + _below(random, active - position)
-        i = order[other]
-        order[other] = order[position]
-        order[position] = i
+        if active == 0:  # all were left out in one pass: the next one is about all of them
+            continue
+        if position == 0:
+            _shuffle(order, active, random)
+        i = order[position]
+        if position + 1 < active:
+            # Reading a little of the next row now hides how long memory takes to answer.
+            touched += _touch(data, indices, indptr, constants, dual, order[position + 1], constant)
+        position += 1
         alpha = dual[i]
         sign, diagonal = constants[i, 0], constants[i, 1]
         softness, ceiling = constants[i, 2], constants[i, 3]
-        score = bias * weights[constant] + _dot(data, indices, indptr, i, weights)
+        score = bias * weights[constant] + _dot(data, indices, indptr, i, weights, lanes)
         gradient = sign * score - 1.0 + softness * alpha
         projected = gradient
         if alpha == 0.0:
             projected = min(gradient, 0.0)
         elif alpha == ceiling:
             projected = max(gradient, 0.0)
-        if projected == 0.0 and shrinking and not last_lowest <= gradient <= last_highest:
-            active -= 1
-            order[position] = order[active]
-            order[active] = i
-            continue
-        position += 1
-        highest, lowest = max(highest, projected), min(lowest, projected)
         if projected != 0.0:
             dual[i] = min(max(alpha - gradient / diagonal, 0.0), ceiling)
             change = sign * (dual[i] - alpha)
             _add(data, indices, indptr, i, change, weights)
             weights[constant] += change * bias
-    counts[_ACTIVE], counts[_POSITION], counts[_PASSES] = active, position, passes
+        elif shrinking and not last_lowest <= gradient <= last_highest:
+            continue
+        order[position - 1] = order[staying]
+        order[staying] = i
+        staying += 1
+        highest, lowest = max(highest, projected), min(lowest, projected)
+    counts[_ACTIVE], counts[_POSITION], counts[_STAYING] = active, position, staying
     extremes[_HIGHEST], extremes[_LOWEST] = highest, lowest
     extremes[_LAST_HIGHEST], extremes[_LAST_LOWEST] = last_highest, last_lowest
+    return touched
 
 
 @compiled
-def _dot(data, indices, indptr, i, weights):
-    """<w, x_i>; sums in several strands, since one alone waits for every addition."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+def _shuffle(order, active, random):
+    for position in range(active):
+        other = position + _below(random, active - position)
+        i = order[other]
+        order[other] = order[position]
+        order[position] = i
+
+
+@compiled
+def _touch(data, indices, indptr, constants, dual, i, length):
+    if indices is None:
+        return data[i * length] + constants[i, 0] + dual[i]
+    first = indptr[i]
+    if first == indptr[i + 1]:
+        return 0.0
+    return data[first] + indices[first] + constants[i, 0] + dual[i]
+
+
+@compiled
+def _dot(data, indices, indptr, i, weights, lanes):
+    """<w, x_i>; long sums go by ``lanes``, since one alone waits for every addition."""
+    total = 0.0
     if indices is None:
         length = weights.shape[0] - 1
         row = data[i * length : (i + 1) * length]
-        even = length - length % 16
-        lanes = np.zeros(16)
-        for k in range(0, even, 16):
+        even = length - length % 16 if length >= 64 else 0
+        if even > 0:
+            lanes[:] = 0.0
+            for k in range(0, even, 16):
+                for lane in range(16):
+                    lanes[lane] += row[k + lane] * weights[k + lane]
             for lane in range(16):
-                lanes[lane] += row[k + lane] * weights[k + lane]
-        for lane in range(16):
-            a += lanes[lane]
+                total += lanes[lane]
         for k in range(even, length):
-            b += row[k] * weights[k]
+            total += row[k] * weights[k]
     else:
-        first, last = indptr[i], indptr[i + 1]
-        even = last - (last - first) % 4
-        for k in range(first, even, 4):
-            a += data[k] * weights[indices[k]]
-            b += data[k + 1] * weights[indices[k + 1]]
-            c += data[k + 2] * weights[indices[k + 2]]
-            d += data[k + 3] * weights[indices[k + 3]]
-        for k in range(even, last):
-            a += data[k] * weights[indices[k]]
-    return (a + b) + (c + d)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * weights[indices[k]]
+    return total
 
 
 @compiled

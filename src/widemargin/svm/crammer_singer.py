@@ -10,23 +10,20 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
-from widemargin.costs import class_weights, row_costs
 from widemargin.kernels import KERNEL_NAMES, GramCache
-from widemargin.solvers.crammer_singer import (
-    MultiClassSolution,
-    gram_solution_at,
-    rows_solution_at,
-    solve_gram,
-    solve_rows,
-)
-from widemargin.svm.linear import canonical, linear_scores
-from widemargin.svm.svc import SVC, _check_weights
+from widemargin.solvers.crammer_singer import MultiClassSolution
+from widemargin.solvers.crammer_singer_gram import solution_at as gram_solution_at
+from widemargin.solvers.crammer_singer_gram import solve_gram
+from widemargin.solvers.crammer_singer_rows import solution_at as rows_solution_at
+from widemargin.solvers.crammer_singer_rows import solve_rows
+from widemargin.svm.linear import linear_scores
+from widemargin.svm.svc import SVC
+from widemargin.svm.training import check_rows, check_training_rows, encode, print_solutions
 
 _PREDICT_BYTES = 1 << 25
 _EQUAL = 1e-8
@@ -237,27 +234,21 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
-        check_classification_targets(y)
-        X = canonical(X)
-        rows, weight = _check_weights(sample_weight, y)
-        classes, codes = np.unique(y[rows], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "y must hold at least two classes; the number of classes has to be greater than "
-                f"one; got {len(classes)} class."
-            )
-        weight_of_class = class_weights(self.class_weight, classes, y[rows], weight)
-        costs = row_costs(self.C, codes, weight_of_class, weight)
-        progress = FitProgress.open(self, 1, X=X, y=y, metadata={"sample_weight": sample_weight})
-        index = np.arange(len(y))[rows]
-        gamma = self._gram_maker()._effective_gamma(X, rows, weight, self.gamma)
+        X, y = check_training_rows(self, X, y)
+        rows, labels = encode(y, sample_weight, self.class_weight)
+        n_classes, index = len(labels.classes), np.arange(len(y))[rows]
+        gamma = self._gram_maker()._effective_gamma(X, rows, labels.weight, self.gamma)
+        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
 
         def attributes(solution):
-            shared = {"classes_": classes, "class_weight_": weight_of_class, "_gamma": gamma}
+            shared = {
+                "classes_": labels.classes,
+                "class_weight_": labels.weight_of_class,
+                "_gamma": gamma,
+            }
             return {**shared, **self._attributes(X, index, solution)}
 
-        nothing = np.zeros((len(index), len(classes))), np.zeros((X.shape[1] + 1, len(classes)))
+        nothing = np.zeros((len(index), n_classes)), np.zeros((X.shape[1] + 1, n_classes))
         latest = {"solution": MultiClassSolution(*nothing, np.nan, np.nan, np.nan, 0, False)}
         with progress.task(0, lambda: attributes(latest["solution"])) as stop:
 
@@ -266,7 +257,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                     latest["solution"] = self._solution_at(state)
                 return stop()
 
-            solution = self._solve(X, index, codes, costs, len(classes), gamma, report)
+            solution = self._solve(X, index, labels, gamma, report)
         for name, value in attributes(solution).items():
             setattr(self, name, value)
         progress.close()
@@ -337,7 +328,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         labels = self.classes_[np.column_stack([best, second])]
         return labels, np.column_stack([first, scores[rows, second]])
 
-    def _solve(self, X, index, codes, costs, n_classes, gamma, report):
+    def _solve(self, X, index, labels, gamma, report):
+        problem = labels.codes, labels.costs(self.C), len(labels.classes)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         options = {
             "bias": self._bias(),
@@ -349,10 +341,10 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         }
         if self.kernel == "linear":
             X = X if len(index) == X.shape[0] else X[index]
-            return solve_rows(X, codes, costs, n_classes, **options)
+            return solve_rows(X, *problem, **options)
         gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
         gram.sharpen()
-        return solve_gram(gram, codes, costs, n_classes, **options)
+        return solve_gram(gram, *problem, **options)
 
     def _solution_at(self, state):
         return rows_solution_at(state) if self.kernel == "linear" else gram_solution_at(state)
@@ -386,10 +378,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _tell(self, solution):
         if self.verbose:
-            print(
-                f"[{type(self).__name__}] {solution.iterations} iterations, objective "
-                f"{solution.objective:.6g}, relative gap {solution.gap:.1e}"
-            )
+            print_solutions(type(self).__name__, [solution])
         if not solution.converged:
             warnings.warn(
                 f"Solver terminated early (max_iter={self.max_iter}). Consider pre-processing your "
@@ -402,7 +391,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _scores(self, X):
         """Scores of all classes."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr")
+        X = check_rows(self, X)
         if self.kernel == "linear":
             return _settle_ties(linear_scores(X, self.coef_) + self.intercept_)
         support = self.support_vectors_

@@ -1,0 +1,213 @@
+"""The compiled steps of Crammer and Singer's machine (see `crammer_singer`).
+
+`sweep` passes over the rows of a matrix and keeps the weights of linear functions; `settle` solves
+over a batch of rows whose Gram matrix is at hand and keeps their scores. What a row does is the
+same in both.
+"""
+
+import numpy as np
+
+from widemargin._core.compiled import compiled
+
+_PASSES, _FINISHED, _CONVERGED, _ACTIVE, _POSITION, _FULL = range(6)
+_WORST, _LOOSE = range(2)
+
+
+@compiled
+def sweep(
+    data, indices, indptr, bias, label, cost, norms, dual, weights, order, classes,
+    active_classes, counts, levels, random, tol, max_iter, steps,
+):  # fmt: skip
+    """Best responses of rows, pass after pass, until the end or until ``steps`` are done."""
+    n, n_classes = dual.shape
+    gradient, change = np.empty(n_classes), np.empty(n_classes)
+    for _ in range(steps):
+        if counts[_POSITION] == counts[_ACTIVE]:
+            counts[_PASSES] += 1
+            counts[_POSITION] = 0
+            if levels[_WORST] <= max(levels[_LOOSE], tol):
+                if levels[_WORST] <= tol and counts[_FULL] == 1:
+                    counts[_FINISHED] = counts[_CONVERGED] = 1
+                    levels[_WORST] = 0.0
+                    return
+                counts[_ACTIVE], counts[_FULL] = n, 1
+                active_classes[:] = n_classes
+                levels[_LOOSE] = max(0.5 * levels[_LOOSE], tol)
+            else:
+                counts[_FULL] = 0
+            levels[_WORST] = 0.0
+        if counts[_PASSES] >= max_iter:
+            counts[_FINISHED] = 1
+            return
+        position, active = counts[_POSITION], counts[_ACTIVE]
+        other = position + _below(random, active - position)
+        i = order[other]
+        order[other] = order[position]
+        order[position] = i
+        members, own, mine = classes[i], label[i], dual[i]
+        m = active_classes[i]
+        _gradient(data, indices, indptr, i, bias, own, members, m, weights, gradient)
+        highest, lowest = _extremes(gradient, mine, own, cost[i], members, m)
+        m = _rest(gradient, mine, own, cost[i], members, m, lowest)
+        active_classes[i] = m
+        if m <= 1:
+            counts[_ACTIVE] -= 1
+            order[position] = order[counts[_ACTIVE]]
+            order[counts[_ACTIVE]] = i
+            continue
+        counts[_POSITION] += 1
+        levels[_WORST] = max(levels[_WORST], highest - lowest)
+        if highest - lowest > 0.1 * tol:
+            _respond(gradient, mine, own, cost[i], norms[i], members, m, change)
+            _add(data, indices, indptr, i, bias, members, m, change, weights)
+
+
+@compiled
+def settle(square, label, cost, norms, dual, scores, random, tol, passes):
+    """Best responses of the rows of a batch until none violates by more than tol."""
+    n, n_classes = dual.shape
+    gradient, change = np.empty(n_classes), np.empty(n_classes)
+    members, order = np.arange(n_classes), np.arange(n)
+    for _ in range(passes):
+        worst = 0.0
+        for position in range(n):
+            other = position + _below(random, n - position)
+            i = order[other]
+            order[other] = order[position]
+            order[position] = i
+            own, mine = label[i], dual[i]
+            for k in range(n_classes):
+                gradient[k] = scores[k, i] + (0.0 if k == own else 1.0)
+            highest, lowest = _extremes(gradient, mine, own, cost[i], members, n_classes)
+            worst = max(worst, highest - lowest)
+            if highest - lowest > 0.1 * tol:
+                _respond(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
+                row = square[i]
+                for k in range(n_classes):
+                    if change[k] != 0.0:
+                        line, amount = scores[k], change[k]
+                        for j in range(n):
+                            line[j] += amount * row[j]
+        if worst <= tol:
+            return
+
+
+@compiled
+def _extremes(gradient, mine, own, cost, members, m):
+    """The greatest g of all active classes, and the least of those not at their bound."""
+    highest, lowest = -np.inf, np.inf
+    for t in range(m):
+        k = members[t]
+        highest = max(highest, gradient[k])
+        if mine[k] < (cost if k == own else 0.0):
+            lowest = min(lowest, gradient[k])
+    return highest, lowest
+
+
+@compiled
+def _rest(gradient, mine, own, cost, members, m, lowest):
+    """Move classes held at their bounds behind the active ones; how many stay active."""
+    t = 0
+    while t < m:
+        k = members[t]
+        if gradient[k] < lowest and mine[k] == (cost if k == own else 0.0):
+            m -= 1
+            members[t] = members[m]
+            members[m] = k
+        else:
+            t += 1
+    return m
+
+
+@compiled
+def _respond(gradient, mine, own, cost, norm, members, m, change):
+    """Give a row its best dual variables; ``change`` is by how much they changed.
+
+    The level is found by dropping classes that do not reach it until all that are left do.
+    """
+    curvature = norm if norm > 0.0 else 1.0
+    for t in range(m):
+        k = members[t]
+        bound = cost if k == own else 0.0
+        change[k] = gradient[k] + curvature * (bound - mine[k])
+    level, reaching = -np.inf, m + 1
+    while True:
+        total, count = -curvature * cost, 0
+        for t in range(m):
+            top = change[members[t]]
+            if top > level:
+                total += top
+                count += 1
+        if count >= reaching or count == 0:  # rounding may bring a dropped class back
+            break
+        level, reaching = total / count, count
+    for t in range(m):
+        k = members[t]
+        bound = cost if k == own else 0.0
+        new = bound - max(0.0, change[k] - level) / curvature
+        change[k] = new - mine[k]
+        mine[k] = new
+
+
+@compiled
+def _gradient(data, indices, indptr, i, bias, own, members, m, weights, gradient):
+    """g of the active classes of row i."""
+    n_classes = gradient.shape[0]
+    constant = weights.shape[0] - 1
+    if indices is None:
+        first, last = i * constant, (i + 1) * constant
+    else:
+        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
+    if 2 * m > n_classes:
+        line = weights[constant]
+        for k in range(n_classes):
+            gradient[k] = 1.0 + bias * line[k]
+        for p in range(first, last):
+            value = data[p]
+            line = weights[p - first] if indices is None else weights[indices[p]]
+            for k in range(n_classes):
+                gradient[k] += value * line[k]
+    else:
+        for t in range(m):
+            gradient[members[t]] = 1.0 + bias * weights[constant, members[t]]
+        for p in range(first, last):
+            value = data[p]
+            line = weights[p - first] if indices is None else weights[indices[p]]
+            for t in range(m):
+                gradient[members[t]] += value * line[members[t]]
+    gradient[own] -= 1.0
+
+
+@compiled
+def _add(data, indices, indptr, i, bias, members, m, change, weights):
+    """Carry a change of the dual variables of row i over to the weights."""
+    constant = weights.shape[0] - 1
+    moved = np.empty(m, np.int64)
+    count = 0
+    for t in range(m):
+        if change[members[t]] != 0.0:
+            moved[count] = members[t]
+            count += 1
+    if indices is None:
+        first, last = i * constant, (i + 1) * constant
+    else:
+        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
+    for p in range(first, last):
+        value = data[p]
+        line = weights[p - first] if indices is None else weights[indices[p]]
+        for t in range(count):
+            line[moved[t]] += value * change[moved[t]]
+    for t in range(count):
+        weights[constant, moved[t]] += bias * change[moved[t]]
+
+
+@compiled
+def _below(random, bound):
+    """A random whole number from 0 to below ``bound``, by Marsaglia's xorshift."""
+    z = random[0]
+    z ^= z << np.uint64(13)
+    z ^= z >> np.uint64(7)
+    z ^= z << np.uint64(17)
+    random[0] = z
+    # The high bits as a fraction of the bound: no division.
+    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))

@@ -1,0 +1,124 @@
+"""What all machines start from: checked rows, encoded labels, and what every row costs."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from widemargin.costs import class_weights, row_costs
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Encoded labels of rows, and the weights that their costs come from.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    codes : ndarray of shape (n,)
+        Index of each row's class.
+    weight : ndarray of shape (n,) or None
+        Positive sample weights, if there are any.
+    weight_of_class : ndarray of shape (n_classes,)
+    """
+
+    classes: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray | None
+    weight_of_class: np.ndarray
+
+    def costs(self, C: float) -> np.ndarray:
+        """What a unit of slack costs in each row."""
+        return row_costs(C, self.codes, self.weight_of_class, self.weight)
+
+    def in_order(self, order) -> Self:
+        """Those of the rows ``order``."""
+        weight = None if self.weight is None else self.weight[order]
+        return replace(self, codes=self.codes[order], weight=weight)
+
+
+def encode(y, sample_weight, class_weight) -> tuple[np.ndarray | slice, Labels]:
+    """Which rows have positive weight, and their labels."""
+    rows, weight = check_weights(sample_weight, y)
+    classes, codes = np.unique(y[rows], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y must hold at least two classes; the number of classes has to be greater than "
+            f"one; got {len(classes)} class."
+        )
+    weight_of_class = class_weights(class_weight, classes, y[rows], weight)
+    return rows, Labels(classes, codes, weight, weight_of_class)
+
+
+def check_weights(sample_weight, y):
+    """Which rows have positive weight, and their weights (None for no weights)."""
+    if sample_weight is None:
+        return slice(None), None
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
+    rows = np.flatnonzero(weight > 0)
+    if not len(rows):
+        raise ValueError(
+            "Invalid input - all samples have zero or negative weights. sample_weight must be "
+            "positive for rows of at least two classes."
+        )
+    if (y[rows] == y[rows[0]]).all() and (y != y[rows[0]]).any():
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class. "
+            "sample_weight must be positive for rows of at least two classes."
+        )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight must be at least 0, got {weight.min()}: use 0 to leave a row out."
+        )
+    return rows, weight[rows]
+
+
+def check_training_rows(estimator, X, y):
+    """X in float64, dense or CSR, and labels of classes."""
+    X, y = validate_data(estimator, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+    check_classes(y)
+    return canonical(X), y
+
+
+def check_rows(estimator, X):
+    """X in float64, dense or CSR, with the features of fit."""
+    return validate_data(
+        estimator, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
+    )
+
+
+def check_classes(y):
+    """Raise a ValueError unless y holds labels of classes."""
+    # scikit-learn's check looks at every label; labels of these types can be nothing else.
+    if y.dtype.kind not in "biuUST":
+        check_classification_targets(y)
+
+
+def canonical(X):
+    """X, or a copy of it without entries that are stored in parts and with 32-bit indices."""
+    if not sp.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype != np.int32 or X.indptr.dtype != np.int32:
+        if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"X must have fewer than 2^31 entries and columns, got {X.nnz} entries in shape "
+                f"{X.shape}."
+            )
+        parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = type(X)(parts, shape=X.shape)
+    return X
+
+
+def print_solutions(name, solutions):
+    """Print a line for every machine."""
+    for number, s in enumerate(solutions, start=1):
+        print(
+            f"[{name}] machine {number} of {len(solutions)}: {s.iterations} iterations, "
+            f"objective {s.objective:.6g}, relative gap {s.gap:.1e}"
+        )
