@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.utils._array_api import check_same_namespace, device, get_namespace, move_to
+from sklearn.utils._array_api import check_same_namespace
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -17,6 +17,14 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._core.products import tiled_multiply
+from widemargin.discriminant.namespaces import (
+    beside,
+    float_types,
+    foreign_namespace,
+    in_namespace,
+    like,
+    to_numpy,
+)
 from widemargin.discriminant.statistics import ClassStatistics
 from widemargin.svm.svc import _check_weights
 
@@ -131,7 +139,7 @@ class GrowingMixin:
             self.__dict__.pop(name, None)
         self.classes_, self._statistics, self._pending = classes, statistics, learned is None
         for name, value in (learned or {}).items():
-            setattr(self, name, _as(value, self._like))
+            setattr(self, name, in_namespace(value, self._like))
 
     def _grown(self):
         check_is_fitted(self)
@@ -188,10 +196,10 @@ class BayesMixin:
             One of `classes_` for every row.
         """
         X = self._check_rows(X, "predict")
-        scores = _to_numpy(self._scores(X))
+        scores = to_numpy(self._scores(X))
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         labels = self.classes_[codes]
-        return labels if labels.dtype.kind in "OUST" else _like_rows(labels, X)
+        return labels if labels.dtype.kind in "OUST" else beside(labels, X)
 
     def predict_proba(self, X):
         """The posterior probabilities of the classes.
@@ -207,10 +215,10 @@ class BayesMixin:
             They sum to 1 in every row.
         """
         X = self._check_rows(X, "predict_proba")
-        scores = _to_numpy(self._scores(X))
+        scores = to_numpy(self._scores(X))
         if scores.ndim == 1:
-            return _like_rows(np.column_stack([expit(-scores), expit(scores)]), X)
-        return _like_rows(softmax(scores, axis=1), X)
+            return beside(np.column_stack([expit(-scores), expit(scores)]), X)
+        return beside(softmax(scores, axis=1), X)
 
     def predict_log_proba(self, X):
         """The logarithms of the posterior probabilities, exact where these vanish.
@@ -226,10 +234,10 @@ class BayesMixin:
             Those of `predict_proba`.
         """
         X = self._check_rows(X, "predict_log_proba")
-        scores = _to_numpy(self._scores(X))
+        scores = to_numpy(self._scores(X))
         if scores.ndim == 1:
-            return _like_rows(np.column_stack([log_expit(-scores), log_expit(scores)]), X)
-        return _like_rows(log_softmax(scores, axis=1), X)
+            return beside(np.column_stack([log_expit(-scores), log_expit(scores)]), X)
+        return beside(log_softmax(scores, axis=1), X)
 
     def _check_rows(self, X, method):
         check_is_fitted(self)
@@ -239,7 +247,7 @@ class BayesMixin:
 
 def check_rows_and_labels(estimator, X, y, reset=True):
     """Rows of numbers, dense, CSR or of another namespace; labels as a NumPy array."""
-    y = _to_numpy(y)
+    y = to_numpy(y)
     if foreign_namespace(X) is None:
         X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
     else:
@@ -253,7 +261,7 @@ def check_rows_and_labels(estimator, X, y, reset=True):
 
 def encode(y, sample_weight):
     """Classes of the rows that count, each row's class as a number, and the weights."""
-    rows, weight = _check_weights(_to_numpy(sample_weight), y)
+    rows, weight = _check_weights(to_numpy(sample_weight), y)
     classes = np.unique(y[rows])
     if len(classes) < 2:
         raise ValueError(
@@ -321,51 +329,11 @@ def row_blocks(X):
     return [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
 
-def foreign_namespace(X):
-    """The namespace of an array that is not NumPy's where dispatch is on, else None."""
-    xp, is_array_api = get_namespace(X)
-    return xp if is_array_api and not isinstance(X, np.ndarray) else None
-
-
-def float_types(X):
-    """The types of numbers that are computed with as they are."""
-    xp = foreign_namespace(X) or np
-    return [xp.float64, xp.float32]
-
-
-def like(X):
-    """No rows, in the namespace, on the device and of the type of number of answers about X."""
-    if foreign_namespace(X) is not None:
-        return X[:0, :]
-    return np.empty((0, X.shape[1]), dtype=np.float32 if X.dtype == np.float32 else np.float64)
-
-
-def _as(value, template):
-    """An array of floats in the namespace and type of the template; other things as they are."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
-        return value
-    xp = foreign_namespace(template)
-    if xp is None:
-        return value.astype(template.dtype, copy=False)
-    return xp.asarray(value, dtype=template.dtype, device=device(template))
-
-
-def _like_rows(values, X):
-    xp = foreign_namespace(X)
-    return values if xp is None else xp.asarray(values, device=device(X))
-
-
-def _to_numpy(array):
-    if array is None or foreign_namespace(array) is None:
-        return array
-    return move_to(array, xp=np, device="cpu")
-
-
 def _nonnegative_weights(sample_weight, y):
     if sample_weight is None:
         return None
     weight = _check_sample_weight(
-        _to_numpy(sample_weight), y, dtype=np.float64, allow_all_zero_weights=True
+        to_numpy(sample_weight), y, dtype=np.float64, allow_all_zero_weights=True
     )
     if weight.min() < 0:
         raise ValueError(

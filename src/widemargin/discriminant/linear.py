@@ -22,12 +22,12 @@ from widemargin.discriminant.base import (
     check_rows_and_labels,
     class_priors,
     encode,
-    like,
     log_of,
     rows_times,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, whitening, within_covariance
 from widemargin.discriminant.directions import fisher, oriented, trace_ratio, whitening_of_rows
+from widemargin.discriminant.namespaces import like
 from widemargin.discriminant.statistics import ClassStatistics, dense_rows
 
 # Rows per feature from which on the covariance is formed: it then is the smaller matrix by far.

@@ -15,12 +15,12 @@ from widemargin.discriminant.base import (
     check_rows_and_labels,
     class_priors,
     encode,
-    like,
     log_of,
     row_blocks,
     rows_times,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, class_covariance
+from widemargin.discriminant.namespaces import like
 from widemargin.discriminant.statistics import ClassStatistics, dense_rows
 
 

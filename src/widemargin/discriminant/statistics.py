@@ -19,9 +19,9 @@ Beyond the rows themselves this takes memory for the scatter, a few times, and f
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._array_api import move_to
 
 from widemargin._core.threads import for_each, single_threaded_blas
+from widemargin.discriminant.namespaces import beside, foreign_namespace, to_numpy
 
 # Entries of a chunk: one and its centred copy stay in the processor's cache.
 _CHUNK = 1 << 18
@@ -30,6 +30,9 @@ _CHUNK = 1 << 18
 # no more entries than the second number. Neither depends on the machine, or bits would.
 _LANES = 8
 _LANE_ENTRIES = 1 << 24
+
+# On a device of another library fewer, larger chunks are better.
+_DEVICE_CHUNKS = 32
 
 # Columns of a block of the product; wider data are multiplied block by block on all threads.
 _BLOCK = 1024
@@ -97,9 +100,13 @@ class ClassStatistics:
         weight : ndarray of shape (n_samples,), default=None
             Weight of each row, at least 0.
         """
-        n_features = X.shape[1]
+        n_rows, n_features = X.shape
         step = max(256, _CHUNK // n_features)
-        starts = range(0, X.shape[0], step)
+        starts = range(0, n_rows, step)
+        if foreign_namespace(X) is not None:
+            for start in range(0, n_rows, _DEVICE_CHUNKS * step):
+                self.merge(self._of_rows(X, codes, weight, start, _DEVICE_CHUNKS * step))
+            return
         lanes = max(1, min(_LANES, len(starts), _LANE_ENTRIES // max(1, self.scatter.size)))
 
         def read(lane):
@@ -108,14 +115,7 @@ class ClassStatistics:
                 for start in starts[
                     lane * len(starts) // lanes : (lane + 1) * len(starts) // lanes
                 ]:
-                    rows = slice(start, start + step)
-                    part.merge(
-                        self._of_chunk(
-                            dense_rows(X[rows, :]),
-                            codes[rows],
-                            None if weight is None else weight[rows],
-                        )
-                    )
+                    part.merge(self._of_rows(X, codes, weight, start, step))
             return part
 
         with single_threaded_blas():
@@ -171,32 +171,53 @@ class ClassStatistics:
             result.merge(part)
         return result
 
-    def _of_chunk(self, X, codes, weight):
+    def _of_rows(self, X, codes, weight, start, step):
+        """The statistics of ``step`` rows."""
+        rows = slice(start, min(start + step, X.shape[0]))
+        X, codes, weight = X[rows, :], codes[rows], None if weight is None else weight[rows]
         part = self.empty()
-        n_classes, n_rows = len(self.count), len(codes)
+        n_classes = len(self.count)
         present = codes if weight is None else codes[weight > 0]
         part.count = np.bincount(present, minlength=n_classes)
         part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
+        if self.kind[0] == "pooled" and foreign_namespace(X) is not None:
+            return part._read_on_device(X, codes, weight)
+        return part._read(dense_rows(X), codes, weight)
+
+    def _read_on_device(self, X, codes, weight):
+        """Means and pooled scatter by products in the namespace of X, where X is."""
+        members = np.equal.outer(codes, np.arange(len(self.count))).astype(float)
+        root = np.sqrt(np.ones(len(codes)) if weight is None else weight)[:, np.newaxis]
+        shares = root**2 * members / np.where(self.weight > 0, self.weight, 1.0)
+        members, root, shares = (beside(part, X, X.dtype) for part in (members, root, shares))
+        mean = shares.T @ X
+        centred = root * (X - members @ mean)
+        self.mean = to_numpy(mean).astype(np.float64)
+        self.scatter[0] = to_numpy(centred.T @ centred)
+        return self
+
+    def _read(self, X, codes, weight):
+        n_classes, n_rows = len(self.count), len(codes)
         members = np.ones(n_rows) if weight is None else weight
         sums = sp.csc_array((members, codes, np.arange(n_rows + 1)), (n_classes, n_rows)) @ X
-        part.mean = sums / np.where(part.weight > 0, part.weight, 1.0)[:, np.newaxis]
-        if not len(part.scatter):
-            return part
+        self.mean = sums / np.where(self.weight > 0, self.weight, 1.0)[:, np.newaxis]
+        if not len(self.scatter):
+            return self
 
-        centred = part.mean.take(codes, axis=0)
+        centred = self.mean.take(codes, axis=0)
         np.subtract(X, centred, out=centred)
         root = None if weight is None else np.sqrt(weight)[:, np.newaxis]
         if not self.per_class:
             if root is not None:
                 centred *= root
-            _write_gram(centred, part.scatter[0])
-            return part
+            _write_gram(centred, self.scatter[0])
+            return self
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=n_classes))
-        for k in np.flatnonzero(part.count):
+        for k in np.flatnonzero(self.count):
             rows = order[ends[k - 1] if k else 0 : ends[k]]
-            part._set_class(k, centred[rows], None if root is None else root[rows])
-        return part
+            self._set_class(k, centred[rows], None if root is None else root[rows])
+        return self
 
     def _set_class(self, k, rows, root):
         """Moments of the centred rows of one class; ``root`` are the square roots of weights."""
@@ -219,9 +240,7 @@ def dense_rows(X):
     """A chunk of rows as a C-contiguous float64 array."""
     if sp.issparse(X):
         return X.toarray().astype(np.float64, copy=False)
-    if not isinstance(X, np.ndarray):
-        X = move_to(X, xp=np, device="cpu")
-    return np.ascontiguousarray(X, dtype=np.float64)
+    return np.ascontiguousarray(to_numpy(X), dtype=np.float64)
 
 
 def _write_gram(Z, out):
