@@ -15,6 +15,7 @@ from sklearn.metrics import (
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import (
     SVC,
@@ -317,3 +318,14 @@ class TestWithImbalancedLearn:
         assert imbalance_report(y, decided).g_mean == pytest.approx(
             geometric_mean_score(y, decided)
         )
+
+
+@parametrize_with_checks(
+    [RescaledClassifier(SVC())],
+    expected_failed_checks=lambda _: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "calibration's folds fall differently"
+        for kind in ("dense", "sparse")
+    },
+)
+def test_scikit_learn_accepts_calibrated_machines(estimator, check):
+    check(estimator)

@@ -8,6 +8,7 @@ and pipelines take the estimators of this library as they are.
 from dataclasses import dataclass, field
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
@@ -19,9 +20,9 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     has_fit_parameter,
-    validate_data,
 )
 
+from widemargin._core.handing import look_at
 from widemargin.svm.svc import _check_weights
 
 __all__ = ["ImbalanceReport", "RescaledClassifier", "imbalance_report"]
@@ -164,8 +165,8 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"sample_weight was given, but {self.estimator!r} does not take it: leave it out."
             )
-        X, y = validate_data(self, X, y, skip_check_array=True)
-        y = _check_y(y)
+        look_at(self, X, y)
+        y = _check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
         rows, weight = _check_weights(sample_weight, y)
@@ -179,7 +180,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             len(codes) if weight is None else weight.sum()
         )
         priors, costs = self._check_priors(classes, training_priors), self._check_costs(classes)
-        estimator = self._calibrated(np.bincount(codes))
+        estimator = self._calibrated(np.bincount(codes), weight is not None)
         if weight is None:
             estimator.fit(X, y)
         elif len(weight) == len(y) or get_tags(self).input_tags.pairwise:
@@ -204,7 +205,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Their rows add up to 1.
         """
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        look_at(self, X)
         known = np.isin(self.estimator_.classes_, self.classes_)
         probabilities = self.estimator_.predict_proba(X)[:, known]
         rescaled = probabilities * (self.priors_ / self.training_priors_)
@@ -229,10 +230,13 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return self.classes_[probabilities.argmax(axis=1)]
         return self.classes_[(probabilities @ self.costs_).argmin(axis=1)]
 
-    def _calibrated(self, counts):
+    def _calibrated(self, counts, weighted):
         """The estimator to fit, one that gives probabilities."""
         if hasattr(self.estimator, "predict_proba"):
             return clone(self.estimator)
+        estimator = clone(self.estimator)
+        if weighted and get_config()["enable_metadata_routing"]:
+            estimator.set_fit_request(sample_weight=True)
         cv = self.cv
         if cv is None:
             cv = min(_MOST_FOLDS, counts.min())
@@ -242,9 +246,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     f"{type(self.estimator).__name__}, the rarest class has {counts.min()} row: "
                     "give an estimator with predict_proba."
                 )
-        return CalibratedClassifierCV(
-            clone(self.estimator), method=self.method, cv=cv, ensemble=False
-        )
+        return CalibratedClassifierCV(estimator, method=self.method, cv=cv, ensemble=False)
 
     def _check_priors(self, classes, training_priors):
         if self.priors is None:

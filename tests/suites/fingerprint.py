@@ -13,14 +13,22 @@ from tests.suites.registry import CASES, answers
 
 def fingerprint(estimator, X):
     """Digest of all fitted arrays and of the answers for rows."""
+    digest = _learned(estimator)
+    digest.update(np.ascontiguousarray(answers(estimator, X)).tobytes())
+    return digest.hexdigest()
+
+
+def _learned(estimator):
     digest = hashlib.sha256()
     learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     for name, value in sorted(learned.items()):
-        value = value.toarray() if sparse.issparse(value) else value
         digest.update(name.encode())
+        if hasattr(value, "fit"):
+            digest.update(_learned(value).digest())
+            continue
+        value = value.toarray() if sparse.issparse(value) else value
         digest.update(np.ascontiguousarray(value).tobytes())
-    digest.update(np.ascontiguousarray(answers(estimator, X)).tobytes())
-    return digest.hexdigest()
+    return digest
 
 
 def fitted_fingerprint(case, data, **parameters):

@@ -13,9 +13,9 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     has_fit_parameter,
-    validate_data,
 )
 
+from widemargin._core.handing import look_at
 from widemargin._core.products import tiled_multiply
 from widemargin.multiclass.codes import (
     CODES,
@@ -191,8 +191,8 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         self._check_estimator(sample_weight)
-        X, y = validate_data(self, X, y, skip_check_array=True)
-        y = _check_y(y)
+        look_at(self, X, y)
+        y = _check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
         rows, _ = _check_weights(sample_weight, y)
@@ -332,7 +332,8 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, skip_check_array=True)
+        look_at(self, X)
+        return X
 
 
 def _gives_probabilities(estimator):
