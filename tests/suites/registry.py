@@ -20,12 +20,14 @@ from sklearn.utils.validation import has_fit_parameter
 from widemargin import (
     SVC,
     SVCCV,
+    CodeMatrixClassifier,
     CrammerSingerSVC,
     KernelDiscriminantAnalysis,
     LinearDiscriminantAnalysis,
     LinearSVC,
     LinearSVCCV,
     QuadraticDiscriminantAnalysis,
+    RescaledClassifier,
 )
 
 
@@ -130,6 +132,10 @@ CASES = [
             "check_estimators_dtypes": "its matrix is no kernel's: it has negative eigenvalues",
         },
     ),
+    Case(CodeMatrixClassifier(SVC(), code="ovo")),
+    Case(CodeMatrixClassifier(SVC(), code="sparse", decoding="hamming"), precision=1e-5),
+    Case(CodeMatrixClassifier(LinearSVC(tol=1e-8), code="dense")),
+    Case(RescaledClassifier(LinearDiscriminantAnalysis())),
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
 ]
 
