@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._core.handing import look_at
-from widemargin.svm.svc import _check_weights
+from widemargin.svm.training import check_weights
 
 __all__ = ["ImbalanceReport", "RescaledClassifier", "imbalance_report"]
 
@@ -169,7 +169,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y = _check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
-        rows, weight = _check_weights(sample_weight, y)
+        rows, weight = check_weights(sample_weight, y)
         classes, codes = np.unique(y[rows], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(

@@ -26,7 +26,7 @@ from widemargin.discriminant.namespaces import (
     to_numpy,
 )
 from widemargin.discriminant.statistics import ClassStatistics
-from widemargin.svm.svc import _check_weights
+from widemargin.svm.training import check_weights
 
 _PREDICT_ENTRIES = 1 << 21
 
@@ -261,7 +261,7 @@ def check_rows_and_labels(estimator, X, y, reset=True):
 
 def encode(y, sample_weight):
     """Classes of the rows that count, each row's class as a number, and the weights."""
-    rows, weight = _check_weights(to_numpy(sample_weight), y)
+    rows, weight = check_weights(to_numpy(sample_weight), y)
     classes = np.unique(y[rows])
     if len(classes) < 2:
         raise ValueError(

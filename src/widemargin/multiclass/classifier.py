@@ -26,7 +26,8 @@ from widemargin.multiclass.codes import (
 )
 from widemargin.multiclass.decoding import LOSSES, agreement, couple, smallest_step, total_loss
 from widemargin.multiclass.machines import ColumnMachines, SeparateMachines
-from widemargin.svm.svc import SVC, _check_weights
+from widemargin.svm.svc import SVC
+from widemargin.svm.training import check_weights
 
 _CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
 # Losses that differ by less are taken as equal, and the classes told apart by confidence.
@@ -195,7 +196,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y = _check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
-        rows, _ = _check_weights(sample_weight, y)
+        rows, _ = check_weights(sample_weight, y)
         classes = np.unique(y[rows])
         if len(classes) < 2:
             raise ValueError(

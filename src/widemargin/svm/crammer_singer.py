@@ -78,8 +78,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     cache_size : float, default=200
         Memory for kernel values in MB.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+    class_weight : dict, 'balanced' or 'effective', default=None
+        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies, 'effective' to
+        effective numbers of rows (see `effective_class_weight`).
 
     verbose : bool, default=False
         Print a line at the end.
@@ -169,7 +170,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "random_state": ["random_state"],

@@ -36,21 +36,20 @@ from widemargin.svm.training import (
 
 
 @dataclass(frozen=True)
-class Training:
-    """Checked rows of positive weight, their labels, and a seed for every machine."""
+class Training(Labels):
+    """Rows of positive weight with their labels, and a seed for every machine."""
 
     X: np.ndarray
-    labels: Labels
     seeds: np.ndarray
 
     @property
     def n_machines(self):
-        return 1 if len(self.labels.classes) == 2 else len(self.labels.classes)
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
     def sign(self, machine):
         """+1 for the rows of the machine's class, which is the second one of two."""
-        positive = 1 if len(self.labels.classes) == 2 else machine
-        return np.where(self.labels.codes == positive, 1.0, -1.0)
+        positive = 1 if len(self.classes) == 2 else machine
+        return np.where(self.codes == positive, 1.0, -1.0)
 
 
 class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEstimator):
@@ -101,8 +100,9 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         Value of the constant feature behind the intercept; the larger, the less the intercept is
         regularised.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+    class_weight : dict, 'balanced' or 'effective', default=None
+        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies, 'effective' to
+        effective numbers of rows (see `effective_class_weight`).
 
     verbose : int, default=0
         Whether to print a line for every machine.
@@ -178,7 +178,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [None, dict, StrOptions({"balanced"})],
+        "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -312,7 +312,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         rows, labels = encode(y, sample_weight, self.class_weight)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(labels.classes))
-        return Training(X if len(labels.codes) == len(y) else X[rows], labels, seeds)
+        X = X if len(labels.codes) == len(y) else X[rows]
+        return Training(**vars(labels), X=X, seeds=seeds)
 
     def _n_problems(self, training):
         return 1 if self.multi_class == "crammer_singer" else training.n_machines
@@ -341,12 +342,12 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     def _solve(self, training, C, number, start, keep=None):
         """Solve one machine; ``keep`` may ask for the solution so far and says when to stop."""
-        X, labels = training.X, training.labels
+        X = training.X
         options = {"tol": self.tol, "max_iter": self.max_iter}
-        costs, seed = labels.costs(C), int(training.seeds[number])
+        costs, seed = training.costs(C), int(training.seeds[number])
         if self.multi_class == "crammer_singer":
             return solve_rows(
-                X, labels.codes, costs, len(labels.classes), bias=self._bias(), seed=seed,
+                X, training.codes, costs, len(training.classes), bias=self._bias(), seed=seed,
                 dual=start, report=_report(keep, joint_at), **options,
             )  # fmt: skip
         squared = self.loss == "squared_hinge"
@@ -360,13 +361,13 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _starts(self, training):
         """Where the machines start from: the last solutions, if they are wanted and fit."""
         if not self._starts_warm() or not np.array_equal(
-            getattr(self, "classes_", ()), training.labels.classes
+            getattr(self, "classes_", ()), training.classes
         ):
             return None
         n, d = training.X.shape
         keeps_dual = self._keeps_dual((n, d))
         if self.multi_class == "crammer_singer":
-            shape = (n, len(training.labels.classes))
+            shape = (n, len(training.classes))
         else:
             shape = (n,) if keeps_dual else (d + 1,)
         starts = [solution.dual if keeps_dual else solution.weights for solution in self._solutions]
@@ -401,8 +402,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
                 if solution is not None:
                     weights[:, number] = solution.weights
         attributes = {
-            "classes_": training.labels.classes,
-            "class_weight_": training.labels.weight_of_class,
+            "classes_": training.classes,
+            "class_weight_": training.weight_of_class,
             "coef_": np.ascontiguousarray(weights[:-1].T),
             "intercept_": self._bias() * weights[-1],
             "objective_": np.array([s.objective if s else np.nan for s in solutions]),

@@ -68,8 +68,8 @@ class LinearSVCCV(Search, LinearSVC):
     intercept_scaling : float, default=1.0
         Value of the constant feature behind the intercept.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies.
+    class_weight : dict, 'balanced' or 'effective', default=None
+        Multiplies `C` by class, as in `LinearSVC`.
 
     verbose : int, default=0
         Whether to print a line for every machine of the last fit.

@@ -11,19 +11,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _num_samples,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
-from widemargin.costs import class_margins, class_weights, row_costs
 from widemargin.kernels import (
     KERNEL_NAMES,
     GramCache,
@@ -33,6 +30,15 @@ from widemargin.kernels import (
 )
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
+from widemargin.svm.training import (
+    Labels,
+    canonical,
+    check_classes,
+    check_rows,
+    check_training_rows,
+    encode,
+    print_solutions,
+)
 
 _PREDICT_ROWS = 512
 _PREDICT_BYTES = 1 << 25
@@ -43,26 +49,15 @@ _NOTHING = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Labels):
     """Checked training data but for the rows themselves, in the order of the machines' Gram matrix.
 
-    ``order`` says which row stands where in it; ``codes`` and ``weight`` are those of its rows.
+    ``order`` says which row stands where in it; labels and weights are those of its rows.
     """
 
-    classes: np.ndarray
-    codes: np.ndarray
-    weight: np.ndarray | None
-    weight_of_class: np.ndarray
-    margin_of_class: np.ndarray
     reduction: OneVsOne | OneVsRest
     order: np.ndarray
     gamma: float
-
-    def costs(self, C):
-        return row_costs(C, self.codes, self.weight_of_class, self.weight)
-
-    def margins(self):
-        return self.margin_of_class[self.codes]
 
 
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -389,44 +384,26 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if callable(self.kernel):
             check_consistent_length(X, y)
             y = column_or_1d(y, warn=True)
+            check_classes(y)
         else:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                dtype=np.float64,
-                order="C",
-                accept_sparse="csr",
-            )
-            X = _canonical(X)
+            X, y = check_training_rows(self, X, y)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
                 "kernel values between all training rows."
             )
-        if y.dtype.kind not in "biuUST":
-            check_classification_targets(y)
         return X, y
 
     def _prepare(self, X, y, sample_weight, gamma):
         """What training on checked rows starts from, whatever C is."""
-        rows, weight = _check_weights(sample_weight, y)
-        classes, codes = np.unique(y[rows], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "y must hold at least two classes; the number of classes has to be greater than "
-                f"one; got {len(classes)} class."
-            )
-        reduction = self._reduction(len(classes))(codes, len(classes))
+        rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
+        n_classes = len(labels.classes)
+        reduction = self._reduction(n_classes)(labels.codes, n_classes)
         return Training(
-            classes=classes,
-            codes=codes[reduction.order],
-            weight=None if weight is None else weight[reduction.order],
-            weight_of_class=class_weights(self.class_weight, classes, y[rows], weight),
-            margin_of_class=class_margins(self.class_margin, classes, y[rows], weight),
+            **vars(labels.in_order(reduction.order)),
             reduction=reduction,
             order=np.arange(len(y))[rows][reduction.order],
-            gamma=self._effective_gamma(X, rows, weight, gamma),
+            gamma=self._effective_gamma(X, rows, labels.weight, gamma),
         )
 
     def _train(self, X, training, C, progress, first_task=0):
@@ -573,11 +550,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _tell(self, solutions):
         if self.verbose:
-            for number, s in enumerate(solutions, start=1):
-                print(
-                    f"[SVC] machine {number} of {len(solutions)}: {s.iterations} iterations, "
-                    f"objective {s.objective:.6g}, relative gap {s.gap:.1e}"
-                )
+            print_solutions(type(self).__name__, solutions)
         if self.fit_status_:
             warnings.warn(
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing "
@@ -622,16 +595,9 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered.")
         if callable(self.kernel):
             return self._call_kernel(X, self._X_fit)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            dtype=np.float64,
-            order="C",
-            accept_sparse="csr",
-        )
+        X = check_rows(self, X)
         if self._sparse:
-            return _canonical(X if sp.issparse(X) else type(self.support_vectors_)(X))
+            return canonical(X if sp.issparse(X) else type(self.support_vectors_)(X))
         if sp.issparse(X):
             raise ValueError(
                 f"X must be dense: cannot use sparse input in {type(self).__name__!r} trained on "
@@ -645,37 +611,6 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return lambda X: np.ascontiguousarray(X[:, self.support_])
         gram = self._rows_gram(self.support_vectors_, self._gamma)
         return gram.against if dtype == np.float64 else gram.single(_PREDICT_BYTES).against
-
-
-def _check_weights(sample_weight, y):
-    """Which rows have positive weight, and their weights (None for no weights)."""
-    if sample_weight is None:
-        return slice(None), None
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
-    rows = np.flatnonzero(weight > 0)
-    if not len(rows):
-        raise ValueError(
-            "Invalid input - all samples have zero or negative weights. sample_weight must be "
-            "positive for rows of at least two classes."
-        )
-    if (y[rows] == y[rows[0]]).all() and (y != y[rows[0]]).any():
-        raise ValueError(
-            "Invalid input - all samples with positive weights belong to the same class. "
-            "sample_weight must be positive for rows of at least two classes."
-        )
-    if weight.min() < 0:
-        raise ValueError(
-            f"sample_weight must be at least 0, got {weight.min()}: use 0 to leave a row out."
-        )
-    return rows, weight[rows]
-
-
-def _canonical(X):
-    """X, or a copy of it in which no entry of a sparse row is stored in two parts."""
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _is_identity(order, n):

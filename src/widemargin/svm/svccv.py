@@ -6,21 +6,15 @@ rows and the kernel values of its test rows; and the machines of a fold are solv
 C, each starting from the solution before it.
 """
 
-import warnings
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import signature
 from itertools import count
 from numbers import Real
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.stats import rankdata
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils._param_validation import StrOptions
+from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import _safe_split
 
 from widemargin._core.progress import FitProgress
@@ -28,10 +22,18 @@ from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.kernels import MatrixGram
 from widemargin.kernels.sweep import gather, sweep
 from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.svm.search import (
+    SEARCH_CONSTRAINTS,
+    Search,
+    best_of,
+    check_costs,
+    takes_weights,
+    warn_if_stopped,
+)
 from widemargin.svm.svc import SVC, Training
 
 
-class SVCCV(SVC):
+class SVCCV(Search, SVC):
     r"""An `SVC` that chooses its C and gamma by cross-validation.
 
     Gives what ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` gives, a good deal sooner:
@@ -208,13 +210,12 @@ class SVCCV(SVC):
 
     _parameter_constraints: dict = {
         **SVC._parameter_constraints,
-        "Cs": ["array-like"],
+        **SEARCH_CONSTRAINTS,
         "gammas": ["array-like"],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "refit": ["boolean"],
     }
     del _parameter_constraints["C"], _parameter_constraints["gamma"]
+    _plain = SVC
+    _learned = "support_"
 
     def __init__(
         self,
@@ -263,14 +264,6 @@ class SVCCV(SVC):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_is_fitted__(self):
-        if hasattr(self, "scores_") and not hasattr(self, "support_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted for predictions, since it was "
-                "fitted with refit=False: use refit=True."
-            )
-        return hasattr(self, "support_")
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Try every C with every gamma and train with the best of them.
@@ -304,97 +297,29 @@ class SVCCV(SVC):
         with single_threaded_blas():
             self._solve_folds(X, y, folds, progress)
         scores = self._score_folds(X, y, weight, folds, Cs, gammas)
-        best = _best_of(scores)
+        best = best_of(scores)
         C, gamma = Cs[best[0]], gammas[best[1]]
         if self.refit:
             training = self._prepare(X, y, sample_weight, gamma)
             solutions = self._train(X, training, C, progress, first_task=n_tasks)
         else:
             self.__dict__.pop("support_", None)
-        self.scores_, self.best_score_ = scores, float(scores[best].mean())
-        self.C_, self.gamma_ = C, gamma
-        self._grid = Cs, gammas
+        self._keep_search(scores, best, {"C": Cs, "gamma": gammas})
         progress.close()
-        _warn_if_stopped(folds)
+        warn_if_stopped([s for fold in folds for path in fold.solutions for s in path])
         if self.refit:
             self._tell(solutions)
         return self
 
-    def score(self, X, y, sample_weight=None):
-        """How good the predictions are by `scoring`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
-
-        y : array-like of shape (n_samples,)
-            True labels.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of rows.
-
-        Returns
-        -------
-        score : float
-            Accuracy where `scoring` is None.
-        """
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._scorer()(self, X, y, **weights)
-
-    @property
-    def best_params_(self):
-        """The best C and gamma by name."""
-        self._check_searched()
-        return {"C": self.C_, "gamma": self.gamma_}
-
-    @property
-    def cv_results_(self):
-        """Scores of all fits in the manner of GridSearchCV."""
-        self._check_searched()
-        Cs, gammas = self._grid
-        params = list(ParameterGrid({"C": Cs, "gamma": gammas}))
-        scores = self.scores_.reshape(len(params), -1)
-        mean = scores.mean(axis=1)
-        return {
-            "param_C": np.array([p["C"] for p in params]),
-            "param_gamma": np.array([p["gamma"] for p in params], dtype=object),
-            "params": params,
-            **{f"split{k}_test_score": column for k, column in enumerate(scores.T)},
-            "mean_test_score": mean,
-            "std_test_score": scores.std(axis=1),
-            "rank_test_score": rankdata(-_nan_last(mean), method="min").astype(np.int32),
-        }
-
-    @property
-    def best_estimator_(self):
-        """The machine trained on all rows in the end, as an `SVC`."""
-        self._check_searched()
-        if not hasattr(self, "support_"):
-            raise AttributeError("best_estimator_ is only available with refit=True.")
-        model = self._machine(SVC, self.C_, self.gamma_)
-        own = {*self.get_params(deep=False), "scores_", "best_score_", "C_", "gamma_", "_grid"}
-        learned = {name: value for name, value in vars(self).items() if name not in own}
-        learned.pop("_skl_callbacks", None)
-        vars(model).update(learned)
-        return model
-
-    def _check_searched(self):
-        if not hasattr(self, "scores_"):
-            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
-
     def _check_grid(self):
-        Cs, gammas = list(self.Cs), list(self.gammas)
-        if not Cs or not all(isinstance(C, Real) and float(C) > 0 for C in Cs):
-            raise ValueError(f"Cs must hold numbers greater than 0, got {self.Cs!r}.")
+        Cs, gammas = check_costs(self.Cs, finite=False), list(self.gammas)
         numbers = [gamma for gamma in gammas if gamma not in ("scale", "auto")]
         if not gammas or not all(isinstance(g, Real) and 0 <= float(g) < np.inf for g in numbers):
             raise ValueError(
                 "gammas must hold 'scale', 'auto' or finite numbers of at least 0, got "
                 f"{self.gammas!r}."
             )
-        return [float(C) for C in Cs], [str(g) if isinstance(g, str) else float(g) for g in gammas]
+        return Cs, [str(g) if isinstance(g, str) else float(g) for g in gammas]
 
     def _folds(self, X, y, weight, Cs, gammas):
         """What there is to solve: a `Fold` for every fold and every number that gamma is in it."""
@@ -449,7 +374,11 @@ class SVCCV(SVC):
         solutions = [solution for number in numbers for solution in fold.solutions[number]]
         duals = np.column_stack([solution.dual for solution in solutions])
         support = duals.any(axis=1)
-        kernel = gather(gram.matrix, place[fold.test], rows[support])
+        # The matrix of a kernel is symmetric, and read along its rows here: test rows, too, lie in
+        # long runs. One that was given may not be.
+        named = not callable(self.kernel) and self.kernel != "precomputed"
+        parts = rows[support], place[fold.test]
+        kernel = gather(gram.matrix, *parts).T if named else gather(gram.matrix, *parts[::-1])
         with single_threaded_blas():  # the same product on any number of jobs: the same bits
             scores = kernel @ duals[support] + [solution.intercept for solution in solutions]
         fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
@@ -495,7 +424,7 @@ class SVCCV(SVC):
 
     def _score_folds(self, X, y, weight, folds, Cs, gammas):
         scorer = self._scorer()
-        weighted = weight is not None and _takes_weights(scorer)
+        weighted = weight is not None and takes_weights(scorer)
         scores = np.empty((len(Cs), len(gammas), 1 + max(fold.number for fold in folds)))
         for fold in folds:
             X_train, _ = _safe_split(self, X, None, fold.train)
@@ -504,22 +433,13 @@ class SVCCV(SVC):
             for row, C in enumerate(Cs):
                 step = fold.path.index(C)
                 solutions = [path[step] for path in fold.solutions]
-                model = self._machine(FoldSVC, C, gammas[fold.columns[0]])
+                model = self._machine(FoldSVC, C=C, gamma=gammas[fold.columns[0]])
                 model.classes_ = fold.training.classes
                 model.known = X_train, fold.training, solutions
                 if fold.test_scores is not None:
                     model.answers = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
                 scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
         return scores
-
-    def _scorer(self):
-        # scikit-learn's own accuracy checks labels at length, which is felt on small folds.
-        return _accuracy if self.scoring in (None, "accuracy") else get_scorer(self.scoring)
-
-    def _machine(self, kind, C, gamma):
-        """An unfitted `SVC` with this estimator's parameters."""
-        names = SVC._parameter_constraints.keys() - {"C", "gamma"}
-        return kind(**{name: getattr(self, name) for name in names}, C=C, gamma=gamma)
 
 
 class FoldSVC(SVC):
@@ -577,34 +497,3 @@ class Fold:
 
 def _ask(stop, state):
     return stop()
-
-
-def _accuracy(machine, X, y, sample_weight=None):
-    return float(np.average(machine.predict(X) == y, weights=sample_weight))
-
-
-def _takes_weights(scorer):
-    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
-
-
-def _best_of(scores):
-    """Where the best mean score stands first."""
-    mean = _nan_last(scores.mean(axis=2))
-    return np.unravel_index(mean.argmax(), mean.shape)
-
-
-def _nan_last(scores):
-    return np.where(np.isnan(scores), -np.inf, scores)
-
-
-def _warn_if_stopped(folds):
-    solutions = [s for fold in folds for path in fold.solutions for s in path]
-    stopped = sum(not solution.converged for solution in solutions)
-    if stopped:
-        warnings.warn(
-            f"Solver terminated early for {stopped} of {len(solutions)} machines of folds: their "
-            "scores are preliminary. Consider pre-processing your data with StandardScaler or "
-            "MinMaxScaler, or raising max_iter.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from widemargin.costs import class_weights, row_costs
+from widemargin.costs import class_margins, class_weights, row_costs
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Encoded labels of rows, and the weights that their costs come from.
+    """Encoded labels of rows, and the weights and margins that come with them.
 
     Attributes
     ----------
@@ -23,16 +23,22 @@ class Labels:
     weight : ndarray of shape (n,) or None
         Positive sample weights, if there are any.
     weight_of_class : ndarray of shape (n_classes,)
+    margin_of_class : ndarray of shape (n_classes,)
     """
 
     classes: np.ndarray
     codes: np.ndarray
     weight: np.ndarray | None
     weight_of_class: np.ndarray
+    margin_of_class: np.ndarray
 
     def costs(self, C: float) -> np.ndarray:
         """What a unit of slack costs in each row."""
         return row_costs(C, self.codes, self.weight_of_class, self.weight)
+
+    def margins(self) -> np.ndarray:
+        """How far from the boundary each row should be."""
+        return self.margin_of_class[self.codes]
 
     def in_order(self, order) -> Self:
         """Those of the rows ``order``."""
@@ -40,7 +46,7 @@ class Labels:
         return replace(self, codes=self.codes[order], weight=weight)
 
 
-def encode(y, sample_weight, class_weight) -> tuple[np.ndarray | slice, Labels]:
+def encode(y, sample_weight, class_weight, class_margin=None) -> tuple[np.ndarray | slice, Labels]:
     """Which rows have positive weight, and their labels."""
     rows, weight = check_weights(sample_weight, y)
     classes, codes = np.unique(y[rows], return_inverse=True)
@@ -49,8 +55,9 @@ def encode(y, sample_weight, class_weight) -> tuple[np.ndarray | slice, Labels]:
             "y must hold at least two classes; the number of classes has to be greater than "
             f"one; got {len(classes)} class."
         )
-    weight_of_class = class_weights(class_weight, classes, y[rows], weight)
-    return rows, Labels(classes, codes, weight, weight_of_class)
+    weights = class_weights(class_weight, classes, y[rows], weight)
+    margins = class_margins(class_margin, classes, y[rows], weight)
+    return rows, Labels(classes, codes, weight, weights, margins)
 
 
 def check_weights(sample_weight, y):
