@@ -136,13 +136,16 @@ class MatrixGram:
         self.matrix = matrix
         self.size = self.most_rows = len(matrix)
         self.positive_semidefinite = positive_semidefinite
+        self._diagonal: np.ndarray | None = None
 
     def is_finite(self) -> bool:
         """Whether all values are."""
         return bool(np.isfinite(self.matrix).all())
 
     def diagonal(self) -> np.ndarray:
-        return self.matrix.diagonal().astype(np.float64)
+        if self._diagonal is None:
+            self._diagonal = self.matrix.diagonal().astype(np.float64)
+        return self._diagonal
 
     def block(self, rows, columns=slice(None)) -> np.ndarray:
         if isinstance(rows, slice) or isinstance(columns, slice):

@@ -192,31 +192,38 @@ def _free_step(matrix, free, residual, intercept):
 def _factorise(matrix, free, shift):
     """Cholesky factor of the free rows' matrix; rows that depend on those before them are marked.
 
-    A marked row keeps its entries in the columns of the others and has nothing in its own.
+    A marked row keeps its entries in the columns of the others and has nothing in its own. Columns
+    are taken by fours, so that what is right of them is read and written once for all four.
     """
     m = free.shape[0]
     factor = np.zeros((m, m))
     for a in range(m):
+        row = matrix[free[a]]
         for b in range(a + 1):
-            factor[a, b] = matrix[free[a], free[b]] + shift
-    column = np.empty(m)
+            factor[a, b] = row[free[b]] + shift
+    four = np.zeros((4, m))
     depends = np.zeros(m, np.bool_)
-    for c in range(m):
-        pivot = factor[c, c]
-        if pivot <= _DEPENDENT * (matrix[free[c], free[c]] + shift):
-            depends[c] = True
+    for first in range(0, m, 4):
+        last = min(first + 4, m)
+        four[:] = 0.0
+        for c in range(first, last):
+            own = four[c - first]
             for a in range(c, m):
-                factor[a, c] = 0.0
-            continue
-        root = np.sqrt(pivot)
-        factor[c, c] = root
-        for a in range(c + 1, m):
-            factor[a, c] /= root
-            column[a] = factor[a, c]
-        for a in range(c + 1, m):
-            weight = column[a]
-            for b in range(c + 1, a + 1):
-                factor[a, b] -= weight * column[b]
+                entry = factor[a, c]
+                for before in range(first, c):
+                    entry -= factor[a, before] * factor[c, before]
+                own[a] = entry
+            pivot = own[c]
+            depends[c] = pivot <= _DEPENDENT * (matrix[free[c], free[c]] + shift)
+            scale = 0.0 if depends[c] else 1.0 / np.sqrt(pivot)
+            for a in range(c, m):
+                own[a] *= scale
+                factor[a, c] = own[a]
+        for a in range(last, m):
+            row = factor[a]
+            w, x, y, z = four[0, a], four[1, a], four[2, a], four[3, a]
+            for b in range(last, a + 1):
+                row[b] -= w * four[0, b] + x * four[1, b] + (y * four[2, b] + z * four[3, b])
     return factor, depends
 
 

@@ -116,6 +116,7 @@ class Scope:
     residual: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    diagonal: np.ndarray
     largest: float
     """The largest of the Gram matrix's values."""
     matrix: np.ndarray | None = None
@@ -194,8 +195,11 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
     else:
         dual = problem.check_feasible(dual)
         _subtract_kernel_sum(gram, dual, residual)
-    largest = float(np.abs(gram.diagonal()).max(initial=0.0))
-    everything = Scope(np.arange(problem.size), gram, dual, residual, *problem.bounds(), largest)
+    diagonal = gram.diagonal()
+    largest = float(np.abs(diagonal).max(initial=0.0))
+    everything = Scope(
+        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest
+    )
     if problem.size <= WHOLE_ROWS:
         matrix = gram.block(slice(None), slice(None))
         everything.matrix = np.ascontiguousarray(matrix, dtype=np.float64)
@@ -341,7 +345,7 @@ def _narrowed(scope: Scope, index: np.ndarray) -> Scope:
         matrix = gram.block(index, index)
     else:
         gram = gram.narrow(index)
-    names = ("dual", "residual", "lower", "upper")
+    names = ("dual", "residual", "lower", "upper", "diagonal")
     parts = (getattr(scope, name)[index] for name in names)
     return Scope(index, gram, *parts, scope.largest, matrix)
 
@@ -382,7 +386,8 @@ def _batch_round(state: State, violation: float, steps: int) -> None:
     dual, residual = scope.dual[working], scope.residual[working]
     square = square_of(rows, places, working)
     steps = min(steps, _SLICE_WORK // len(working))
-    _descend(state, square, dual, residual, working, tol, steps)
+    # Not the scope's diagonal, which is exact: beside rounded rows, pairs might go in circles.
+    _descend(state, square, square.diagonal().copy(), dual, residual, working, tol, steps)
     change = dual - scope.dual[working]
     moved = np.flatnonzero(change)
     _carry(rows, places[moved], change[moved], scope.residual)
@@ -393,16 +398,16 @@ def _batch_round(state: State, violation: float, steps: int) -> None:
 def _solve_over_all(state: State, tol: float, steps: int) -> int:
     """Solve with all rows in scope free, in place; how many steps it took."""
     scope = state.scope
-    return _descend(state, scope.matrix, scope.dual, scope.residual, slice(None), tol, steps)
+    point = scope.dual, scope.residual
+    return _descend(state, scope.matrix, scope.diagonal, *point, slice(None), tol, steps)
 
 
-def _descend(state, square, dual, residual, working, tol, steps) -> int:
+def _descend(state, square, diagonal, dual, residual, working, tol, steps) -> int:
     scope = state.scope
     descend = descend_by_pairs if state.problem.intercept else descend_freely
     done = descend(
         square,
-        # Its own, rounded as the rest of it is: pairs of rows might go round in circles else.
-        square.diagonal().copy(),
+        diagonal,
         scope.lower[working],
         scope.upper[working],
         dual,
