@@ -11,6 +11,8 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "CodeMatrixClassifier": "multiclass",
     "CrammerSingerSVC": "svm.crammer_singer",
+    "GatedSVC": "gated.student",
+    "GatedStudents": "gated.students",
     "KernelDiscriminantAnalysis": "discriminant.kernel",
     "LinearDiscriminantAnalysis": "discriminant.linear",
     "LinearSVC": "svm.linear",
@@ -20,6 +22,9 @@ _HOMES = {
     "SVC": "svm",
     "SVCCV": "svm.svccv",
     "code_matrix": "multiclass",
+    "compare_students": "gated.controls",
+    "difficulty_degrees": "gated.difficulty",
+    "early_exit_predict": "gated.early_exit",
     "effective_class_weight": "costs",
     "imbalance_report": "imbalance",
     "ldam_class_margin": "costs",

@@ -2,6 +2,11 @@ from widemargin import datasets as datasets
 from widemargin import plotting as plotting
 from widemargin.costs import effective_class_weight as effective_class_weight
 from widemargin.costs import ldam_class_margin as ldam_class_margin
+from widemargin.gated.controls import compare_students as compare_students
+from widemargin.gated.difficulty import difficulty_degrees as difficulty_degrees
+from widemargin.gated.early_exit import early_exit_predict as early_exit_predict
+from widemargin.gated.student import GatedSVC as GatedSVC
+from widemargin.gated.students import GatedStudents as GatedStudents
 from widemargin.imbalance import RescaledClassifier as RescaledClassifier
 from widemargin.imbalance import imbalance_report as imbalance_report
 from widemargin.multiclass import CodeMatrixClassifier as CodeMatrixClassifier
@@ -22,6 +27,8 @@ __version__: str
 __all__ = [  # noqa: RUF022 - in the order of dir()
     "CodeMatrixClassifier",
     "CrammerSingerSVC",
+    "GatedSVC",
+    "GatedStudents",
     "KernelDiscriminantAnalysis",
     "LinearDiscriminantAnalysis",
     "LinearSVC",
@@ -32,7 +39,10 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "SVCCV",
     "__version__",
     "code_matrix",
+    "compare_students",
     "datasets",
+    "difficulty_degrees",
+    "early_exit_predict",
     "effective_class_weight",
     "imbalance_report",
     "ldam_class_margin",

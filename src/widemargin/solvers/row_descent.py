@@ -3,7 +3,8 @@
 The kernel is linear, K = Z Z' over rows z_i = (x_i, bias), and there is no free intercept, so that
 the dual has a box and nothing else. One dual variable at a time is moved to where the dual is best
 in it, with w = Z' beta kept up to date: a row is read twice and K never appears. Rows come in a new
-random order in every pass; those that stay at a bound are left out for the rest of a bout of passes.
+random order in every pass; those that stay at a bound are left out for the rest of a bout of
+passes.
 
 After every bout the duality gap is computed over all rows. It decides when to stop: with margins
 that differ by row a small violation says little about the objective. Where few rows are inside

@@ -1,0 +1,113 @@
+"""How hard a row is for the teacher, and so how much a student pays for it.
+
+With the teacher's scores S, the target y, the truth z = +1 or -1 and R, the best score of the other
+classes, the difference
+
+    delta = z (S^y - R) / |S^y|
+
+is at least 0 where the teacher is right and at most 0 where it is wrong. The degree of difficulty
+
+    d = (1 + decay) / 2 - (1 - decay) / 2 * clip(delta, -1, 1)
+
+falls from 1 (the teacher is clearly wrong) to ``decay`` (clearly right). A row costs C / d: the
+student pays more for the rows that the teacher finds easy.
+"""
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+
+def difficulty_degrees(scores, y, target, decay=0.3, classes=None):
+    """Degree of difficulty of every row for a teacher, from `decay` (easy) to 1 (hard).
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_samples, n_classes)
+        The teacher's scores.
+    y : array-like of shape (n_samples,)
+        Labels.
+    target : label
+        The class that is asked for.
+    decay : float, default=0.3
+        Degree of the easiest rows, between 0 and 1.
+    classes : array-like of shape (n_classes,), default=None
+        Labels of the columns of `scores`; the sorted labels in `y` when None.
+
+    Returns
+    -------
+    degrees : ndarray of shape (n_samples,)
+        In [`decay`, 1]. A row of degree d costs a student C / d.
+
+    See Also
+    --------
+    GatedSVC : A student that pays by these degrees.
+
+    Examples
+    --------
+    >>> from widemargin import difficulty_degrees
+    >>> scores = [[2.0, -1.0], [0.5, 0.4], [1.0, 3.0]]
+    >>> difficulty_degrees(scores, ["a", "a", "a"], target="a", decay=0.4, classes=["a", "b"])
+    array([0.4 , 0.64, 1.  ])
+    """
+    if not 0.0 < decay < 1.0:
+        raise ValueError(f"decay must be between 0 and 1, both excluded, got {decay!r}.")
+    scores, y = check_scores(scores, "scores"), column_or_1d(y)
+    check_consistent_length(scores, y)
+    classes = np.unique(y) if classes is None else np.asarray(classes)
+    column = column_of(target, classes, scores.shape[1])
+    return source(scores, np.where(y == target, 1.0, -1.0), column, decay)
+
+
+def source(scores, truth, column, decay):
+    """The degrees of the module's docstring; ``truth`` is +1 or -1."""
+    own = scores[:, column]
+    lead = truth * (own - best_rival(scores, column))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        delta = lead / np.abs(own)
+    delta = np.where(lead == 0.0, 0.0, delta)
+    return 0.5 * (1.0 + decay) - 0.5 * (1.0 - decay) * np.clip(delta, -1.0, 1.0)
+
+
+def best_rival(scores, column):
+    """R: the best score of the other classes."""
+    return np.delete(scores, column, axis=1).max(axis=1)
+
+
+def degrees_of(difficulty, scores, truth, column, decay):
+    """The degrees of all rows by a named coding, none (all 1), or a callable."""
+    if difficulty is None:
+        return np.ones(len(scores))
+    if not callable(difficulty):
+        return CODINGS[difficulty](scores, truth, column, decay)
+    degrees = column_or_1d(difficulty(scores, truth, column), dtype=np.float64)
+    if len(degrees) != len(scores) or not np.all((degrees > 0.0) & (degrees < np.inf)):
+        raise ValueError(
+            f"difficulty must return one positive, finite degree for each of {len(scores)} rows, "
+            f"got {len(degrees)} between {degrees.min(initial=np.inf)} and "
+            f"{degrees.max(initial=-np.inf)}."
+        )
+    return degrees
+
+
+def check_scores(scores, name="teacher_scores"):
+    """Scores of the classes as an array: finite, with at least two columns."""
+    return check_array(scores, dtype=np.float64, input_name=name, ensure_min_features=2)
+
+
+def column_of(target, classes, n_columns):
+    """Which column of the scores is the target's."""
+    if len(classes) != n_columns:
+        raise ValueError(
+            f"The teacher's scores have {n_columns} columns but there are {len(classes)} classes: "
+            "give the labels of the columns as `classes`."
+        )
+    found = np.flatnonzero(classes == target)
+    if len(found) != 1:
+        raise ValueError(
+            f"target {target!r} is unknown to the teacher, whose classes are {list(classes)}."
+        )
+    return int(found[0])
+
+
+CODINGS = {"source": source}

@@ -1,0 +1,84 @@
+"""The teacher itself, asked about one class only: it stops as soon as another class wins."""
+
+import numpy as np
+from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from widemargin.gated import teacher as teaching
+from widemargin.gated.difficulty import column_of
+
+_EQUAL = 1e-8
+
+
+def early_exit_predict(teacher, X, target, *, return_counts=False):
+    """Whether a teacher puts rows into a class, computing no more scores than that takes.
+
+    The target's score is computed first and then the others one by one, each for the rows that no
+    class has taken from the target yet. It is the baseline that students are to beat: a row of the
+    target needs all scores, and a row of another class about half of them.
+
+    Parameters
+    ----------
+    teacher : fitted estimator
+        As in `GatedSVC`. One that cannot give the score of a class alone is asked for all.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows.
+    target : label
+        The class that is asked for.
+    return_counts : bool, default=False
+        Whether to return how many scores were computed.
+
+    Returns
+    -------
+    answers : ndarray of shape (n_samples,)
+        True where the teacher predicts the target.
+    counts : ndarray of shape (n_samples,)
+        Scores computed for each row; only with `return_counts`.
+
+    See Also
+    --------
+    GatedSVC : A student, which needs one score at most.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import CrammerSingerSVC, early_exit_predict
+    >>> X, y = load_iris(return_X_y=True)
+    >>> teacher = CrammerSingerSVC().fit(X, y)
+    >>> answers = early_exit_predict(teacher, X, target=1)
+    >>> bool((answers == (teacher.predict(X) == 1)).all())
+    True
+    """
+    check_is_fitted(teacher)
+    classes = np.asarray(teacher.classes_)
+    column = column_of(target, classes, len(classes))
+    forms = teaching.linear_forms(teacher, X)
+    if forms is not None:
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    gates = [_gate(teacher, forms, k) for k in range(len(classes))]
+    if isinstance(gates[column], teaching.ColumnGate):
+        scores = teaching.class_scores(teacher, X)
+        answers = scores.argmax(axis=1) == column
+        counts = np.full(len(answers), len(classes))
+        return (answers, counts) if return_counts else answers
+    own = gates[column](X)
+    counts = np.ones(_num_samples(X), dtype=int)
+    racing = np.arange(len(own))
+    for k, gate in enumerate(gates):
+        if k == column or not len(racing):
+            continue
+        rival = gate(_safe_indexing(X, racing))
+        counts[racing] += 1
+        # Of equal scores the first one wins; CrammerSingerSVC takes eight digits for equal.
+        equal = _EQUAL * np.maximum(1.0, np.abs(own[racing]))
+        beaten = rival >= own[racing] - equal if k < column else rival > own[racing] + equal
+        racing = racing[~beaten]
+    answers = np.zeros(len(own), dtype=bool)
+    answers[racing] = True
+    return (answers, counts) if return_counts else answers
+
+
+def _gate(teacher, forms, column):
+    if forms is None:
+        return teaching.gate(teacher, column)
+    return teaching.LinearGate(forms[0][column], float(forms[1][column]))

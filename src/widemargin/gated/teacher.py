@@ -1,0 +1,276 @@
+"""What students ask of a teacher: all scores, one class's score alone, and whether it is linear.
+
+Scores are aligned with ``classes_``. A teacher with ``decision_function`` is asked for that, one
+with ``predict_proba`` for the log-odds; the one column of a binary teacher becomes two.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+
+from widemargin.gated.difficulty import check_scores
+from widemargin.svm.crammer_singer import CrammerSingerSVC
+from widemargin.svm.linear import linear_scores
+from widemargin.svm.svc import SVC
+
+_LEAST_PROBABILITY = 1e-6
+_PROBED_ROWS = 16
+_SAME_SCORE = 1e-6
+
+
+def class_scores(teacher, X):
+    """Scores of all classes, in the order of ``teacher.classes_``."""
+    n_classes = len(teacher.classes_)
+    if hasattr(teacher, "decision_function"):
+        scores = np.asarray(teacher.decision_function(X), dtype=np.float64)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])
+        pairwise = getattr(bare(teacher), "decision_function_shape", None) == "ovo"
+        if scores.shape[1] != n_classes or (pairwise and n_classes > 2):
+            raise ValueError(
+                f"teacher must give one score for each of its {n_classes} classes, got "
+                f"{scores.shape[1]} columns: use decision_function_shape='ovr'."
+            )
+    elif hasattr(teacher, "predict_proba"):
+        probability = np.asarray(teacher.predict_proba(X), dtype=np.float64)
+        scores = logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+    else:
+        raise TypeError(
+            "teacher must have decision_function or predict_proba, got "
+            f"{type(teacher).__name__}: give its scores as teacher_scores instead."
+        )
+    return check_scores(scores)
+
+
+def bare(teacher):
+    """The estimator that scores: the last step of a pipeline, without its ice."""
+    while True:
+        if isinstance(teacher, FrozenEstimator):
+            teacher = teacher.estimator
+        elif isinstance(teacher, Pipeline):
+            teacher = teacher[-1]
+        else:
+            return teacher
+
+
+def is_fitted(teacher):
+    """Whether an estimator has learned what it needs."""
+    try:
+        check_is_fitted(teacher)
+    except NotFittedError:
+        return False
+    return True
+
+
+def fitted(teacher, X, y, weight):
+    """A fitted teacher as it is; any other as a clone trained on the rows."""
+    if teacher is None:
+        teacher = CrammerSingerSVC()
+    return teacher if is_fitted(teacher) else _train(teacher, X, y, weight)
+
+
+def folds_among(kept, cv, X, y):
+    """The folds of all rows, as places among those that are kept."""
+    place = np.full(len(y), -1)
+    place[kept] = np.arange(len(kept))
+    folds = check_cv(cv, y, classifier=True).split(X, y)
+    return [[part[part >= 0] for part in (place[train], place[test])] for train, test in folds]
+
+
+def out_of_fold_scores(teacher, X, y, weight, folds, classes):
+    """Scores of every row by a clone of the teacher trained without its fold.
+
+    A class that a fold's teacher has not seen gets the least of the row's scores.
+    """
+    teacher = CrammerSingerSVC() if teacher is None else teacher
+    if isinstance(teacher, FrozenEstimator):
+        raise ValueError(
+            "cv must be None for a teacher in a FrozenEstimator, which cannot be trained on folds: "
+            "give its out-of-fold scores as teacher_scores, or thaw it."
+        )
+    scores = np.full((len(y), len(classes)), np.nan)
+    for train, test in folds:
+        if not len(test):
+            continue
+        fold_weight = None if weight is None else weight[train]
+        clever = _train(teacher, _safe_indexing(X, train), y[train], fold_weight)
+        found = class_scores(clever, _safe_indexing(X, test))
+        part = np.repeat(found.min(axis=1, keepdims=True), len(classes), axis=1)
+        part[:, np.searchsorted(classes, clever.classes_)] = found
+        scores[test] = part
+    if np.isnan(scores).any():
+        raise ValueError("cv must put every row into the test part of a fold.")
+    return scores
+
+
+def _train(teacher, X, y, weight):
+    teacher = clone(teacher)
+    if weight is None:
+        return teacher.fit(X, y)
+    if not has_fit_parameter(teacher, "sample_weight"):
+        raise ValueError(
+            f"teacher {type(teacher).__name__} takes no sample_weight: train it yourself and give "
+            "it fitted, or give its scores as teacher_scores."
+        )
+    return teacher.fit(X, y, sample_weight=weight)
+
+
+@dataclass(frozen=True)
+class LinearGate:
+    """The target's score as <coef, x> + intercept; of several targets with a row of each."""
+
+    coef: np.ndarray
+    intercept: float | np.ndarray
+
+    def __call__(self, X):
+        scores = linear_scores(X, np.atleast_2d(self.coef)) + self.intercept
+        return scores[:, 0] if self.coef.ndim == 1 else scores
+
+
+@dataclass(frozen=True)
+class FunctionGate:
+    """The target's score as the only one of an estimator: a part of the teacher."""
+
+    function: object
+
+    def __call__(self, X):
+        return np.ravel(self.function.decision_function(X))
+
+
+@dataclass(frozen=True)
+class ColumnGate:
+    """The target's score as one of all those of a teacher that cannot give it alone."""
+
+    teacher: object
+    column: int
+
+    def __call__(self, X):
+        return class_scores(self.teacher, X)[:, self.column]
+
+
+def linear_forms(teacher, X, mapped=False):
+    """Coefficients (n_classes, n_features) and intercepts of a linear teacher, else None.
+
+    ``X`` are rows to try it on: what claims to be linear is taken at its word only if it also
+    scores so. With ``mapped`` a pipeline's last step is meant, over the features that the others
+    make; without it, scaling steps are folded into the coefficients.
+    """
+    if isinstance(teacher, FrozenEstimator):
+        return linear_forms(teacher.estimator, X, mapped)
+    X = _safe_indexing(X, np.arange(min(_PROBED_ROWS, _num_samples(X))))
+    if isinstance(teacher, Pipeline):
+        steps = [step for _, step in teacher.steps[:-1] if step not in (None, "passthrough")]
+        if not mapped:
+            forms = _last_forms(bare(teacher))
+            for step in reversed(steps):
+                forms = _folded(forms, step)
+            return _verified(forms, teacher, X)
+        X = teacher[:-1].transform(X) if steps else X
+    forms = _last_forms(bare(teacher))
+    return _verified(forms, bare(teacher), X)
+
+
+def _last_forms(estimator):
+    """What an estimator says of itself: a coefficient for every class and feature."""
+    if isinstance(estimator, OneVsRestClassifier):
+        if not hasattr(estimator, "estimators_") or estimator.multilabel_:
+            return None
+        parts = [_last_forms(part) for part in estimator.estimators_]
+        if any(part is None for part in parts):
+            return None
+        coef = np.array([part[0][-1] for part in parts])
+        intercept = np.array([part[1][-1] for part in parts])
+    else:
+        if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
+            return None
+        coef = estimator.coef_
+        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else np.asarray(coef))
+        intercept = np.broadcast_to(np.ravel(estimator.intercept_), len(coef))
+    if len(estimator.classes_) == 2:
+        # One function, or the difference of two, says both.
+        coef = coef[-1] if len(coef) == 1 else coef[1] - coef[0]
+        intercept = intercept[-1] if len(intercept) == 1 else intercept[1] - intercept[0]
+        coef, intercept = np.array([-coef, coef]), np.array([-intercept, intercept])
+    return coef, intercept
+
+
+def _folded(forms, step):
+    """Forms over what comes into a scaling step, from forms over what comes out of it."""
+    if forms is None:
+        return None
+    n_features = forms[0].shape[1]
+    scale, shift = np.ones(n_features), np.zeros(n_features)
+    if isinstance(step, StandardScaler):
+        scale = scale if step.scale_ is None else 1.0 / step.scale_
+        shift = shift if step.mean_ is None or not step.with_mean else -step.mean_ * scale
+    elif isinstance(step, MinMaxScaler) and not step.clip:
+        scale, shift = step.scale_, step.min_
+    elif isinstance(step, MaxAbsScaler) and not getattr(step, "clip", False):
+        scale = 1.0 / step.scale_
+    else:
+        return None
+    return forms[0] * scale, forms[1] + forms[0] @ shift
+
+
+def _verified(forms, teacher, X):
+    """The forms, if the teacher scores rows as they say."""
+    if forms is None or getattr(X, "shape", (0, -1))[1] != forms[0].shape[1]:
+        return None
+    said = class_scores(teacher, X)
+    if forms[0].shape[0] != said.shape[1]:
+        return None
+    rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    difference = np.abs(rows @ forms[0].T + forms[1] - said).max()
+    return forms if difference <= _SAME_SCORE * max(1.0, np.abs(said).max()) else None
+
+
+def gate(teacher, column):
+    """What gives the target's score without the other classes', where the teacher allows it."""
+    alone = _alone(teacher, column)
+    return ColumnGate(teacher, column) if alone is None else FunctionGate(alone)
+
+
+def _alone(teacher, column):
+    """The part of a teacher whose decision function is one class's score, or None."""
+    if isinstance(teacher, FrozenEstimator):
+        return _alone(teacher.estimator, column)
+    if isinstance(teacher, Pipeline):
+        last = _alone(teacher[-1], column)
+        return None if last is None else Pipeline([*teacher.steps[:-1], ("target", last)])
+    if len(teacher.classes_) == 2:
+        return None
+    if isinstance(teacher, OneVsRestClassifier):
+        part = teacher.estimators_[column]
+        separate = hasattr(part, "decision_function") and not teacher.multilabel_
+        return part if separate else None
+    joint = isinstance(teacher, CrammerSingerSVC) and teacher.kernel != "linear"
+    separate = isinstance(teacher, SVC) and teacher.multi_class == "ovr"
+    if (joint or separate) and teacher.support_vectors_.shape[0]:
+        return _one_function(teacher, column)
+    return None
+
+
+def _one_function(machine, column):
+    """A copy of a kernel machine with one function and the support vectors that it needs."""
+    dual = machine.dual_coef_[[column]]
+    kept = np.unique(dual.nonzero()[1])
+    kept = kept if len(kept) else np.array([0])
+    part = copy.copy(machine)
+    part.dual_coef_ = dual[:, kept]
+    part.support_ = machine.support_[kept]
+    part.support_vectors_ = machine.support_vectors_[kept]
+    part.intercept_ = machine.intercept_[[column]]
+    part._n_support = np.array([len(kept)])
+    return part

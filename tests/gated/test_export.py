@@ -1,0 +1,85 @@
+"""An exported student needs nothing but its numbers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from widemargin import GatedSVC
+from widemargin.gated.export import StudentExport
+
+
+@pytest.fixture(scope="module")
+def merged(three, teacher):
+    return GatedSVC("bee", teacher).fit(*three)
+
+
+@pytest.fixture(scope="module")
+def gated(three, kernel_teacher):
+    return GatedSVC("bee", kernel_teacher).fit(*three)
+
+
+def run(source):
+    module = {}
+    exec(source, module)
+    return module
+
+
+def test_the_source_of_a_merged_student_decides_as_it_does(three, merged):
+    X, _ = three
+    module = run(merged.export().to_python())
+    assert module["TARGET"] == "bee"
+    scores = [module["score"](row) for row in X.tolist()]
+    assert_allclose(scores, merged.decision_function(X), atol=1e-12)
+    assert [module["is_class"](row) for row in X.tolist()] == merged.predict(X).tolist()
+    with pytest.raises(ValueError, match="row must have 6 numbers, got 5"):
+        module["score"]([0.0] * 5)
+
+
+def test_the_source_of_a_gated_student_takes_the_teachers_score(three, gated, kernel_teacher):
+    X, _ = three
+    export = gated.export()
+    assert export.needs_teacher
+    is_class = export.function()
+    gate = kernel_teacher.decision_function(X)[:, 1]
+    found = [is_class(row, score) for row, score in zip(X.tolist(), gate.tolist(), strict=True)]
+    assert found == gated.predict(X).tolist()
+
+
+def test_the_source_imports_nothing(merged):
+    assert "import" not in merged.export().to_python()
+
+
+def test_arrays_are_the_students(three, merged):
+    X, _ = three
+    export = merged.export()
+    assert_allclose(X @ export.coef + export.intercept, merged.decision_function(X), atol=1e-12)
+    export.coef[:] = 0.0
+    assert merged.coef_.any()
+
+
+def test_json_keeps_every_digit(merged):
+    export = merged.export()
+    text = export.to_json()
+    assert json.loads(text)["target"] == "bee"
+    again = StudentExport.from_json(text)
+    assert_array_equal(again.coef, export.coef)
+    assert again.intercept == export.intercept
+    assert again.to_python() == export.to_python()
+
+
+def test_names_of_features_and_plain_labels_are_exported(three, teacher):
+    X, y = three
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    codes = np.unique(y, return_inverse=True)[1]
+    export = GatedSVC(np.int64(1)).fit(frame, codes).export()
+    assert export.feature_names == list("abcdef")
+    assert type(export.target) is int
+
+
+def test_a_kernel_student_cannot_be_exported(three, teacher):
+    student = GatedSVC("bee", teacher, kernel="rbf").fit(*three)
+    with pytest.raises(ValueError, match="Only linear students can be exported"):
+        student.export()

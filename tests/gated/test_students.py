@@ -1,0 +1,203 @@
+"""Students solve the source's problem, and decide as it says."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import rbf_kernel
+from tests.oracles import gated as oracle
+
+from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, difficulty_degrees
+
+SOLVERS = ["dual", "mm"]
+
+
+def with_constant(X):
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:600] / 16.0, y[:600]
+
+
+def exact(phi, scores, y, target, classes, C=1.0, margin=1.0, decay=0.3, weight=1.0):
+    degrees = oracle.degrees(scores, y, target, decay, classes)
+    truth = np.where(y == target, 1.0, -1.0)
+    score = scores[:, list(classes).index(target)]
+    return oracle.solve_exactly(phi, score, truth, margin, C * weight / degrees)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_a_student_reaches_the_exact_optimum(three, teacher, solver, C):
+    X, y = three
+    student = GatedSVC("bee", teacher, C=C, margin=0.7, decay=0.2, solver=solver).fit(X, y)
+    scores = teacher.decision_function(X)
+    best = exact(with_constant(X), scores, y, "bee", teacher.classes_, C, 0.7, 0.2)
+    assert_allclose(student.objective_, best.objective, rtol=1e-6)
+    assert student.dual_gap_ <= 1e-6
+    assert_allclose(
+        np.append(student.theta_, student.theta_intercept_),
+        best.theta,
+        atol=1e-2 * np.abs(best.theta).max(),
+    )
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_students_of_digits_reach_the_exact_optimum(solver):
+    X, y = digits()
+    teacher = CrammerSingerSVC(C=0.01).fit(X, y)
+    students = GatedStudents(teacher, targets=[3, 8], C=0.1, solver=solver).fit(X, y)
+    scores = teacher.decision_function(X)
+    for label, objective in zip([3, 8], students.objective_, strict=True):
+        best = exact(with_constant(X), scores, y, label, teacher.classes_, 0.1)
+        assert_allclose(objective, best.objective, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_kernel_student_reaches_the_exact_optimum(three, teacher, solver):
+    X, y = three
+    student = GatedSVC("cat", teacher, kernel="rbf", gamma=0.3, solver=solver, tol=1e-7).fit(X, y)
+    gram = rbf_kernel(X, gamma=0.3) + 1.0
+    values, vectors = np.linalg.eigh(gram)
+    phi = vectors * np.sqrt(np.maximum(values, 0.0))
+    scores = teacher.decision_function(X)
+    best = exact(phi, scores, y, "cat", teacher.classes_)
+    assert_allclose(student.objective_, best.objective, rtol=1e-6)
+    assert_allclose(student.decision_function(X), scores[:, 2] - phi @ best.theta, atol=1e-3)
+
+
+@pytest.mark.large
+def test_many_rows_are_solved_as_few_are(three, teacher):
+    X, y = three
+    weight = np.ones(len(y))
+    few = GatedSVC("ant", teacher, C=10.0, tol=1e-9).fit(X, y, sample_weight=10 * weight)
+    many = GatedSVC("ant", teacher, C=10.0, tol=1e-9).fit(np.tile(X, (10, 1)), np.tile(y, 10))
+    assert many.dual_gap_ <= 1e-9
+    assert_allclose(many.objective_, few.objective_, rtol=1e-8)
+    assert_allclose(many.theta_, few.theta_, atol=1e-3)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_intercept_is_the_weight_of_a_constant_feature(three, teacher, fit_intercept):
+    X, y = three
+    student = GatedSVC("bee", teacher, fit_intercept=fit_intercept, tol=1e-9).fit(X, y)
+    phi = with_constant(X) if fit_intercept else X
+    best = exact(phi, teacher.decision_function(X), y, "bee", teacher.classes_)
+    assert_allclose(student.objective_, best.objective, rtol=1e-7)
+    assert (student.theta_intercept_ != 0.0) == fit_intercept
+
+
+def test_no_difficulty_is_a_degree_of_one(three, teacher):
+    X, y = three
+    scores, truth = teacher.decision_function(X), np.where(y == "bee", 1.0, -1.0)
+    best = oracle.solve_exactly(with_constant(X), scores[:, 1], truth, 1.0, np.ones(len(y)))
+    student = GatedSVC("bee", teacher, difficulty=None).fit(X, y)
+    assert_allclose(student.objective_, best.objective, rtol=1e-6)
+
+
+def test_a_callable_gives_degrees(three, teacher):
+    X, y = three
+
+    def difficulty(scores, truth, column):
+        labels = np.where(truth > 0, "bee", "other")
+        return difficulty_degrees(scores, labels, "bee", 0.3, ["ant", "bee", "cat"])
+
+    expected = GatedSVC("bee", teacher).fit(X, y)
+    found = GatedSVC("bee", teacher, difficulty=difficulty).fit(X, y)
+    assert_array_equal(found.theta_, expected.theta_)
+
+
+@pytest.mark.parametrize("bad", [lambda s, z, k: -z, lambda s, z, k: np.ones(3)])
+def test_degrees_that_make_no_cost_are_refused(three, teacher, bad):
+    with pytest.raises(ValueError, match="difficulty must return one positive, finite degree"):
+        GatedSVC("bee", teacher, difficulty=bad).fit(*three)
+
+
+def test_the_answer_is_yes_or_no(three, teacher):
+    X, y = three
+    student = GatedSVC("bee", teacher).fit(X, y)
+    assert_array_equal(student.classes_, [False, True])
+    margin = teacher.decision_function(X)[:, 1] - X @ student.theta_ - student.theta_intercept_
+    assert_allclose(student.decision_function(X), margin, atol=1e-10)
+    assert_array_equal(student.predict(X), margin >= 0)
+    assert student.score(X, y) == np.mean(student.predict(X) == (y == "bee"))
+    assert student.score(X, y) > 0.7
+
+
+def test_students_together_are_students_alone(three, teacher):
+    X, y = three
+    together = GatedStudents(teacher).fit(X, y)
+    assert list(together.students_) == ["ant", "bee", "cat"]
+    scores = together.decision_function(X)
+    for k, label in enumerate(together.classes_):
+        alone = GatedSVC(label, teacher).fit(X, y)
+        assert_array_equal(scores[:, k], alone.decision_function(X))
+        assert_array_equal(scores[:, k], together.students_[label].decision_function(X))
+        assert_array_equal(together.is_class(X, label), alone.predict(X))
+        assert together.objective_[k] == alone.objective_
+    assert_array_equal(together.predict(X), together.classes_[scores.argmax(axis=1)])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"kernel": "rbf"}, {"features": Nystroem(n_components=20, random_state=0)}],
+    ids=["kernel", "features"],
+)
+def test_students_with_features_of_their_own_together_and_alone(three, kernel_teacher, parameters):
+    X, y = three
+    together = GatedStudents(kernel_teacher, **parameters).fit(X, y)
+    scores = together.decision_function(X)
+    assert not together.merged_
+    for k, label in enumerate(together.classes_):
+        student = together.students_[label]
+        assert_allclose(scores[:, k], student.decision_function(X), atol=1e-8)
+    assert together.score(X, y) > 0.75
+
+
+def test_two_classes_have_one_score(three):
+    X, y = three
+    X, y = X[y != "ant"], y[y != "ant"]
+    students = GatedStudents().fit(X, y)
+    both = [students.students_[label].decision_function(X) for label in ("bee", "cat")]
+    assert_array_equal(students.decision_function(X), both[1] - both[0])
+    assert_array_equal(students.predict(X) == "cat", students.decision_function(X) > 0)
+
+
+def test_targets_choose_who_gets_a_student(three, kernel_teacher):
+    X, y = three
+    students = GatedStudents(kernel_teacher, targets=["cat", "ant"]).fit(X, y)
+    assert list(students.students_) == ["cat", "ant"]
+    assert_array_equal(
+        students.students_["ant"].theta_, GatedSVC("ant", kernel_teacher).fit(X, y).theta_
+    )
+    with pytest.raises(ValueError, match="'bee' has no student"):
+        students.is_class(X, "bee")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sparse_rows_are_taken_as_dense_ones(three, teacher, solver):
+    X, y = three
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    dense = GatedSVC("bee", teacher, C=0.1, solver=solver).fit(X, y)
+    thin = GatedSVC("bee", teacher, C=0.1, solver=solver).fit(sparse.csr_array(X), y)
+    assert_allclose(thin.theta_, dense.theta_, atol=1e-3)
+    assert_allclose(thin.decision_function(X), dense.decision_function(X), atol=1e-3)
+
+
+def test_jobs_do_not_change_a_bit(three, teacher):
+    X, y = three
+    one = GatedStudents(teacher, n_jobs=1).fit(X, y)
+    two = GatedStudents(teacher, n_jobs=2).fit(X, y)
+    assert_array_equal(one.theta_, two.theta_)
+
+
+def test_a_clone_is_not_fitted_and_has_the_same_parameters(teacher):
+    student = GatedSVC("bee", teacher, C=3.0)
+    assert clone(student).get_params()["target"] == "bee"
+    assert clone(student).C == 3.0

@@ -1,0 +1,245 @@
+"""Any teacher will do, in any form; a student asks it for as little as it can."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import svm
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+from widemargin import SVC, CrammerSingerSVC, GatedStudents, GatedSVC, LinearSVC
+from widemargin.gated.teacher import ColumnGate, FunctionGate, class_scores
+
+LINEAR = {
+    "Crammer-Singer": CrammerSingerSVC(C=0.1),
+    "one-vs-rest": LinearSVC(C=0.1),
+    "logistic": LogisticRegression(),
+    "OneVsRestClassifier": OneVsRestClassifier(LogisticRegression()),
+    "standardised": make_pipeline(StandardScaler(), LinearSVC(C=0.1)),
+    "scaled twice": make_pipeline(MinMaxScaler(), MaxAbsScaler(), CrammerSingerSVC()),
+    "frozen": FrozenEstimator(CrammerSingerSVC()),
+}
+OTHERS = {
+    "kernel Crammer-Singer": CrammerSingerSVC(kernel="rbf"),
+    "kernel one-vs-rest": SVC(multi_class="ovr"),
+    "kernel pairs": SVC(),
+    "linear pairs": SVC(kernel="linear"),
+    "scikit-learn's pairs": svm.SVC(),
+    "one-vs-rest of kernels": OneVsRestClassifier(svm.SVC()),
+    "forest": RandomForestClassifier(n_estimators=10, max_depth=4, random_state=0),
+    "naive Bayes": GaussianNB(),
+    "pipeline": make_pipeline(StandardScaler(), CrammerSingerSVC(kernel="rbf")),
+}
+
+
+def trained(teacher, X, y):
+    if isinstance(teacher, FrozenEstimator):
+        return FrozenEstimator(clone(teacher.estimator).fit(X, y))
+    return clone(teacher).fit(X, y)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_students_of_a_linear_teacher_are_merged_with_it_and_decide_alike(three, name):
+    X, y = three
+    teacher = trained(LINEAR[name], X, y)
+    merged = GatedStudents(teacher).fit(X, y)
+    assert merged.merged_
+    scores = class_scores(teacher, X)
+    apart = merged.decision_function(X, teacher_scores=scores)
+    assert_allclose(merged.decision_function(X), apart, atol=1e-7 * np.abs(apart).max())
+    assert_array_equal(merged.predict(X), merged.predict(X, teacher_scores=scores))
+    for k, label in enumerate(merged.classes_):
+        student = merged.students_[label]
+        assert_allclose(student.decision_function(X), apart[:, k], atol=1e-7 * np.abs(apart).max())
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_student_of_any_other_teacher_sees_its_scores(three, name):
+    X, y = three
+    teacher = trained(OTHERS[name], X, y)
+    student = GatedSVC("bee", teacher).fit(X, y)
+    assert not student.merged_
+    scores = class_scores(teacher, X)
+    apart = student.decision_function(X, teacher_scores=scores)
+    assert_allclose(student.decision_function(X), apart, atol=1e-7 * np.abs(apart).max())
+    column = student.decision_function(X, teacher_scores=scores[:, 1])
+    assert_array_equal(column, apart)
+
+
+@pytest.mark.parametrize(
+    "name", ["kernel Crammer-Singer", "kernel one-vs-rest", "one-vs-rest of kernels", "pipeline"]
+)
+def test_a_student_asks_for_no_other_class_where_the_teacher_can_give_one_alone(three, name):
+    X, y = three
+    teacher = trained(OTHERS[name], X, y)
+    student = GatedSVC("bee", teacher).fit(X, y)
+    assert isinstance(student._gate, FunctionGate)
+    alone = student._gate(X)
+    assert_allclose(alone, class_scores(teacher, X)[:, 1], atol=1e-9)
+    assert not isinstance(GatedSVC("bee", trained(SVC(), X, y)).fit(X, y)._gate, FunctionGate)
+
+
+def test_a_student_of_a_kernel_machine_carries_the_support_vectors_of_its_class_only(three):
+    X, y = three
+    teacher = SVC(multi_class="ovr", C=100.0, gamma=0.05).fit(X, y)
+    function = GatedSVC("bee", teacher).fit(X, y)._gate.function
+    assert len(function.support_) == np.count_nonzero(teacher.dual_coef_[1])
+    assert len(function.support_) < len(teacher.support_)
+
+
+def test_a_linear_teacher_is_asked_one_column_by_a_student_with_features_of_its_own(three, teacher):
+    X, y = three
+    student = GatedSVC("bee", teacher, features=Nystroem(n_components=9, random_state=0)).fit(X, y)
+    assert_allclose(student._gate.coef, teacher.coef_[1])
+    assert not student.merged_
+    assert student.theta_.shape == (9,)
+
+
+def test_two_scores_are_made_of_the_one_of_a_binary_teacher(three):
+    X, y = three
+    X, y = X[y != "ant"], y[y != "ant"]
+    for teacher in (LinearSVC(), CrammerSingerSVC(), OneVsRestClassifier(LinearSVC()), svm.SVC()):
+        teacher.fit(X, y)
+        score = teacher.decision_function(X)
+        assert_array_equal(class_scores(teacher, X), np.column_stack([-score, score]))
+        students = GatedStudents(teacher).fit(X, y)
+        given = students.decision_function(X, teacher_scores=class_scores(teacher, X))
+        assert_allclose(students.decision_function(X), given, atol=1e-7 * np.abs(given).max())
+
+
+def test_probabilities_become_log_odds_and_certainty_stays_finite(three):
+    X, y = three
+    teacher = KNeighborsClassifier(n_neighbors=1).fit(X, y)
+    scores = class_scores(teacher, X)
+    assert set(np.round(np.abs(scores), 3).ravel()) == {13.816}
+    bayes = GaussianNB().fit(X, y)
+    odds = bayes.predict_proba(X[:5])
+    assert_allclose(class_scores(bayes, X[:5]), np.log(odds / (1 - odds)), rtol=1e-6)
+
+
+def test_an_unfitted_teacher_is_cloned_and_trained_a_fitted_one_is_used_as_it_is(three):
+    X, y = three
+    fresh = LogisticRegression()
+    students = GatedStudents(fresh).fit(X, y)
+    assert not hasattr(fresh, "coef_")
+    assert_array_equal(students.teacher_.coef_, LogisticRegression().fit(X, y).coef_)
+    clever = LogisticRegression(C=0.01).fit(X, y)
+    assert GatedStudents(clever).fit(X, y).teacher_ is clever
+
+
+def test_the_teacher_by_default_is_a_linear_machine_over_all_classes(three):
+    X, y = three
+    students = GatedStudents().fit(X, y)
+    assert isinstance(students.teacher_, CrammerSingerSVC)
+    assert students.merged_
+
+
+def test_a_student_may_live_on_the_features_of_its_teacher_and_is_merged(three):
+    X, y = three
+    map_ = Nystroem(n_components=30, random_state=0)
+    teacher = make_pipeline(StandardScaler(), map_, CrammerSingerSVC()).fit(X, y)
+    for features in ("teacher", teacher[:-1]):
+        students = GatedStudents(teacher, features=features).fit(X, y)
+        assert students.merged_
+        assert students.coef_.shape == (3, 30)
+        given = students.decision_function(X, teacher_scores=teacher.decision_function(X))
+        assert_allclose(students.decision_function(X), given, atol=1e-8)
+    inside = GatedStudents(clone(teacher), features="teacher").fit(X, y)
+    assert_allclose(inside.decision_function(X), students.decision_function(X), atol=1e-8)
+    with pytest.raises(ValueError, match="features='teacher' needs a teacher that is a Pipeline"):
+        GatedStudents(CrammerSingerSVC(), features="teacher").fit(X, y)
+
+
+def test_scores_may_stand_in_for_a_teacher(three, teacher):
+    X, y = three
+    scores = teacher.decision_function(X)
+    by_scores = GatedStudents().fit(X, y, teacher_scores=scores)
+    assert by_scores.teacher_ is None
+    assert_array_equal(by_scores.theta_, GatedStudents(teacher).fit(X, y).theta_)
+    assert by_scores.score(X, y, teacher_scores=scores) > 0.5
+    with pytest.raises(ValueError, match="teacher_scores must be given"):
+        by_scores.predict(X)
+
+
+def test_classes_name_the_columns_of_scores_where_rows_lack_a_class(three, teacher):
+    X, y = three
+    rows = y != "ant"
+    scores = teacher.decision_function(X[rows])
+    student = GatedSVC("cat", classes=["ant", "bee", "cat"])
+    student.fit(X[rows], y[rows], teacher_scores=scores)
+    expected = GatedSVC("cat", teacher).fit(X[rows], y[rows])
+    assert_array_equal(student.theta_, expected.theta_)
+    with pytest.raises(ValueError, match="3 columns but there are 2 classes"):
+        GatedSVC("cat").fit(X[rows], y[rows], teacher_scores=scores)
+
+
+def test_folds_score_every_row_by_a_teacher_that_has_not_seen_it(three):
+    X, y = three
+    folds = KFold(4)
+    scores = np.empty((len(y), 3))
+    for train, test in folds.split(X):
+        fold_teacher = CrammerSingerSVC(kernel="rbf", C=10.0).fit(X[train], y[train])
+        scores[test] = fold_teacher.decision_function(X[test])
+    teacher = CrammerSingerSVC(kernel="rbf", C=10.0)
+    student = GatedSVC("bee", teacher, cv=folds).fit(X, y)
+    assert_array_equal(student.theta_, GatedSVC("bee").fit(X, y, teacher_scores=scores).theta_)
+    # In prediction it is the teacher trained on all rows that is asked.
+    full = clone(teacher).fit(X, y)
+    given = student.decision_function(X, teacher_scores=full.decision_function(X))
+    assert_allclose(student.decision_function(X), given, atol=1e-10)
+
+
+def test_a_class_that_a_fold_has_not_seen_gets_its_least_score(three):
+    X, y = three
+    y = y.copy()
+    y[:3] = "dog"
+    split = [(np.arange(3, len(y)), np.arange(3)), (np.arange(3), np.arange(3, len(y)))]
+    y[1:3] = "bee", "cat"
+    student = GatedSVC("dog", CrammerSingerSVC(), cv=split).fit(X, y)
+    assert np.isfinite(student.objective_)
+
+
+def test_a_frozen_teacher_cannot_be_trained_on_folds(three, teacher):
+    with pytest.raises(ValueError, match="cv must be None for a teacher in a FrozenEstimator"):
+        GatedSVC("bee", FrozenEstimator(teacher), cv=3).fit(*three)
+
+
+def test_weights_reach_the_teacher_and_one_that_takes_none_is_refused(three):
+    X, y = three
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = GatedStudents(tol=1e-9).fit(X, y, sample_weight=weight)
+    repeated = GatedStudents(tol=1e-9).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
+    with pytest.raises(ValueError, match="teacher KNeighborsClassifier takes no sample_weight"):
+        GatedStudents(KNeighborsClassifier()).fit(X, y, sample_weight=weight)
+
+
+def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(three, teacher):
+    X, y = three
+    by_truth = GatedSVC("bee", teacher).fit(X, y == "bee")
+    by_label = GatedSVC("bee", teacher).fit(X, y)
+    assert_array_equal(by_truth.theta_, by_label.theta_)
+    assert by_truth.score(X, y == "bee") == by_label.score(X, y)
+
+
+def test_pairs_of_classes_are_no_scores_of_classes(three):
+    X, y = three
+    teacher = svm.SVC(decision_function_shape="ovo").fit(X, y)
+    with pytest.raises(ValueError, match="one score for each of its 3 classes"):
+        GatedSVC("bee", teacher).fit(X, y)
+
+
+def test_a_teacher_that_says_nothing_of_classes_is_asked_for_all_columns(three):
+    X, y = three
+    gate = GatedSVC("bee", GaussianNB()).fit(X, y)._gate
+    assert isinstance(gate, ColumnGate)
+    assert gate.column == 1
