@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
 from sklearn.preprocessing import scale
 
-from widemargin import SVC, SVCCV
+from widemargin import SVC, SVCCV, LinearSVCCV
 
 CS = [10.0, 0.1, 1.0]
 GAMMAS = ["scale", 0.5, 0.05]
@@ -172,6 +172,17 @@ class TestScoring:
             for rows in (X_test, X[train]):
                 expected = direct.decision_function(rows)
                 assert_allclose(machine.decision_function(rows), expected, atol=1e-9)
+
+    @pytest.mark.parametrize("search", [SVCCV(Cs=[1.0]), LinearSVCCV(Cs=[1.0])])
+    def test_labels_are_checked_as_every_classifier_checks_them(self, search):
+        X, y = classes(2)
+        search.fit(X, y)
+        right = accuracy_score(y, search.predict(X))
+        assert search.score(X, y) == search.score(X, y[:, np.newaxis]) == right
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            search.score(X, y[:1])
+        with pytest.raises(ValueError, match="Mix of label input types"):
+            search.score(X, y.astype(str))
 
     def test_the_first_of_equals_wins_with_c_varying_slowest(self, four_classes):
         X, y = four_classes

@@ -66,7 +66,8 @@ class Search:
             Accuracy where `scoring` is None.
         """
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._scorer()(self, X, y, **weights)
+        scorer = get_scorer("accuracy" if self.scoring is None else self.scoring)
+        return scorer(self, X, y, **weights)
 
     @property
     def best_params_(self):
@@ -107,7 +108,8 @@ class Search:
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
 
     def _scorer(self):
-        # scikit-learn's own accuracy checks labels at length, which is felt on small folds.
+        """What scores folds, whose labels are checked."""
+        # scikit-learn's own accuracy checks them again, at a length that is felt on small folds.
         return _accuracy if self.scoring in (None, "accuracy") else get_scorer(self.scoring)
 
     def _machine(self, kind, **chosen):
