@@ -293,6 +293,23 @@ class TestGamma:
                 named.decision_function(rows), explicit.decision_function(rows), atol=1e-7
             )
 
+    def test_scale_does_not_notice_equal_weights_however_far_the_origin(self, three_classes):
+        X, y = three_classes
+        for offset in (0.0, 1e8):
+            plain = SVC(**TIGHT).fit(X + offset, y)
+            weighted = SVC(**TIGHT).fit(X + offset, y, sample_weight=np.ones(len(y)))
+            assert_allclose(
+                weighted.decision_function(X + offset),
+                plain.decision_function(X + offset),
+                atol=1e-7,
+            )
+
+    @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid"])
+    def test_scale_refuses_numbers_that_have_no_variance(self, three_classes, kernel):
+        X, y = three_classes
+        with pytest.raises(ValueError, match="gamma='scale'"):
+            SVC(kernel=kernel).fit(1e200 * X, y)
+
     def test_auto_is_the_inverse_of_features(self, three_classes):
         X, y = three_classes
         named, explicit = (SVC(gamma=gamma).fit(X, y) for gamma in ("auto", 0.25))

@@ -28,6 +28,7 @@ from widemargin.kernels import (
     KernelGram,
     MatrixGram,
 )
+from widemargin.kernels.gamma import effective_gamma
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 from widemargin.svm.training import (
@@ -466,20 +467,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """The number behind gamma, every row counted by its weight."""
         if callable(self.kernel) or self.kernel in ("linear", "precomputed"):
             return 0.0
-        if gamma == "auto":
-            return 1.0 / X.shape[1]
-        if gamma != "scale":
-            return float(gamma)
-        X = X[rows]
-        if weight is None and not sp.issparse(X):
-            variance = X.var()
-        else:
-            squares = X.multiply(X) if sp.issparse(X) else X * X
-            mean, square = (
-                np.average(np.asarray(A.mean(axis=1)).ravel(), weights=weight) for A in (X, squares)
-            )
-            variance = square - mean**2
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return effective_gamma(gamma, X if isinstance(gamma, Real) else X[rows], weight)
 
     def _gram(self, X, order, gamma):
         """The Gram matrix of the training rows in the given order."""
