@@ -12,8 +12,8 @@ from widemargin._core.threads import single_threaded_blas
 CODES = ("ovr", "ovo", "dense", "sparse", "exhaustive")
 _MOST_EXHAUSTIVE = 12
 _ENUMERATED = 4096
-_TRIES = 1000
-_TRIAL_WORK = 200_000_000
+_TRIES = 200
+_TRIAL_WORK = 50_000_000
 
 
 def code_matrix(name, n_classes, random_state=None):

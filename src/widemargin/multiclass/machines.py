@@ -8,6 +8,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from widemargin.costs import class_margins, class_weights
 from widemargin.kernels import MatrixGram
+from widemargin.kernels.sweep import gather
 from widemargin.multiclass.codes import one_vs_one
 from widemargin.svm.reduction import CodeColumns, OneVsOne, TwoClasses
 from widemargin.svm.svc import SVC
@@ -45,12 +46,13 @@ class ColumnMachines(SVC):
         """-1 where the reduction has its machines positive for the first of two classes."""
         return -1.0 if self._is_pairs() else 1.0
 
-    def _gram(self, X, order, gamma):
-        """The Gram matrix, computed whole where it fits into the cache: all machines need it."""
-        gram = super()._gram(X, order, gamma)
-        if isinstance(gram, MatrixGram) or 8 * gram.size**2 > self.cache_size * 2**20:
-            return gram
-        return MatrixGram(gram.block(slice(None)), gram.positive_semidefinite)
+    def _cache(self, X, training, jobs):
+        """The memory of all machines: the whole Gram matrix where it fits, since all need it."""
+        if 8 * len(training.order) ** 2 > self.cache_size * 2**20:
+            return super()._cache(X, training, jobs)
+        gram = self._gram(X, training.order, training.gamma)
+        whole = WholeGram(gram.block(slice(None)), gram.positive_semidefinite)
+        return WholeCache(whole, training.reduction.group_sizes)
 
     def _margins_and_costs(self, training, machine, margins, costs):
         margins, costs = super()._margins_and_costs(training, machine, margins, costs)
@@ -93,6 +95,35 @@ class ColumnMachines(SVC):
         i, j = np.flatnonzero(self.matrix[:, number])
         of_class = np.repeat(np.arange(len(self.matrix)), self.n_support_)
         return np.where(of_class == i, dual_coef[j - 1], (of_class == j) * dual_coef[i])
+
+
+class WholeGram(MatrixGram):
+    """A Gram matrix at hand, parts of which are copied without the interpreter lock."""
+
+    def block(self, rows, columns=slice(None)) -> np.ndarray:
+        if isinstance(rows, slice) and isinstance(columns, slice):
+            return np.ascontiguousarray(self.matrix[rows, columns])
+        places = np.arange(self.size)
+        return gather(self.matrix, places[rows], places[columns])
+
+    def subset(self, index: np.ndarray) -> "WholeGram":
+        """The Gram matrix of the rows ``index``."""
+        return WholeGram(gather(self.matrix, index, index), self.positive_semidefinite)
+
+
+class WholeCache:
+    """What a `GramCache` is to its problems, where the whole matrix is at hand."""
+
+    def __init__(self, gram: WholeGram, group_sizes):
+        self.gram = gram
+        self.ends = np.cumsum([0, *group_sizes])
+
+    def of(self, *groups: int) -> WholeGram:
+        """The Gram matrix of the rows of ``groups``."""
+        if len(groups) == len(self.ends) - 1:
+            return self.gram
+        parts = [np.arange(self.ends[g], self.ends[g + 1]) for g in groups]
+        return self.gram.subset(np.concatenate(parts))
 
 
 class SeparateMachines:
