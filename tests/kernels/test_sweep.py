@@ -13,7 +13,16 @@ X = np.random.default_rng(0).normal(size=(60, 7))
 ROOM = {"none": 0.0, "one": 1.5, "two": 2.0}
 
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def with_long_indices(X):
+    X = sparse.csr_array(X)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+CONTAINERS = {"dense": np.asarray, "sparse": sparse.csr_array, "long": with_long_indices}
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
 @pytest.mark.parametrize("name", ["poly", "rbf", "sigmoid", "laplacian"])
 @pytest.mark.parametrize("room", ["one", "two"])
 def test_a_sweep_gives_every_gamma_its_matrix(name, container, room):

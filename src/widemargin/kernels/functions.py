@@ -95,7 +95,7 @@ class KernelFunction:
             X_norms = squared_norms(X) if X_norms is None else X_norms
             Y_norms = squared_norms(Y) if Y_norms is None else Y_norms
         mirrored = X is Y and self.name == "rbf" and len(out) <= _MIRRORED
-        finish = self._finisher(out, X_norms, Y_norms, mirrored)
+        finish = self.finisher(out, X_norms, Y_norms, mirrored)
         if sp.issparse(X):
             sparse_product(X, Y, out, finish)
         else:
@@ -104,7 +104,7 @@ class KernelFunction:
             _mirror(out)
         return out
 
-    def _finisher(self, out, X_norms, Y_norms, mirrored=False) -> Callable | None:
+    def finisher(self, out, X_norms, Y_norms, mirrored=False) -> Callable | None:
         """What turns the inner products in a tile of ``out`` into kernel values.
 
         Below the diagonal of a matrix that is to be ``mirrored`` the rbf kernel leaves them.
@@ -133,20 +133,13 @@ class KernelFunction:
         return {"linear": None, "rbf": rbf, "poly": poly, "sigmoid": sigmoid}[self.name]
 
     def _laplacian(self, X, Y, out) -> np.ndarray:
-        if sp.issparse(X):
-            from sklearn.metrics.pairwise import manhattan_distances as distances
-
-            X, Y = _with_short_indices(X), _with_short_indices(Y)
-        else:
-            from scipy.spatial.distance import cdist
-
-            def distances(A, B):
-                return cdist(A, B, "cityblock")
+        distances = city_block_distances(X, Y)
 
         def fill(start):
-            stripe = distances(X[start : start + _STRIPE], Y)
+            rows = slice(start, start + _STRIPE)
+            stripe = distances(rows)
             stripe *= -self.gamma
-            np.exp(stripe, out=out[start : start + _STRIPE], casting="same_kind")
+            np.exp(stripe, out=out[rows], casting="same_kind")
 
         for_each(fill, range(0, len(out), _STRIPE))
         return out
@@ -159,6 +152,18 @@ def squared_norms(X) -> np.ndarray:
         sums = np.add.reduceat(squares, X.indptr[:-1]) if X.shape[0] else squares[:0]
         return np.where(np.diff(X.indptr) > 0, sums, X.dtype.type(0))
     return np.einsum("ij,ij->i", X, X)
+
+
+def city_block_distances(X, Y) -> Callable[[slice], np.ndarray]:
+    """A function from a slice of the rows of X to their distances ||x - y||_1 to Y, in float64."""
+    if sp.issparse(X):
+        from sklearn.metrics.pairwise import manhattan_distances
+
+        X, Y = _with_short_indices(X), _with_short_indices(Y)
+        return lambda rows: manhattan_distances(X[rows], Y)
+    from scipy.spatial.distance import cdist
+
+    return lambda rows: cdist(X[rows], Y, "cityblock")
 
 
 def _with_short_indices(X):

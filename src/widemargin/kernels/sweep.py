@@ -10,7 +10,7 @@ import numpy as np
 
 from widemargin._core.compiled import compiled
 from widemargin._core.threads import for_each
-from widemargin.kernels.functions import KernelFunction
+from widemargin.kernels.functions import KernelFunction, city_block_distances
 from widemargin.kernels.gram import KernelGram, MatrixGram
 
 _STRIPE = 16
@@ -63,10 +63,9 @@ def _common_part(gram: KernelGram) -> np.ndarray:
     X = gram.X
     if gram.function.name != "laplacian":
         return KernelFunction("linear").matrix(X, X)
-    from sklearn.metrics.pairwise import manhattan_distances
-
+    distances = city_block_distances(X, X)
     common = np.empty((X.shape[0], X.shape[0]))
-    _in_stripes(lambda rows: np.copyto(common[rows], manhattan_distances(X[rows], X)), common)
+    _in_stripes(lambda rows: np.copyto(common[rows], distances(rows)), common)
     return common
 
 
@@ -79,7 +78,7 @@ def _finish(gram: KernelGram, common: np.ndarray, out: np.ndarray) -> None:
             np.exp(stripe, out=stripe)
 
     else:
-        from_products = gram.function._finisher(out, gram.norms, gram.norms)
+        from_products = gram.function.finisher(out, gram.norms, gram.norms)
 
         def finish(rows):
             out[rows] = common[rows]
