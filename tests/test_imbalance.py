@@ -1,5 +1,7 @@
 """Rescaling and reports, beside closed forms, scikit-learn and imbalanced-learn."""
 
+from importlib.metadata import PackageNotFoundError, version
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from widemargin import (
     SVC,
@@ -260,7 +263,12 @@ class TestWithImbalancedLearn:
 
     @pytest.fixture(autouse=True)
     def imblearn(self):
-        pytest.importorskip("imblearn")
+        try:
+            found = version("imbalanced-learn")
+        except PackageNotFoundError:
+            pytest.skip("imbalanced-learn is not installed")
+        if parse_version(found) < parse_version("0.14"):
+            pytest.skip(f"imbalanced-learn {found} does not know this scikit-learn")
 
     @pytest.mark.parametrize(
         "model",

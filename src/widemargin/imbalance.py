@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._core.handing import look_at
-from widemargin.svm.training import check_weights
+from widemargin.svm.training import encode
 
 __all__ = ["ImbalanceReport", "RescaledClassifier", "imbalance_report"]
 
@@ -169,13 +169,8 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y = _check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
-        rows, weight = check_weights(sample_weight, y)
-        classes, codes = np.unique(y[rows], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                "y must hold at least two classes; the number of classes has to be greater than "
-                f"one; got {len(classes)} class."
-            )
+        rows, labels = encode(y, sample_weight, class_weight=None)
+        classes, codes, weight = labels.classes, labels.codes, labels.weight
         training_priors = np.bincount(codes, weights=weight) / (
             len(codes) if weight is None else weight.sum()
         )

@@ -27,7 +27,7 @@ from widemargin.multiclass.codes import (
 from widemargin.multiclass.decoding import LOSSES, agreement, couple, smallest_step, total_loss
 from widemargin.multiclass.machines import ColumnMachines, SeparateMachines
 from widemargin.svm.svc import SVC
-from widemargin.svm.training import check_weights
+from widemargin.svm.training import encode
 
 _CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
 # Losses that differ by less are taken as equal, and the classes told apart by confidence.
@@ -196,13 +196,8 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y = _check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
-        rows, _ = check_weights(sample_weight, y)
-        classes = np.unique(y[rows])
-        if len(classes) < 2:
-            raise ValueError(
-                "y must hold at least two classes; the number of classes has to be greater than "
-                f"one; got {len(classes)} class."
-            )
+        rows, labels = encode(y, sample_weight, class_weight=None)
+        classes = labels.classes
         matrix, distance = self._code(classes)
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
         if type(self.estimator) is SVC:

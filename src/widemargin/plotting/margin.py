@@ -262,11 +262,11 @@ def _class_colors(colors, n_classes):
     return colors
 
 
-def _pyplot():
+def _pyplot(display="MarginDisplay"):
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(
-            "MarginDisplay draws with matplotlib: install it with pip install 'widemargin[plot]'."
+            f"{display} draws with matplotlib: install it with pip install 'widemargin[plot]'."
         ) from error
     return pyplot
