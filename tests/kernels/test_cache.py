@@ -1,6 +1,7 @@
 """The shared memory of kernel values: what it serves is right, and it keeps to its budget."""
 
 import gc
+import weakref
 from itertools import combinations
 from threading import Barrier, Thread
 
@@ -178,6 +179,15 @@ def test_memory_for_rows_is_given_back():
     del union
     gc.collect()
     assert cache.nbytes == 0
+
+
+def test_a_cache_whose_rows_are_shared_dies_with_its_last_user():
+    cache = GramCache(gram_of(30), 4 * 30 * 12, shared=True)
+    asked(cache.of(0), [1, 2])
+    gone = weakref.ref(cache)
+    del cache
+    gc.collect()
+    assert gone() is None
 
 
 def test_the_whole_matrix_and_rows_keep_to_one_budget():

@@ -113,9 +113,10 @@ class GramCache:
         """A ring of rows of ``gram`` in what is left of the budget.
 
         Rows are float32 and may come from dense rows in place of sparse ones, unless they are to
-        be ``exact``.
+        be ``exact`` or too large for that.
         """
         with self._lock:
+            exact = exact or not gram.fits_single()
             row_bytes = (8 if exact else 4) * gram.size
             budget = self.cache_bytes // 2 if self.shared else self.cache_bytes
             share = budget if self.shared and gram is self.gram else budget // self.jobs
@@ -126,7 +127,7 @@ class GramCache:
             ring = RowRing(gram if exact else gram.single(self.cache_bytes // 4), places, at_once)
             self._evict(ring.nbytes)
             self._row_bytes += ring.nbytes
-            weakref.finalize(ring, self._release, ring.nbytes)
+            weakref.finalize(ring, _release, weakref.ref(self), ring.nbytes)
             return ring
 
     def shared_ring(self) -> "RowRing":
@@ -155,9 +156,13 @@ class GramCache:
             _, block = self._blocks.popitem(last=False)
             self._block_bytes -= block.nbytes
 
-    def _release(self, nbytes: int) -> None:
-        with self._lock:
-            self._row_bytes -= nbytes
+
+def _release(cache: "weakref.ref[GramCache]", nbytes: int) -> None:
+    """Tell the cache, if it is still there, that a ring of rows is gone."""
+    owner = cache()
+    if owner is not None:
+        with owner._lock:
+            owner._row_bytes -= nbytes
 
 
 class UnionGram:

@@ -11,7 +11,9 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin.kernels.functions import KernelFunction
+from widemargin.kernels.functions import KernelFunction, squared_norms
+
+_LARGEST_SINGLE = 1e-3 * float(np.finfo(np.float32).max)
 
 
 class Gram(Protocol):
@@ -77,6 +79,11 @@ class KernelGram:
         norms = self.diagonal() if self.norms is None else self.norms
         return bool(np.isfinite(norms).all())
 
+    def fits_single(self) -> bool:
+        """Whether float32 can hold the numbers in X and the values of the kernel."""
+        sizes = np.abs(self.diagonal()).max(initial=0.0), self._own_norms().max(initial=0.0)
+        return bool(max(sizes) < _LARGEST_SINGLE)
+
     def diagonal(self) -> np.ndarray:
         return self.function.diagonal(self.X)
 
@@ -109,10 +116,19 @@ class KernelGram:
         X = X.astype(self.X.dtype, copy=False)
         return self.function.matrix(X, self.X, None, self.norms)
 
+    def are_far(self, X) -> np.ndarray:
+        """Which of new rows are more than twice as far out as any of these rows."""
+        if self.origin is not None:
+            X = X - self.origin
+        return ~(squared_norms(X) <= 4.0 * self._own_norms().max(initial=0.0))
+
     def subset(self, index: np.ndarray) -> "KernelGram":
         """The Gram matrix of the rows ``index``."""
         norms = None if self.norms is None else self.norms[index]
         return object.__new__(KernelGram)._set(self.function, self.X[index], self.origin, norms)
+
+    def _own_norms(self) -> np.ndarray:
+        return squared_norms(self.X) if self.norms is None else self.norms
 
     def single(self, dense_bytes: int) -> "KernelGram":
         """The same in float32; sparse rows become dense where that is faster and fits."""
@@ -141,6 +157,10 @@ class MatrixGram:
     def is_finite(self) -> bool:
         """Whether all values are."""
         return bool(np.isfinite(self.matrix).all())
+
+    def fits_single(self) -> bool:
+        """Yes: its rows are served as they are."""
+        return True
 
     def diagonal(self) -> np.ndarray:
         if self._diagonal is None:

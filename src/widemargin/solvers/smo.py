@@ -55,6 +55,8 @@ _RECHECKS = 3
 _RECHECK_ROWS = 512
 _RECHECK_ENTRIES = 1 << 22
 _SAME_OBJECTIVE = 1e-5
+_DOUBT = 10.0
+_ROUNDED_GAP = 1e-3
 _FLAT = 1e-12
 _HOPELESS = 1e10
 _FIRST_GAP_TOL = 0.1
@@ -81,7 +83,8 @@ def solve_hinge(
     tol : float, default=1e-3
         Largest violation of the optimality conditions.
     gap_tol : float, optional
-        Stop on this relative duality gap instead.
+        Stop on this relative duality gap instead, where there is one: the kernel is known to be
+        positive semidefinite.
     max_iter : int, default=-1
         Most pair updates; -1 for no limit.
     shrinking : bool, default=True
@@ -203,6 +206,8 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
     if problem.size <= WHOLE_ROWS:
         matrix = gram.block(slice(None), slice(None))
         everything.matrix = np.ascontiguousarray(matrix, dtype=np.float64)
+    if not gram.positive_semidefinite:
+        gap_tol = None  # there is no gap to stop on
     if gap_tol is not None:
         tol = max(tol, _FIRST_GAP_TOL)
     return State(problem, gap_tol, max_iter, shrinking, [everything], tol)
@@ -240,6 +245,7 @@ def finish(state: State) -> Solution:
             return _solve_over_all(state, factor * state.tol, steps) < steps
 
         polish(*_faces(state), descend)
+    _settle(state)
     return solution_at(state)
 
 
@@ -259,14 +265,21 @@ def _accept(state: State) -> None:
     if unsure and not _recheck(state):
         return
     if state.gap_tol is not None:
+        _settle(state)
         closed = solution_at(state).gap <= state.gap_tol
         if not closed and state.tol > _SMALLEST_TOL:
             state.tol *= 0.1
             return
         state.converged = closed
     else:
-        state.converged = True
+        state.converged = _violation(state) < state.tol or _is_near(state)
     state.finished = True
+
+
+def _is_near(state: State) -> bool:
+    """Whether a point that rounding keeps from the tolerance is a solution all the same."""
+    solution = solution_at(state)
+    return not solution.gap > _ROUNDED_GAP
 
 
 def _recheck(state: State) -> bool:
@@ -294,6 +307,38 @@ def _recheck(state: State) -> bool:
     scope.residual[:] = linear
     _subtract_kernel_sum(scope.gram, scope.dual, scope.residual)
     return False
+
+
+def _settle(state: State) -> None:
+    """Compute in float64 what the certificate is made of, where rows were float32.
+
+    That is the residual of the support vectors and of other rows that might fall short of their
+    margins; how far the rest are beyond theirs does not matter.
+    """
+    scope, problem = state.scope, state.problem
+    if scope.matrix is not None or state.sharp:
+        return
+    support = np.flatnonzero(scope.dual)
+    exact = _support_residual(scope, problem.linear(), support)
+    error = float(np.abs(exact - scope.residual[support]).max(initial=0.0))
+    scope.residual[support] = exact
+    slack = problem.sign * (scope.residual - solution_at(state).intercept)
+    doubtful = np.flatnonzero((scope.dual == 0.0) & (slack > -_DOUBT * error))
+    scope.residual[doubtful] = _exact_residual(scope, problem.linear(), doubtful, support)
+
+
+def _support_residual(scope: Scope, linear, support) -> np.ndarray:
+    """The residual of the support vectors in float64; every pair of them is looked at once."""
+    dual, out = scope.dual[support], linear[support]
+    size = max(1, _RECHECK_ENTRIES // max(1, len(support)))
+    for i in range(0, len(support), size):
+        part, later = support[i : i + size], support[i + size :]
+        for first, columns in ((i, part), (i + size, later)):
+            block = scope.gram.block(part, columns)
+            weights = dual[first : first + len(columns), np.newaxis]
+            out[i : i + size] -= tiled_multiply(block, weights)[:, 0]
+        _carry(block, np.arange(len(part)), dual[i : i + size], out[i + size :])
+    return out
 
 
 def _exact_residual(scope: Scope, linear, rows, support) -> np.ndarray:
