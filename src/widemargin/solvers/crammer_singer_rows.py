@@ -145,7 +145,7 @@ def start(
         weights,
         tol,
         order=np.arange(n),
-        classes=np.tile(np.arange(n_classes, dtype=np.int32), (n, 1)),
+        classes=np.tile(np.arange(n_classes, dtype=np.uint32), (n, 1)),
         active_classes=np.full(n, n_classes),
         counts=np.array([0, 0, 0, n, 0, 1]),
         levels=np.array([0.0, max(1.0, 10.0 * tol)]),

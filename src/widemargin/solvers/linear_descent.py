@@ -184,7 +184,8 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
 
 def _rounding(state: State) -> float:
     """Differences of gradients below this are rounding errors."""
-    size = np.linalg.norm(state.weights) * np.sqrt(state.constants[:, 1].max(initial=0.0))
+    norm = np.sum(state.weights * state.weights)
+    size = np.sqrt(norm * state.constants[:, 1].max(initial=0.0))
     return 4.0 * np.finfo(float).eps * (1.0 + float(size))
 
 

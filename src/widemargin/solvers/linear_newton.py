@@ -112,7 +112,7 @@ def start(problem, *, tol=1e-4, max_iter=1000, weights=None) -> State:
         tol = min(tol, _POLISHED_TOL)
     positive = np.count_nonzero(problem.sign > 0)
     share = max(min(positive, problem.size - positive), 1) / problem.size
-    state.at_zero = float(np.linalg.norm(problem.combine(2.0 * problem.cost * problem.sign)))
+    state.at_zero = _norm(problem.combine(2.0 * problem.cost * problem.sign))
     state.target = max(tol * share, 4.0 * np.finfo(float).eps) * state.at_zero
     return state
 
@@ -126,7 +126,7 @@ def advance(state: State) -> bool:
     inside = slack > 0.0
     pull = np.where(inside, 2.0 * problem.cost * slack, 0.0)
     gradient = state.weights - problem.combine(problem.sign * pull)
-    if np.linalg.norm(gradient) <= state.target:
+    if _norm(gradient) <= state.target:
         state.finished = state.converged = True
     elif state.iterations >= state.max_iter:
         state.finished = True
@@ -196,7 +196,7 @@ def _iterative_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> n
     step, residual = np.zeros_like(gradient), -gradient
     scaled = residual / diagonal
     direction, product = scaled, np.sum(residual * scaled)
-    enough = product * min(0.01, float(np.linalg.norm(gradient)) / state.at_zero)
+    enough = product * min(0.01, _norm(gradient) / state.at_zero)
     for _ in range(_GRADIENT_STEPS):
         image = direction + part.combine(double * part.scores(direction))
         length = product / np.sum(direction * image)
@@ -237,6 +237,11 @@ def _line_search(problem, weights, scores, step, change) -> float:
         if not low < length < high:
             length = 0.5 * (low + high) if high < np.inf else 2.0 * low
     return float(length)
+
+
+def _norm(vector: np.ndarray) -> float:
+    """The length, summed in an order that does not depend on the threads of BLAS."""
+    return float(np.sqrt(np.sum(vector * vector)))
 
 
 @compiled
