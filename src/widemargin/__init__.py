@@ -17,10 +17,13 @@ _HOMES = {
     "LinearDiscriminantAnalysis": "discriminant.linear",
     "LinearSVC": "svm.linear",
     "LinearSVCCV": "svm.linear_cv",
+    "PrivilegedSVC": "privileged.svc",
+    "PrivilegedSVCCV": "privileged.search",
     "QuadraticDiscriminantAnalysis": "discriminant.quadratic",
     "RescaledClassifier": "imbalance",
     "SVC": "svm",
     "SVCCV": "svm.svccv",
+    "TwoViewSVC": "privileged.two_view",
     "code_matrix": "multiclass",
     "compare_students": "gated.controls",
     "difficulty_degrees": "gated.difficulty",
@@ -29,7 +32,7 @@ _HOMES = {
     "imbalance_report": "imbalance",
     "ldam_class_margin": "costs",
 }
-_ROOMS = ("datasets", "plotting")
+_ROOMS = ("datasets", "plotting", "structured")
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]
 

@@ -1,7 +1,13 @@
 from widemargin import datasets as datasets
 from widemargin import plotting as plotting
+from widemargin import structured as structured
 from widemargin.costs import effective_class_weight as effective_class_weight
 from widemargin.costs import ldam_class_margin as ldam_class_margin
+from widemargin.discriminant.kernel import KernelDiscriminantAnalysis as KernelDiscriminantAnalysis
+from widemargin.discriminant.linear import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
+from widemargin.discriminant.quadratic import (
+    QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
+)
 from widemargin.gated.controls import compare_students as compare_students
 from widemargin.gated.difficulty import difficulty_degrees as difficulty_degrees
 from widemargin.gated.early_exit import early_exit_predict as early_exit_predict
@@ -11,11 +17,9 @@ from widemargin.imbalance import RescaledClassifier as RescaledClassifier
 from widemargin.imbalance import imbalance_report as imbalance_report
 from widemargin.multiclass import CodeMatrixClassifier as CodeMatrixClassifier
 from widemargin.multiclass import code_matrix as code_matrix
-from widemargin.discriminant.kernel import KernelDiscriminantAnalysis as KernelDiscriminantAnalysis
-from widemargin.discriminant.linear import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
-from widemargin.discriminant.quadratic import (
-    QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
-)
+from widemargin.privileged.search import PrivilegedSVCCV as PrivilegedSVCCV
+from widemargin.privileged.svc import PrivilegedSVC as PrivilegedSVC
+from widemargin.privileged.two_view import TwoViewSVC as TwoViewSVC
 from widemargin.svm import SVC as SVC
 from widemargin.svm.crammer_singer import CrammerSingerSVC as CrammerSingerSVC
 from widemargin.svm.linear import LinearSVC as LinearSVC
@@ -33,10 +37,13 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVCCV",
+    "PrivilegedSVC",
+    "PrivilegedSVCCV",
     "QuadraticDiscriminantAnalysis",
     "RescaledClassifier",
     "SVC",
     "SVCCV",
+    "TwoViewSVC",
     "__version__",
     "code_matrix",
     "compare_students",
@@ -47,4 +54,5 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "imbalance_report",
     "ldam_class_margin",
     "plotting",
+    "structured",
 ]

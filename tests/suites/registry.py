@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
+from tests.suites.privileged import PrivilegedFromRows, SearchFromRows, TwoViewFromRows
 
 from widemargin import (
     SVC,
@@ -27,6 +28,7 @@ from widemargin import (
     LinearDiscriminantAnalysis,
     LinearSVC,
     LinearSVCCV,
+    PrivilegedSVC,
     QuadraticDiscriminantAnalysis,
     RescaledClassifier,
 )
@@ -45,6 +47,11 @@ def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
         random_state=random_state,
     )
     return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def fewer(n_samples=90, **parameters):
+    """The same for methods that have no other way for many rows than for few."""
+    return classification(min(n_samples, 600), **parameters)
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,10 @@ class FoldsByContent:
         return 3
 
 
+TOO_FEW_STEPS = {
+    "check_class_weight_classifiers": "weights that differ 10^7 times take more than 1,000 steps"
+}
+
 CASES = [
     Case(SVC()),
     Case(SVC(kernel="linear")),
@@ -139,6 +150,29 @@ CASES = [
     Case(CodeMatrixClassifier(SVC(), code="sparse", decoding="hamming"), precision=1e-5),
     Case(CodeMatrixClassifier(LinearSVC(tol=1e-8), code="dense")),
     Case(RescaledClassifier(LinearDiscriminantAnalysis())),
+    Case(PrivilegedSVC()),
+    # Other data, as above: a row on the margins of two machines.
+    Case(
+        PrivilegedFromRows(privileged_kernel="rbf", privileged_penalty=0.01),
+        data=partial(classification, random_state=3),
+        excluded_checks=TOO_FEW_STEPS,
+    ),
+    Case(
+        PrivilegedFromRows(loss="hinge", privileged_kernel="rbf", privileged_penalty=0.01),
+        data=partial(fewer, random_state=3),
+        excluded_checks=TOO_FEW_STEPS,
+    ),
+    Case(TwoViewFromRows(D=0.1), data=partial(fewer, random_state=3)),
+    Case(
+        SearchFromRows(
+            Cs=[0.1, 1.0],
+            privileged_penalties=[0.01, 0.1],
+            privileged_kernel="rbf",
+            cv=FoldsByContent(),
+        ),
+        data=partial(fewer, random_state=3),
+        excluded_checks=TOO_FEW_STEPS,
+    ),
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
 ]
 

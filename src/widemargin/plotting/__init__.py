@@ -1,11 +1,28 @@
 """Displays in scikit-learn's manner; matplotlib is imported when something is drawn."""
 
+from widemargin.plotting.discriminant import (
+    DiscriminantDensityDisplay,
+    DiscriminantProjectionDisplay,
+    DiscriminantRegionDisplay,
+)
+from widemargin.plotting.gated import DifficultyDisplay, StudentsDisplay
 from widemargin.plotting.imbalance import ClassRecallDisplay
 from widemargin.plotting.margin import MarginDisplay
 from widemargin.plotting.multiclass import CodeMatrixDisplay
+from widemargin.plotting.privileged import SlackDisplay
+from widemargin.plotting.structured import GridLabelDisplay, ObjectiveDisplay, WordDisplay
 
 __all__ = [
     "ClassRecallDisplay",
     "CodeMatrixDisplay",
+    "DifficultyDisplay",
+    "DiscriminantDensityDisplay",
+    "DiscriminantProjectionDisplay",
+    "DiscriminantRegionDisplay",
+    "GridLabelDisplay",
     "MarginDisplay",
+    "ObjectiveDisplay",
+    "SlackDisplay",
+    "StudentsDisplay",
+    "WordDisplay",
 ]

@@ -1,0 +1,167 @@
+"""Binary machines whose slack is a function of the privileged columns, or free without them.
+
+A `SquaredHinge` or `Hinge` holds what all classes, all C and all penalties have in common; its
+``at(C, penalty)`` is a function from signs to a solution.
+"""
+
+import threading
+
+import numpy as np
+
+from widemargin._core.products import tiled_multiply, tiled_product
+from widemargin.kernels import GramCache
+from widemargin.kernels.privileged import PrivilegedGram, SignedSum
+from widemargin.privileged.slack_space import SlackSpace
+from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.solvers.active_set import MOST_UNKNOWNS
+from widemargin.solvers.smo import WHOLE_ROWS
+from widemargin.solvers.svm1plus import SlackSolution, solve_svm1plus
+
+_NORM_ENTRIES = 1 << 22
+
+
+class SquaredHinge:
+    r"""SVM2+, and without a space of slack functions the machine with the squared hinge loss.
+
+    It is the hinge problem with infinite costs over :math:`K + Q \circ yy^\top`, where Q makes up
+    for what slack costs.
+
+    Parameters
+    ----------
+    gram : KernelGram or MatrixGram
+        K.
+    space : SlackSpace or None
+    weight : ndarray of shape (n,)
+        Of the rows, greater than 0.
+    cache_bytes : float
+    """
+
+    def __init__(self, gram, space: SlackSpace | None, weight, cache_bytes):
+        self.gram = gram
+        self.space = space
+        self.weight = weight
+        self.cache_bytes = cache_bytes
+        # Beyond so many rows the solver asks for rows and not for the matrix.
+        whole = gram.size <= WHOLE_ROWS
+        self._matrix = gram.block(slice(None), slice(None)) if whole else None
+
+    def at(self, C, penalty, options):
+        """A function from signs, a dual point to start from and a report to a `SlackSolution`."""
+        n = self.gram.size
+        factor = np.zeros((n, 0)) if self.space is None else self.space.factor(C, penalty)
+        ridge = 1.0 / (C * self.weight) if self.space is None else None
+        gram_of = self._grams(factor, ridge)
+
+        def solve(sign, start=None, report=None):
+            problem = HingeProblem(gram_of(sign), sign, 1.0, np.inf)
+            dual = None if start is None else start.dual
+            found = solve_hinge(problem, **options, dual=dual, report=report)
+            alpha = sign * found.dual
+            if self.space is None:
+                slack, coordinates = ridge * alpha, None
+            else:
+                slack = factor @ (factor.T @ alpha)
+                coordinates = self.space.coordinates(alpha, C, penalty)
+            return SlackSolution(
+                found.dual, found.intercept, slack, alpha, coordinates, 0.0, alpha,
+                found.objective, found.dual_objective, found.gap, found.iterations,
+                found.converged,
+            )  # fmt: skip
+
+        return solve
+
+    def _grams(self, factor, ridge):
+        """A function from signs to the Gram matrix of the machine."""
+        if self._matrix is None:
+            return lambda sign: GramCache(
+                PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge), self.cache_bytes
+            ).of()
+        second = np.diag(ridge) if ridge is not None else tiled_product(factor, factor)
+        known = self.gram.positive_semidefinite
+        own = threading.local()
+
+        def gram_of(sign):
+            if not hasattr(own, "sum"):
+                own.sum = SignedSum(self._matrix, second, known)
+            return own.sum.of(sign)
+
+        return gram_of
+
+
+class Hinge:
+    """SVM1+, and without privileged columns the machine with the hinge loss.
+
+    Parameters
+    ----------
+    gram : KernelGram or MatrixGram
+        K.
+    second : KernelGram, MatrixGram or None
+        The Gram matrix of the privileged columns.
+    space : SlackSpace or None
+        The space of their functions, for small problems.
+    weight : ndarray of shape (n,)
+    cache_bytes : float
+    """
+
+    def __init__(self, gram, second, space, weight, cache_bytes):
+        self.gram = gram
+        self.space = space
+        self.weight = weight
+        self._second = None
+        if second is None:
+            self._cache = GramCache(gram, cache_bytes, shared=True)
+        else:
+            self._matrix = gram.block(slice(None), slice(None))
+            self._second = second.block(slice(None), slice(None))
+
+    def at(self, C, penalty, options):
+        """A function from signs, a solution to start from and a report to a `SlackSolution`."""
+        cost = C * self.weight
+        if self._second is None:
+            return lambda sign, start=None, report=None: self._plainly(sign, cost, options, report)
+        factor = None if self.space is None else self.space.rows()
+
+        def solve(sign, start=None, report=None):
+            point = None if start is None else _moved(start.point, cost)
+            return solve_svm1plus(
+                self._matrix, self._second, sign, cost, penalty,
+                factor=factor, **options, point=point, report=report,
+            )  # fmt: skip
+
+        return solve
+
+    def _plainly(self, sign, cost, options, report):
+        found = solve_hinge(
+            HingeProblem(self._cache.of(), sign, 1.0, cost), **options, report=report
+        )
+        alpha = np.abs(found.dual)
+        return SlackSolution(
+            found.dual, found.intercept, alpha, alpha, None, 0.0, np.vstack([alpha, cost - alpha]),
+            found.objective, found.dual_objective, found.gap, found.iterations, found.converged,
+        )  # fmt: skip
+
+
+def small_enough(n: int, n_columns: int) -> bool:
+    """Whether the exact end of `Hinge` can make use of a `SlackSpace`."""
+    return min(n, n_columns) < MOST_UNKNOWNS
+
+
+def collapsed(gram, solution) -> bool:
+    """Whether the function of a solution is 0, though its dual variables are not."""
+    support = np.flatnonzero(solution.dual)
+    dual = solution.dual[support]
+    if gram.positive_semidefinite and hasattr(gram, "function") and gram.function.name == "linear":
+        squared = float(np.sum((gram.X[support].T @ dual) ** 2))
+    else:
+        step = max(1, _NORM_ENTRIES // max(1, len(support)))
+        squared = 0.0
+        for i in range(0, len(support), step):
+            block = gram.block(support[i : i + step], support)
+            squared += float(dual[i : i + step] @ tiled_multiply(block, dual[:, np.newaxis])[:, 0])
+    most = float(np.abs(dual) @ np.sqrt(np.abs(gram.diagonal()[support])))
+    return squared <= 1e-6 * most**2
+
+
+def _moved(point, cost):
+    """alpha and beta, feasible for other costs."""
+    return point * (cost.sum() / point.sum())

@@ -1,0 +1,55 @@
+"""The picture of slack shows the slack."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+
+from widemargin import PrivilegedSVC
+from widemargin.plotting import SlackDisplay
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def fitted():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(60, 2)), rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + Z[:, 1] > 0, "yes", "no")
+    frame = pd.DataFrame(np.abs(Z), columns=["a", "noise", "c"])
+    return PrivilegedSVC(kernel="linear").fit(X, y, privileged=frame), frame, y
+
+
+def test_points_stand_at_the_slack_of_their_rows(fitted):
+    model, Z, y = fitted
+    display = SlackDisplay.from_estimator(model, Z, y)
+    assert display.ax_.get_xlabel() == "noise"
+    for points, label in zip(display.points_, ["no", "yes"], strict=True):
+        own = y == label
+        expected = np.column_stack([Z["noise"][own], model.slack(Z)[own]])
+        np.testing.assert_allclose(points.get_offsets(), expected)
+
+
+def test_a_column_can_be_named_or_numbered(fitted):
+    model, Z, y = fitted
+    _, ax = pyplot.subplots()
+    display = SlackDisplay.from_estimator(model, Z, y, column="c", ax=ax, legend=False)
+    assert display.ax_ is ax
+    assert ax.get_xlabel() == "c"
+    assert ax.get_legend() is None
+    numbered = SlackDisplay.from_estimator(model, Z.to_numpy(), y, column=0)
+    assert numbered.ax_.get_xlabel() == "privileged column 0"
+
+
+def test_of_several_classes_each_row_shows_the_machine_of_its_own():
+    rng = np.random.default_rng(1)
+    X, Z, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), np.arange(60) % 3
+    X[:, 0] += y
+    model = PrivilegedSVC(kernel="linear", C=0.1, privileged_penalty=0.01)
+    model.fit(X, y, privileged=Z)
+    display = SlackDisplay.from_estimator(model, Z, y)
+    np.testing.assert_array_equal(display.slack, model.slack(Z)[np.arange(60), y])

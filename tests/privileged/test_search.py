@@ -1,0 +1,93 @@
+"""PrivilegedSVCCV finds what a grid search finds."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from widemargin import PrivilegedSVC, PrivilegedSVCCV
+
+Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
+
+
+def data(n=60, n_classes=2):
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((n, 3)), rng.standard_normal((n, 2))
+    score = X[:, 0] + Z[:, 0] + 0.5 * rng.standard_normal(n)
+    return X, Z, np.argsort(np.argsort(score)) * n_classes // n
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("privileged_kernel", ["linear", "rbf"])
+@pytest.mark.filterwarnings("ignore:The function")
+def test_scores_are_those_of_a_grid_search(loss, privileged_kernel):
+    X, Z, y = data(n_classes=3)
+    shared = {
+        "loss": loss, "privileged_kernel": privileged_kernel, "tol": 1e-6,
+        "privileged_transformer": StandardScaler(),
+    }  # fmt: skip
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, cv=cv, **shared)
+    model.fit(X, y, privileged=Z)
+    grid = {"C": Cs, "privileged_penalty": PENALTIES}
+    search = GridSearchCV(PrivilegedSVC(**shared), grid, cv=cv).fit(X, y, privileged=Z)
+    np.testing.assert_allclose(
+        model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+    assert model.best_params_ == search.best_params_
+    np.testing.assert_allclose(model.decision_function(X), search.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(model.slack(Z), search.best_estimator_.slack(Z), atol=1e-6)
+    best = model.best_estimator_
+    assert type(best) is PrivilegedSVC
+    np.testing.assert_array_equal(best.slack(Z), model.slack(Z))
+
+
+def test_kernel_matrices_are_cut_on_both_sides():
+    X, Z, y = data()
+    named = PrivilegedSVCCV(
+        Cs=Cs, privileged_penalties=PENALTIES, gamma=0.5, privileged_kernel="rbf",
+        privileged_gamma=0.5,
+    ).fit(X, y, privileged=Z)  # fmt: skip
+    given = PrivilegedSVCCV(
+        Cs=Cs, privileged_penalties=PENALTIES, kernel="precomputed",
+        privileged_kernel="precomputed",
+    )  # fmt: skip
+    given.fit(rbf_kernel(X, gamma=0.5), y, privileged=rbf_kernel(Z, gamma=0.5))
+    np.testing.assert_array_equal(given.scores_, named.scores_)
+
+
+def test_sparse_columns_and_weights_are_taken():
+    X, Z, y = data()
+    weight = np.arange(60) % 3 + 1.0
+    models = [
+        PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES).fit(X, y, rows, weight)
+        for rows in (Z, sparse.csr_array(Z))
+    ]
+    np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
+
+
+def test_without_privileged_columns_there_is_no_penalty_to_choose():
+    X, _, y = data()
+    with pytest.warns(UserWarning, match="privileged was not given"):
+        model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES).fit(X, y)
+    np.testing.assert_array_equal(model.scores_[:, 0], model.scores_[:, 1])
+
+
+def test_without_a_refit_there_are_scores_and_no_predictions():
+    X, Z, y = data()
+    model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, refit=False)
+    model.fit(X, y, privileged=Z)
+    assert model.scores_.shape == (3, 2, 5)
+    with pytest.raises(AttributeError, match="refit"):
+        model.best_estimator_  # noqa: B018
+
+
+@pytest.mark.parametrize("bad", [[], [0.0], [np.inf], ["1"]])
+def test_bad_grids_are_refused(bad):
+    X, Z, y = data()
+    with pytest.raises(ValueError, match="privileged_penalties must hold"):
+        PrivilegedSVCCV(privileged_penalties=bad).fit(X, y, privileged=Z)
+    with pytest.raises(ValueError, match="Cs must hold"):
+        PrivilegedSVCCV(Cs=bad).fit(X, y, privileged=Z)

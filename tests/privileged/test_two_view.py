@@ -1,0 +1,84 @@
+"""TwoViewSVC: SVM-2K beside exact optima, and prediction with one view or both."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.oracles import privileged as oracle
+
+from widemargin import SVC, TwoViewSVC
+
+
+def data(seed=0, n=40, n_classes=2):
+    rng = np.random.default_rng(seed)
+    X, Z = rng.standard_normal((n, 3)), rng.standard_normal((n, 2))
+    score = X[:, 0] + Z[:, 0] + 0.5 * rng.standard_normal(n)
+    return X, Z, np.argsort(np.argsort(score)) * n_classes // n
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("D", [0.0, 0.3, 5.0])
+def test_it_reaches_the_exact_optimum(kernel, D):
+    X, Z, y = data()
+    weight = np.arange(len(y)) % 3 + 1.0
+    grams = [A @ A.T if kernel == "linear" else rbf_kernel(A, gamma=0.5) for A in (X, Z)]
+    costs = np.vstack([2.0 * weight, 0.7 * weight])
+    sign = np.where(y == 1, 1.0, -1.0)
+    exact = oracle.two_view(*grams, sign, costs, D * weight, 0.1)
+    model = TwoViewSVC(
+        C=2.0, C_privileged=0.7, D=D, epsilon=0.1, kernel=kernel, gamma=0.5,
+        privileged_kernel=kernel, privileged_gamma=0.5,
+    ).fit(X, y, privileged=Z, sample_weight=weight)  # fmt: skip
+    assert model.objective_[0] == pytest.approx(exact.objective, rel=1e-6)
+    assert np.ptp(model.decision_function(X) - exact.f) < 1e-6
+    both = model.decision_function(X, privileged=Z)
+    assert np.ptp(2.0 * both - exact.f - exact.slack) < 1e-6
+    assert model.dual_gap_[0] < 1e-7
+
+
+def test_views_that_need_not_agree_are_two_machines():
+    X, Z, y = data(n=60, n_classes=3)
+    model = TwoViewSVC(D=0.0, privileged_kernel="rbf", tol=1e-6).fit(X, y, privileged=Z)
+    first, second = (SVC(multi_class="ovr", tol=1e-6).fit(A, y) for A in (X, Z))
+    np.testing.assert_allclose(model.decision_function(X), first.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(
+        model.decision_function(X, Z),
+        0.5 * (first.decision_function(X) + second.decision_function(Z)),
+        atol=1e-5,
+    )
+    assert (model.predict(X, Z) == model.classes_[model.decision_function(X, Z).argmax(1)]).all()
+
+
+def test_without_a_second_view_it_is_one_machine():
+    X, _, y = data(n=60, n_classes=3)
+    with pytest.warns(UserWarning, match="privileged was not given"):
+        model = TwoViewSVC().fit(X, y)
+    plain = SVC(multi_class="ovr").fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    with pytest.raises(ValueError, match="pass privileged to fit"):
+        model.predict(X, privileged=X)
+
+
+def test_the_second_view_is_routed_to_fit_and_to_prediction():
+    X, Z, y = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        machine = TwoViewSVC().set_predict_request(privileged=True)
+        pipeline = make_pipeline(StandardScaler(), machine).fit(X, y, privileged=Z)
+        scaled = StandardScaler().fit_transform(X)
+        direct = TwoViewSVC().fit(scaled, y, privileged=Z)
+        np.testing.assert_array_equal(pipeline.predict(X), direct.predict(scaled))
+        np.testing.assert_array_equal(
+            pipeline.predict(X, privileged=-9.0 * Z), direct.predict(scaled, privileged=-9.0 * Z)
+        )
+        assert (pipeline.predict(X) != pipeline.predict(X, privileged=-9.0 * Z)).any()
+
+
+def test_other_numbers_of_rows_are_refused():
+    X, Z, y = data()
+    model = TwoViewSVC(privileged_transformer=StandardScaler()).fit(X, y, privileged=Z)
+    with pytest.raises(ValueError, match="privileged has 39 rows, but X has 40"):
+        model.predict(X, privileged=Z[1:])
+    with pytest.raises(ValueError, match="privileged has 1 columns, but 2"):
+        model.predict(X, privileged=Z[:, 1:])
