@@ -80,7 +80,7 @@ def test_loads_share_no_memory(load):
 def test_samples_stay_small_and_hold_no_pickles():
     folder = files(datasets) / "data"
     samples = [path for path in folder.iterdir() if path.name.endswith(".npz")]
-    assert len(samples) == len(LOADERS)
+    assert len(samples) == len(LOADERS) + 1  # the letters have a test of their own
     assert sum(len(path.read_bytes()) for path in samples) < 500_000
     for path in samples:
         with path.open("rb") as file:

@@ -1,6 +1,7 @@
 """Shipped samples, loaded in scikit-learn's manner, and generators."""
 
+from widemargin.datasets.letters import load_letters
 from widemargin.datasets.longtail import make_long_tail
 from widemargin.datasets.samples import load_satimage, load_vowel, load_yeast
 
-__all__ = ["load_satimage", "load_vowel", "load_yeast", "make_long_tail"]
+__all__ = ["load_letters", "load_satimage", "load_vowel", "load_yeast", "make_long_tail"]

@@ -1,0 +1,345 @@
+"""Minimum cuts: the best of two labels for every node, and expansion moves for more labels.
+
+A sum of unary and pairwise terms over two labels is maximised exactly by a minimum cut wherever
+every pairwise term is submodular,
+
+    pairwise[0, 0] + pairwise[1, 1] >= pairwise[0, 1] + pairwise[1, 0]
+
+(Kolmogorov and Zabih, 2004). An expansion move lets every node keep its label or take a given one;
+such moves, each a cut, go on until none improves (Boykov, Veksler and Zabih, 2001). Terms of a move
+that are not submodular are cut back to the nearest that is, and a move counts only if the true
+score rises.
+
+The maximum flow is found by two search trees that grow from source and sink, meet, are cut where
+the flow saturates them and adopt their orphans (Boykov and Kolmogorov, 2004). Capacities are
+floats: a saturated arc is left with exactly zero.
+
+References
+----------
+Y. Boykov, V. Kolmogorov: An experimental comparison of min-cut/max-flow algorithms for energy
+minimization in vision. IEEE TPAMI 2004.
+V. Kolmogorov, R. Zabih: What energy functions can be minimized via graph cuts? IEEE TPAMI 2004.
+Y. Boykov, O. Veksler, R. Zabih: Fast approximate energy minimization via graph cuts. IEEE TPAMI
+2001.
+"""
+
+import numpy as np
+
+from widemargin._core.compiled import compiled
+from widemargin.structured.inference.search import score_of
+
+# What stands in the place of an arc to a node's parent.
+_TERMINAL, _ORPHAN, _NONE = -1, -2, -3
+# Trees.
+_FREE, _SOURCE, _SINK = 0, 1, 2
+
+
+def minimum_cut(edges, capacity, reverse, terminal):
+    """Return a minimum cut between source and sink, and its capacity.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_edges, 2)
+        Pairs of nodes.
+    capacity, reverse : ndarray of shape (n_edges,)
+        Capacity from the first end to the second, and back. At least 0.
+    terminal : ndarray of shape (n_nodes,)
+        Capacity from the source where positive; minus that to the sink where negative.
+
+    Returns
+    -------
+    side : ndarray of shape (n_nodes,)
+        0 for nodes that the source still reaches, else 1.
+    flow : float
+    """
+    edges = np.ascontiguousarray(edges, dtype=np.int64).reshape(-1, 2)
+    begin, head, sister, arc = _arcs(len(terminal), edges)
+    residual = np.empty(2 * len(edges))
+    residual[arc] = capacity
+    residual[sister[arc]] = reverse
+    side = np.empty(len(terminal), dtype=np.int64)
+    flow = _maximum_flow(begin, head, sister, residual, np.array(terminal, dtype=float), side)
+    return side, flow
+
+
+def is_submodular(pairwise, tol=1e-10):
+    """Tell whether every pairwise term over two labels can be cut exactly."""
+    same = pairwise[:, 0, 0] + pairwise[:, 1, 1]
+    other = pairwise[:, 0, 1] + pairwise[:, 1, 0]
+    return bool((other - same <= tol * (1.0 + np.abs(same) + np.abs(other))).all())
+
+
+def cut_labels(unary, edges, pairwise):
+    """Return the best of two labels for every node and their score, for submodular terms."""
+    begin, head, sister, arc = _arcs(len(unary), edges)
+    labels = np.empty(len(unary), dtype=np.int64)
+    _cut(-unary, edges, -pairwise, begin, head, sister, arc, labels)
+    return labels, score_of(unary, edges, pairwise, labels)
+
+
+def expand_labels(unary, edges, pairwise, labels=None, max_iter=100):
+    """Return labels that no expansion move improves, and their score.
+
+    The moves start from ``labels``, or from the best labels without edges; ``max_iter`` rounds over
+    all labels are made at most.
+    """
+    arcs = _arcs(len(unary), edges)
+    labels = unary.argmax(axis=1) if labels is None else np.array(labels, dtype=np.int64)
+    score = score_of(unary, edges, pairwise, labels)
+    side = np.empty(len(unary), dtype=np.int64)
+    nodes, links = np.arange(len(unary)), np.arange(len(edges))
+    for _ in range(max_iter):
+        before = score
+        for label in range(unary.shape[1]):
+            own, other = labels[edges[:, 0]], labels[edges[:, 1]]
+            keep_or_take = np.stack([unary[nodes, labels], unary[:, label]], axis=1)
+            moves = np.empty((len(edges), 2, 2))
+            moves[:, 0, 0] = pairwise[links, own, other]
+            moves[:, 0, 1] = pairwise[links, own, label]
+            moves[:, 1, 0] = pairwise[links, label, other]
+            moves[:, 1, 1] = pairwise[:, label, label]
+            _cut(-keep_or_take, edges, -moves, *arcs, side)
+            moved = np.where(side == 1, label, labels)
+            reached = score_of(unary, edges, pairwise, moved)
+            if reached > score + 1e-12 * (1.0 + abs(score)):
+                labels, score = moved, reached
+        if score == before:
+            break
+    return labels, score
+
+
+@compiled
+def _arcs(n_nodes, edges):
+    """Arcs of both directions, those of a node side by side.
+
+    Returns where each node's arcs begin, the heads of arcs, the arc that runs against each one, and
+    the arc of each edge from its first end to its second.
+    """
+    n_edges = len(edges)
+    begin = np.zeros(n_nodes + 1, dtype=np.int32)
+    for e in range(n_edges):
+        begin[edges[e, 0] + 1] += 1
+        begin[edges[e, 1] + 1] += 1
+    for v in range(n_nodes):
+        begin[v + 1] += begin[v]
+    free = begin[:-1].copy()
+    head = np.empty(2 * n_edges, dtype=np.int32)
+    sister = np.empty(2 * n_edges, dtype=np.int32)
+    arc = np.empty(n_edges, dtype=np.int32)
+    for e in range(n_edges):
+        u, v = edges[e]
+        forth, back = free[u], free[v]
+        free[u] += 1
+        free[v] += 1
+        if u == v:
+            back += 1
+        head[forth], head[back] = v, u
+        sister[forth], sister[back] = back, forth
+        arc[e] = forth
+    return begin, head, sister, arc
+
+
+@compiled
+def _cut(unary, edges, pairwise, begin, head, sister, arc, labels):
+    """Minimise unary + pairwise energies over labels 0 (side of the source) and 1.
+
+    With A, B, C, D the energies of 00, 01, 10, 11, a pairwise term is
+    A + (C - A) y_u + (D - C) y_v + (B + C - A - D) (1 - y_u) y_v.
+    """
+    n_nodes = len(unary)
+    terminal = np.empty(n_nodes)
+    residual = np.zeros(len(head))
+    for v in range(n_nodes):
+        terminal[v] = unary[v, 1] - unary[v, 0]
+    for e in range(len(edges)):
+        u, v = edges[e]
+        terminal[u] += pairwise[e, 1, 0] - pairwise[e, 0, 0]
+        terminal[v] += pairwise[e, 1, 1] - pairwise[e, 1, 0]
+        bend = pairwise[e, 0, 1] + pairwise[e, 1, 0] - pairwise[e, 0, 0] - pairwise[e, 1, 1]
+        # A symmetric share for both arcs keeps the trees balanced: a bend both ways is
+        # bend / 2 (1 - y_u) y_v + bend / 2 y_u (1 - y_v) + bend / 2 (y_v - y_u).
+        half = max(0.0, 0.5 * bend)
+        residual[arc[e]] = half
+        residual[sister[arc[e]]] = half
+        terminal[u] -= half
+        terminal[v] += half
+    _maximum_flow(begin, head, sister, residual, terminal, labels)
+
+
+@compiled
+def _maximum_flow(begin, head, sister, residual, terminal, side):
+    """Push the maximum flow; ``side`` gets 0 for nodes that the source still reaches, else 1."""
+    n_nodes = len(terminal)
+    tree = np.zeros(n_nodes, dtype=np.int8)
+    parent = np.full(n_nodes, _NONE, dtype=np.int32)
+    # The distance to the terminal as it was known at a time; later times are surer.
+    distance = np.zeros(n_nodes, dtype=np.int32)
+    stamp = np.zeros(n_nodes, dtype=np.int32)
+    queue = np.empty(n_nodes + 1, dtype=np.int32)
+    queued = np.zeros(n_nodes, dtype=np.bool_)
+    # At most one place in the queue for each node: a ring of n_nodes + 1 never overflows.
+    front = back = 0
+    for v in range(n_nodes):
+        if terminal[v] != 0.0:
+            tree[v] = _SOURCE if terminal[v] > 0.0 else _SINK
+            parent[v], distance[v], queued[v] = _TERMINAL, 1, True
+            queue[back] = v
+            back += 1
+    orphans = np.empty(n_nodes, dtype=np.int32)
+    flow, time = 0.0, 0
+    while front != back:
+        v = queue[front]
+        bridge = -1
+        if tree[v] != _FREE:
+            bridge, back = _grow(
+                v, begin, head, sister, residual, tree, parent, distance, stamp, queue, queued, back
+            )
+        if bridge < 0:
+            queued[v] = False
+            front = front + 1 if front < n_nodes else 0
+            continue
+        time += 1
+        pushed, n_orphans = _augment(bridge, head, sister, residual, terminal, parent, orphans)
+        flow += pushed
+        back = _adopt(
+            orphans, n_orphans, time, begin, head, sister, residual, tree, parent, distance, stamp,
+            queue, queued, back,
+        )  # fmt: skip
+    for v in range(n_nodes):
+        side[v] = 0 if tree[v] == _SOURCE else 1
+    return flow
+
+
+@compiled
+def _grow(v, begin, head, sister, residual, tree, parent, distance, stamp, queue, queued, back):
+    """Let the tree take neighbours of ``v``; return an arc from source to sink tree, or -1."""
+    own = tree[v]
+    for a in range(begin[v], begin[v + 1]):
+        if residual[a if own == _SOURCE else sister[a]] <= 0.0:
+            continue
+        u = head[a]
+        if tree[u] == _FREE:
+            tree[u], parent[u] = own, sister[a]
+            distance[u], stamp[u] = distance[v] + 1, stamp[v]
+            if not queued[u]:
+                queued[u] = True
+                queue[back] = u
+                back = back + 1 if back < len(queue) - 1 else 0
+        elif tree[u] != own:
+            return (a if own == _SOURCE else sister[a]), back
+        elif stamp[u] <= stamp[v] and distance[u] > distance[v]:
+            # The same tree, but nearer to its terminal through v.
+            parent[u], distance[u], stamp[u] = sister[a], distance[v] + 1, stamp[v]
+    return -1, back
+
+
+@compiled
+def _augment(bridge, head, sister, residual, terminal, parent, orphans):
+    """Push what the path over ``bridge`` can carry; return it and how many nodes lost a parent."""
+    least = residual[bridge]
+    left, right = head[sister[bridge]], head[bridge]
+    v = left
+    while parent[v] != _TERMINAL:
+        least = min(least, residual[sister[parent[v]]])
+        v = head[parent[v]]
+    least = min(least, terminal[v])
+    v = right
+    while parent[v] != _TERMINAL:
+        least = min(least, residual[parent[v]])
+        v = head[parent[v]]
+    least = min(least, -terminal[v])
+    n_orphans = 0
+    residual[bridge] -= least
+    residual[sister[bridge]] += least
+    v = left
+    while parent[v] != _TERMINAL:
+        a = parent[v]
+        residual[a] += least
+        residual[sister[a]] -= least
+        if residual[sister[a]] <= 0.0:
+            parent[v] = _ORPHAN
+            orphans[n_orphans] = v
+            n_orphans += 1
+        v = head[a]
+    terminal[v] -= least
+    if terminal[v] <= 0.0:
+        parent[v] = _ORPHAN
+        orphans[n_orphans] = v
+        n_orphans += 1
+    v = right
+    while parent[v] != _TERMINAL:
+        a = parent[v]
+        residual[a] -= least
+        residual[sister[a]] += least
+        if residual[a] <= 0.0:
+            parent[v] = _ORPHAN
+            orphans[n_orphans] = v
+            n_orphans += 1
+        v = head[a]
+    terminal[v] += least
+    if terminal[v] >= 0.0:
+        parent[v] = _ORPHAN
+        orphans[n_orphans] = v
+        n_orphans += 1
+    return least, n_orphans
+
+
+@compiled
+def _adopt(
+    orphans, n_orphans, time, begin, head, sister, residual, tree, parent, distance, stamp, queue,
+    queued, back,
+):  # fmt: skip
+    """Find new parents for orphans, or set them free; those that hung on them follow."""
+    while n_orphans > 0:
+        n_orphans -= 1
+        v = orphans[n_orphans]
+        own = tree[v]
+        nearest, best = 2147483647, -1
+        for a in range(begin[v], begin[v + 1]):
+            u = head[a]
+            if residual[sister[a] if own == _SOURCE else a] <= 0.0 or tree[u] != own:
+                continue
+            reach = _distance(u, time, head, parent, distance, stamp)
+            if reach < nearest:
+                nearest, best = reach, a
+        if best >= 0:
+            parent[v], distance[v], stamp[v] = best, nearest + 1, time
+            continue
+        tree[v], parent[v] = _FREE, _NONE
+        for a in range(begin[v], begin[v + 1]):
+            u = head[a]
+            if tree[u] != own:
+                continue
+            if residual[sister[a] if own == _SOURCE else a] > 0.0 and not queued[u]:
+                queued[u] = True
+                queue[back] = u
+                back = back + 1 if back < len(queue) - 1 else 0
+            if parent[u] >= 0 and head[parent[u]] == v:
+                parent[u] = _ORPHAN
+                orphans[n_orphans] = u
+                n_orphans += 1
+    return back
+
+
+@compiled
+def _distance(u, time, head, parent, distance, stamp):
+    """How far ``u`` is from its terminal, or a very large number if it hangs on an orphan."""
+    steps, w = 0, u
+    while True:
+        if stamp[w] == time:
+            steps += distance[w]
+            break
+        if parent[w] == _TERMINAL:
+            stamp[w], distance[w] = time, 1
+            steps += 1
+            break
+        if parent[w] < 0:
+            return 2147483647
+        steps += 1
+        w = head[parent[w]]
+    total, w = steps, u
+    while stamp[w] != time:
+        stamp[w], distance[w] = time, steps
+        steps -= 1
+        w = head[parent[w]]
+    return total

@@ -1,0 +1,58 @@
+"""The linear relaxation of labelling, solved by SciPy's HiGHS.
+
+    max   sum_v unary[v] . b_v + sum_e pairwise[e] . b_e
+    over  beliefs b_v >= 0 of nodes with sum_s b_v(s) = 1 and beliefs b_e >= 0 of edges e = (u, v)
+          with  sum_t b_e(s, t) = b_u(s),  sum_s b_e(s, t) = b_v(t)
+
+Its value bounds the score of all labels; where the beliefs are whole numbers they are the best
+labels.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+
+def relaxed_beliefs(unary, edges, pairwise):
+    """Return beliefs of nodes and of edges, and the value of the relaxation.
+
+    Parameters
+    ----------
+    unary : ndarray of shape (n_nodes, n_states)
+    edges : ndarray of shape (n_edges, 2)
+    pairwise : ndarray of shape (n_edges, n_states, n_states)
+
+    Returns
+    -------
+    beliefs : ndarray of shape (n_nodes, n_states)
+    edge_beliefs : ndarray of shape (n_edges, n_states, n_states)
+    bound : float
+    """
+    n_nodes, n_states = unary.shape
+    answer = linprog(
+        -np.concatenate([unary.ravel(), pairwise.ravel()]),
+        A_eq=_constraints(n_nodes, n_states, edges),
+        b_eq=np.concatenate([np.ones(n_nodes), np.zeros(2 * len(edges) * n_states)]),
+        method="highs",
+    )
+    if answer.x is None:
+        raise RuntimeError(f"HiGHS did not solve the relaxation: {answer.message}")
+    split = n_nodes * n_states
+    beliefs = answer.x[:split].reshape(unary.shape)
+    return beliefs, answer.x[split:].reshape(pairwise.shape), float(-answer.fun)
+
+
+def _constraints(n_nodes, n_states, edges):
+    """One row per node, then one per edge, end and state."""
+    n_edges, eye = len(edges), sp.eye_array(n_states)
+    ones = np.ones((1, n_states))
+    simplex = sp.hstack(
+        [sp.kron(sp.eye_array(n_nodes), ones), sp.csr_array((n_nodes, n_edges * n_states**2))]
+    )
+    blocks = [simplex]
+    for end, marginal in enumerate([sp.kron(eye, ones), sp.kron(ones, eye)]):
+        pick = sp.csr_array(
+            (np.ones(n_edges), (np.arange(n_edges), edges[:, end])), shape=(n_edges, n_nodes)
+        )
+        blocks.append(sp.hstack([-sp.kron(pick, eye), sp.kron(sp.eye_array(n_edges), marginal)]))
+    return sp.vstack(blocks, format="csr")

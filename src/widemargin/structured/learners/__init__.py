@@ -1,0 +1,7 @@
+"""Where the weights of a model come from."""
+
+from widemargin.structured.learners.frank_wolfe import FrankWolfeSSVM
+from widemargin.structured.learners.one_slack import OneSlackSSVM
+from widemargin.structured.learners.subgradient import SubgradientSSVM
+
+__all__ = ["FrankWolfeSSVM", "OneSlackSSVM", "SubgradientSSVM"]

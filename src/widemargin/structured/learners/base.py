@@ -1,0 +1,256 @@
+"""What the learners of structured models share: the way from data to weights."""
+
+import hashlib
+import os
+import warnings
+from numbers import Integral, Real
+from time import perf_counter
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._core.progress import FitProgress, drive
+
+_SECONDS_BETWEEN_CHECKPOINTS = 10.0
+
+
+class StructuredLearner(CallbackSupportMixin, BaseEstimator):
+    """Base of the learners; see `FrankWolfeSSVM`."""
+
+    _parameter_constraints: dict = {
+        "model": [HasMethods(["joint_feature", "inference"])],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "checkpoint": [str, os.PathLike, None],
+    }
+
+    # What differs between learners.
+
+    def _start(self, oracle, cost, seed, before):
+        """A state of the solver, from what an earlier fit has left if ``before`` is not None."""
+        raise NotImplementedError
+
+    def _advance(self, state):
+        """Work for a while; True when there is nothing more to do."""
+        raise NotImplementedError
+
+    def _finish(self, state):
+        """The solution at the state."""
+        raise NotImplementedError
+
+    def _remains(self, state):
+        """What a warm start goes on from: a dict of arrays."""
+        raise NotImplementedError
+
+    # What users call.
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, Y, sample_weight=None):
+        """Learn the weights of the model.
+
+        Parameters
+        ----------
+        X : sequence of length n_samples
+            Inputs, as the model takes them.
+        Y : sequence of length n_samples
+            Outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies `C` by sample; at least 0.
+
+        Returns
+        -------
+        self : object
+            The fitted learner.
+        """
+        X, Y = _plain(X), _plain(Y)
+        weight = self._check_data(X, Y, sample_weight)
+        self.model.initialize(X, Y)
+        oracle = self.model.oracle(X, Y, threads=self._threads())
+        cost = self.C * weight
+        # Nothing needs to tell this problem from others unless something is left from before.
+        mark = fingerprint(self.model, X, Y) if self.warm_start or self.checkpoint else ""
+        before = getattr(self, "_left", None) if self.warm_start else None
+        if before is not None and before["mark"] != mark:
+            before = None
+        seed = 0 if self.random_state is None else self.random_state
+        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        state = self._start(oracle, cost, seed, before)
+        keeper = _Keeper(self.checkpoint, type(self).__name__, mark, cost)
+        keeper.resume(state)
+        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
+        with progress.task(0, lambda: self._attributes(state, self._finish(state))) as stop:
+
+            def report():
+                keeper.offer(state)
+                self._say(state)
+                return stop()
+
+            drive(lambda: self._advance(state), report)
+            solution = self._finish(state)
+        keeper.save(state)
+        for name, value in self._attributes(state, solution).items():
+            setattr(self, name, value)
+        if self.warm_start:
+            self._left = {"mark": mark, "cost": cost, **self._remains(state)}
+        progress.close()
+        self._say(state)
+        if not solution.converged:
+            warnings.warn(
+                f"Stopped before the relative gap was below tol={self.tol} (max_iter="
+                f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X):
+        """The output with the highest score for every input.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        Y : list or ndarray
+            Outputs.
+        """
+        check_is_fitted(self, "w")
+        return self.model.batch_inference(_plain(X), self.w)
+
+    def score(self, X, Y):
+        """How much of the largest possible loss is avoided.
+
+        For models that count wrong parts it is the share of right parts.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            The truth.
+
+        Returns
+        -------
+        score : float
+            At most 1.
+        """
+        Y = _plain(Y)
+        losses = self.model.batch_loss(Y, self.predict(X))
+        most = sum(self.model.max_loss(y) for y in Y)
+        return 1.0 - float(np.sum(losses)) / most
+
+    @property
+    def objective_curve_(self):
+        """The objective after each look at the gap."""
+        return self.history_["objective"]
+
+    primal_objective_curve_ = objective_curve_
+
+    @property
+    def dual_objective_curve_(self):
+        """The lower bound on the objective after each look at the gap."""
+        return self.history_["dual_objective"]
+
+    @property
+    def gap_curve_(self):
+        """The relative duality gap after each look at it."""
+        return self.history_["gap"]
+
+    @property
+    def timestamps_(self):
+        """Seconds since the start after each look at the gap."""
+        return self.history_["seconds"]
+
+    # Helpers.
+
+    def _threads(self):
+        return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+
+    def _check_data(self, X, Y, sample_weight):
+        n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n_inputs != len(Y) or len(Y) == 0:
+            raise ValueError(
+                "X and Y must have equal lengths of at least 1; found inconsistent numbers of "
+                f"samples: {n_inputs} and {len(Y)}."
+            )
+        if sample_weight is None:
+            return np.ones(n_inputs)
+        return _check_sample_weight(
+            sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+
+    def _attributes(self, state, solution):
+        """Fitted attributes by name."""
+        curves = state.record.curves
+        return {
+            "w": state.oracle.outward(solution.w),
+            "objective_": solution.objective,
+            "dual_gap_": solution.gap,
+            "n_iter_": solution.iterations,
+            "history_": {name: np.array(values) for name, values in curves.items()},
+        }
+
+    def _say(self, state):
+        curves = state.record.curves
+        if self.verbose and curves["iteration"] and curves["iteration"][-1] == state.iterations:
+            print(
+                f"[{type(self).__name__}] iteration {state.iterations}, objective "
+                f"{curves['objective'][-1]:.6g}, relative gap {curves['gap'][-1]:.1e}, "
+                f"{curves['seconds'][-1]:.1f} s"
+            )
+
+
+def _plain(samples):
+    """Rows of a data frame or entries of a series as an array; all else as it is."""
+    return samples.to_numpy() if hasattr(samples, "to_numpy") else samples
+
+
+class _Keeper:
+    """Writes the state of a solver to a file now and then, and reads it back."""
+
+    def __init__(self, path, kind, mark, cost):
+        self.path, self.kind = path, kind
+        self.mark = hashlib.sha256(mark.encode() + cost.tobytes()).hexdigest()
+        self.latest = perf_counter()
+
+    def resume(self, state):
+        if self.path is None or not os.path.exists(self.path):
+            return
+        kept = load_checkpoint(self.path, self.kind)
+        if kept["mark"] != self.mark:
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} was written for other data, another model or other "
+                "costs. Name another file, or remove it to start again."
+            )
+        state.resume(kept["state"])
+
+    def offer(self, state):
+        if perf_counter() - self.latest > _SECONDS_BETWEEN_CHECKPOINTS:
+            self.save(state)
+
+    def save(self, state):
+        if self.path is not None:
+            save_checkpoint(self.path, self.kind, {"mark": self.mark, "state": state.numbers()})
+            self.latest = perf_counter()
+
+
+def fingerprint(model, X, Y):
+    """Return what tells a training problem from others: a digest of its joint features."""
+    digest = hashlib.sha256(type(model).__name__.encode())
+    for x, y in zip(X, Y, strict=True):
+        digest.update(np.ascontiguousarray(model.joint_feature(x, y)).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,270 @@
+"""What learners ask of a model, and what follows from a joint feature and an inference."""
+
+import warnings
+from inspect import signature
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from widemargin.structured.oracle import PlainOracle
+
+
+class StructuredModel(BaseEstimator):
+    r"""Base of all models: inputs x, outputs y with parts, a score linear in the weights.
+
+    .. math:: \hat y(x) = \arg\max_y w \cdot \phi(x, y)
+
+    A model of your own needs two methods: `joint_feature`, which is :math:`\phi`, and `inference`,
+    which finds :math:`\hat y`. Everything else follows. With a third argument, ``inference(x, w,
+    extra=None)``, where ``extra`` of shape (number of parts, `n_states`) is to be added to the
+    scores of the states of each part, the base can augment inference by the loss, so that training
+    keeps a margin; without it training only corrects mistakes.
+
+    See Also
+    --------
+    ChainCRF : Sequences.
+    GraphCRF : Any graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.structured import FrankWolfeSSVM, StructuredModel
+    >>> class Classes(StructuredModel):
+    ...     n_states = 3
+    ...
+    ...     def joint_feature(self, x, y):
+    ...         return np.outer(np.arange(3) == y, x).ravel()
+    ...
+    ...     def inference(self, x, w, extra=None):
+    ...         scores = w.reshape(3, -1) @ x
+    ...         return np.argmax(scores if extra is None else scores + extra[0])
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> y = np.argmax(X @ [[0, 1, -1], [1, -1, -1]], axis=1)
+    >>> learner = FrankWolfeSSVM(Classes(), C=10).fit(X, y)
+    >>> bool(learner.score(X, y) > 0.9)
+    True
+    """
+
+    # Parameters that `initialize` has read off the data; a clone forgets them.
+    _inferred: tuple = ()
+
+    def __sklearn_clone__(self):
+        forgotten = dict.fromkeys(self._inferred)
+        return type(self)(**{**self.get_params(deep=False), **forgotten})
+
+    def initialize(self, X, Y=None):
+        """Learn sizes from training data.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence, default=None
+            Outputs.
+        """
+        self.size_joint_feature = len(self.joint_feature(X[0], Y[0]))
+
+    def joint_feature(self, x, y):
+        """Features of an input together with an output.
+
+        Parameters
+        ----------
+        x : object
+            Input.
+        y : object
+            Output.
+
+        Returns
+        -------
+        joint_feature : ndarray of shape (size_joint_feature,)
+            The vector whose product with the weights is the score.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have a method joint_feature(x, y).")
+
+    def inference(self, x, w):
+        """The output with the highest score.
+
+        Parameters
+        ----------
+        x : object
+            Input.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+
+        Returns
+        -------
+        y : object
+            Output.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have a method inference(x, w).")
+
+    def loss(self, y, y_hat):
+        """How wrong an output is: the number of parts that differ.
+
+        Parameters
+        ----------
+        y : object
+            The truth.
+        y_hat : object
+            An output.
+
+        Returns
+        -------
+        loss : float
+            At least 0, and 0 for the truth.
+        """
+        return float(np.sum(np.asarray(y) != np.asarray(y_hat)))
+
+    def max_loss(self, y):
+        """The largest loss an output can have, by which `score` is normalised.
+
+        Parameters
+        ----------
+        y : object
+            The truth.
+
+        Returns
+        -------
+        loss : float
+            The number of parts.
+        """
+        return float(np.size(y))
+
+    def states(self, y):
+        """The states of the parts of an output, as whole numbers from 0.
+
+        Parameters
+        ----------
+        y : object
+            Output.
+
+        Returns
+        -------
+        states : ndarray of shape (n_parts,)
+            Columns of ``extra``.
+        """
+        states = np.ravel(y)
+        if not (np.issubdtype(states.dtype, np.integer) and hasattr(self, "n_states")):
+            raise ValueError(
+                f"{type(self).__name__} must have n_states, and y must hold whole numbers, for its "
+                "inference to be augmented by the loss. Define loss_augmented_inference."
+            )
+        return states
+
+    def loss_augmented_inference(self, x, y, w, extra=None):
+        """The output with the highest sum of score and loss.
+
+        Parameters
+        ----------
+        x : object
+            Input.
+        y : object
+            The truth.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+        extra : ndarray of shape (n_parts, n_states), default=None
+            What else is added to the scores of the states of each part.
+
+        Returns
+        -------
+        y_hat : object
+            Output.
+        """
+        if "extra" in signature(self.inference).parameters:
+            losses = 1.0 - np.eye(self.n_states)[self.states(y)]
+            return self.inference(x, w, extra=losses if extra is None else losses + extra)
+        warnings.warn(
+            f"{type(self).__name__} can only be trained to correct mistakes, without a margin: "
+            "give inference an argument extra, or the model a method loss_augmented_inference.",
+            stacklevel=2,
+        )
+        return self.inference(x, w)
+
+    def batch_joint_feature(self, X, Y):
+        """The sum of the joint features of many samples.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            Outputs.
+
+        Returns
+        -------
+        joint_feature : ndarray of shape (size_joint_feature,)
+            Their sum.
+        """
+        return np.sum([self.joint_feature(x, y) for x, y in zip(X, Y, strict=True)], axis=0)
+
+    def batch_inference(self, X, w):
+        """The outputs with the highest scores.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+
+        Returns
+        -------
+        Y : list
+            Outputs.
+        """
+        return [self.inference(x, w) for x in X]
+
+    def batch_loss(self, Y, Y_hat):
+        """The losses of many outputs.
+
+        Parameters
+        ----------
+        Y : sequence
+            The truth.
+        Y_hat : sequence
+            Outputs.
+
+        Returns
+        -------
+        losses : ndarray of shape (n_samples,)
+            One for each.
+        """
+        return np.array([self.loss(y, y_hat) for y, y_hat in zip(Y, Y_hat, strict=True)])
+
+    def batch_loss_augmented_inference(self, X, Y, w):
+        """The outputs with the highest sums of score and loss.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            The truth.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+
+        Returns
+        -------
+        Y_hat : list
+            Outputs.
+        """
+        return [self.loss_augmented_inference(x, y, w) for x, y in zip(X, Y, strict=True)]
+
+    def oracle(self, X, Y, threads=None):
+        """What learners work with: the samples made ready for many inferences.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            Outputs.
+        threads : int, default=None
+            How many threads to use.
+
+        Returns
+        -------
+        oracle : PlainOracle
+            Calls the methods of this model, one sample at a time.
+        """
+        return PlainOracle(self, X, Y, threads)

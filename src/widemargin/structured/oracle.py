@@ -1,0 +1,359 @@
+"""Training samples as a learner sees them: what violates the margin most, for given weights.
+
+With phi the joint feature and y_i the truth of sample i,
+
+    H_i(w) = max_y loss(y_i, y) + w . phi(x_i, y)  -  w . phi(x_i, y_i)
+
+An oracle finds a maximiser y and returns its loss, H_i (the slack), and phi(x_i, y_i) - phi(x_i,
+y), which is minus a subgradient of H_i. `PlainOracle` asks the methods of any model. `GraphOracle`
+works on flat arrays in compiled code. Both are asked in the same words.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin._core.threads import for_each
+from widemargin.structured.inference import graphs as flat
+from widemargin.structured.inference.dispatch import infer, one_hot
+from widemargin.structured.inference.search import score_of
+
+_SMALLEST_CHUNK = 32
+_MOST_CHUNKS = 16
+
+
+class Violations(NamedTuple):
+    """What an oracle found for some samples.
+
+    Attributes
+    ----------
+    labels : list
+        The maximisers, as the oracle keeps them; `outputs` of the oracle makes outputs of them.
+    losses : ndarray of shape (n,)
+    slacks : ndarray of shape (n,)
+        Loss + score less the score of the truth.
+    bounds : ndarray of shape (n,)
+        Upper bounds on H: equal to the slacks where inference was exact.
+    difference : ndarray of shape (size,) or (n, size)
+        Joint feature of the truth less that of the maximiser: the weighted sum, or one row for each
+        sample.
+    """
+
+    labels: list
+    losses: np.ndarray
+    slacks: np.ndarray
+    bounds: np.ndarray
+    difference: np.ndarray
+
+
+class _Oracle:
+    """What both oracles share: chunks of samples that do not depend on the number of threads."""
+
+    n_samples: int
+    size: int
+    threads: int | None
+
+    def violations(self, w, samples=None, weight=None, extra=None, rows=False):
+        """Ask for many samples at once.
+
+        Parameters
+        ----------
+        w : ndarray of shape (size,)
+            Weights, in the oracle's order.
+        samples : ndarray of int, default=None
+            Which; all by default.
+        weight : ndarray, default=None
+            Factors of the samples in the sum of differences; 1 by default.
+        extra : list of ndarray, default=None
+            For each of ``samples`` what is added to the scores of the states of its parts, of shape
+            (n_parts, n_states).
+        rows : bool, default=False
+            Return one difference for each sample in place of their sum.
+
+        Returns
+        -------
+        Violations
+        """
+        samples = np.arange(self.n_samples) if samples is None else np.asarray(samples)
+        weight = np.ones(len(samples)) if weight is None else np.asarray(weight, dtype=float)
+        # Sums are made chunk by chunk, in this order, for any number of threads.
+        size = max(_SMALLEST_CHUNK, -(-len(samples) // _MOST_CHUNKS))
+        chunks = [slice(k, min(k + size, len(samples))) for k in range(0, len(samples), size)]
+        difference = np.zeros((len(samples) if rows else len(chunks), self.size))
+
+        def work(number):
+            part = chunks[number]
+            own = difference[part] if rows else difference[number : number + 1]
+            added = None if extra is None else extra[part]
+            return self._chunk(w, samples[part], weight[part], added, own)
+
+        found = for_each(work, range(len(chunks)), self.threads)
+        return Violations(
+            [label for part in found for label in part[0]],
+            *(np.concatenate([part[k] for part in found] or [np.empty(0)]) for k in (1, 2, 3)),
+            difference if rows else difference.sum(axis=0),
+        )
+
+    def _chunk(self, w, samples, weight, extra, difference):
+        raise NotImplementedError
+
+
+class PlainOracle(_Oracle):
+    """The methods of a model, one sample at a time.
+
+    Parameters
+    ----------
+    model : StructuredModel
+    X, Y : sequence
+    threads : int, default=None
+        How many threads ask the model at once; one by default.
+    """
+
+    def __init__(self, model, X, Y, threads=None):
+        self.model, self.X, self.Y = model, X, Y
+        self.threads = 1 if threads is None else threads
+        self.n_samples, self.size = len(Y), model.size_joint_feature
+
+    def inward(self, w):
+        """Weights in the oracle's order, from the model's."""
+        return np.array(w, dtype=float)
+
+    def outward(self, w):
+        """Weights in the model's order, from the oracle's."""
+        return np.array(w, dtype=float)
+
+    @cached_property
+    def true_features(self):
+        return [self.model.joint_feature(x, y) for x, y in zip(self.X, self.Y, strict=True)]
+
+    def violation(self, i, w, out):
+        """Write the difference of sample ``i`` and return its loss and slack."""
+        y = self.model.loss_augmented_inference(self.X[i], self.Y[i], w)
+        out[:] = self.true_features[i] - self.model.joint_feature(self.X[i], y)
+        loss = float(self.model.loss(self.Y[i], y))
+        return loss, loss - float(w @ out)
+
+    def evaluate(self, labels, w, weight):
+        """Losses and slacks of given labels of all samples, and the sum of their differences."""
+        difference, losses, slacks = np.zeros(self.size), [], []
+        for i, y in enumerate(labels):
+            own = self.true_features[i] - self.model.joint_feature(self.X[i], y)
+            losses.append(float(self.model.loss(self.Y[i], y)))
+            slacks.append(losses[-1] - float(w @ own))
+            difference += weight[i] * own
+        return np.array(losses), np.array(slacks), difference
+
+    def outputs(self, labels, samples=None):
+        """Outputs of the model, from labels that the oracle has returned."""
+        del samples  # the labels are outputs already
+        return list(labels)
+
+    def _chunk(self, w, samples, weight, extra, difference):
+        labels, losses, slacks = [], [], []
+        for k, i in enumerate(samples):
+            x, truth, bonus = self.X[i], self.Y[i], 0.0
+            if extra is None:
+                y = self.model.loss_augmented_inference(x, truth, w)
+            else:
+                y = self.model.loss_augmented_inference(x, truth, w, extra=extra[k])
+                parts = np.arange(len(extra[k]))
+                bonus = float(extra[k][parts, self.model.states(y)].sum())
+                bonus -= float(extra[k][parts, self.model.states(truth)].sum())
+            own = self.true_features[i] - self.model.joint_feature(x, y)
+            loss = float(self.model.loss(truth, y))
+            labels.append(y)
+            losses.append(loss)
+            slacks.append(loss - float(w @ own) + bonus)
+            difference[min(k, len(difference) - 1)] += weight[k] * own
+        losses, slacks = np.array(losses), np.array(slacks)
+        return labels, losses, slacks, slacks
+
+
+class GraphOracle(_Oracle):
+    """Graphs in flat arrays; exact on forests in one compiled call, by `infer` elsewhere.
+
+    Parameters
+    ----------
+    graphs : Graphs
+    layout : Layout
+    method : str
+        Of inference.
+    truth : ndarray of shape (n_nodes,), default=None
+        True labels of all nodes; 0 by default.
+    cost : ndarray of shape (n_nodes,), default=None
+        Loss of a wrong label; 0 by default.
+    inward, outward : callable
+        Turn weights from the model's order into that of the flat arrays, and back.
+    output : callable
+        ``output(i, labels)`` makes an output of the model.
+    threads : int, default=None
+    """
+
+    def __init__(
+        self, graphs, layout, method, truth=None, cost=None, *, inward, outward, output,
+        threads=None
+    ):  # fmt: skip
+        self.graphs, self.layout, self.method, self.threads = graphs, layout, method, threads
+        self.inward, self.outward, self.output = inward, outward, output
+        n_nodes = int(graphs.nodes[-1])
+        self.truth = np.zeros(n_nodes, dtype=np.int64) if truth is None else truth
+        self.cost = np.zeros(n_nodes) if cost is None else cost
+        self.n_samples, self.size = len(graphs.nodes) - 1, layout.size
+        self.by_forest = graphs.forest & (method in ("auto", "max-product"))
+        self.nothing = np.empty((0, layout.n_states))
+        self.one, self.singles = np.ones(1), np.arange(self.n_samples)[:, np.newaxis]
+
+    def violation(self, i, w, out):
+        """Write the difference of sample ``i`` and return its loss and slack."""
+        samples = self.singles[i]
+        out[:] = 0.0
+        if not self.by_forest[i]:
+            _, losses, slacks, _ = self._chunk(w, samples, self.one, None, out[np.newaxis])
+            return losses[0], slacks[0]
+        labels, losses, slacks = self._room()
+        flat.violations(
+            self.graphs, self.layout, w, self.truth, self.cost, self.nothing, samples, self.one,
+            labels, losses, slacks, out[np.newaxis],
+        )  # fmt: skip
+        return losses[i], slacks[i]
+
+    def decode(self, w, extra=None):
+        """Best labels of all samples without loss, and what is known about them.
+
+        Returns
+        -------
+        labels : list
+        energies, bounds : ndarray of shape (n_samples,)
+            Minus the scores, and what no labels are below.
+        exact : bool
+        methods : set of str
+        """
+        scores, bounds = np.empty(self.n_samples), np.empty(self.n_samples)
+        flags, methods = np.ones(self.n_samples, dtype=bool), [set() for _ in range(self.n_samples)]
+        labels = np.empty_like(self.truth)
+        beliefs = {}
+        stacked = self.nothing if extra is None else np.concatenate(extra, dtype=float)
+
+        def work(samples):
+            easy = samples[self.by_forest[samples]]
+            if len(easy):
+                flat.decode(self.graphs, self.layout, w, stacked, easy, labels, scores)
+                bounds[easy] = scores[easy]
+                methods[easy[0]].add("max-product")
+            for i in samples[~self.by_forest[samples]]:
+                unary, edges, pairwise = self.potentials(i, w)
+                if extra is not None:
+                    unary += extra[i]
+                found = infer(unary, edges, pairwise, self.method)
+                labels[self.nodes(i)] = found.labels
+                scores[i], bounds[i], flags[i] = found.score, found.bound, found.exact
+                methods[i].add(found.method)
+                if found.beliefs is not None:
+                    beliefs[i] = found.beliefs
+
+        size = max(1, min(_SMALLEST_CHUNK, -(-self.n_samples // _MOST_CHUNKS)))
+        whole = np.arange(self.n_samples)
+        for_each(work, [whole[k : k + size] for k in range(0, self.n_samples, size)], self.threads)
+        answers = [beliefs.get(i, labels[self.nodes(i)]) for i in whole]
+        return answers, -scores, -bounds, bool(flags.all()), set().union(*methods)
+
+    def evaluate(self, labels, w, weight):
+        """Losses and slacks of given labels of all samples, and the sum of their differences."""
+        if not any(isinstance(answer, tuple) for answer in labels):
+            _, losses, slacks = self._room()
+            difference = np.zeros(self.size)
+            flat.evaluate(
+                self.graphs, self.layout, w, self.truth, self.cost, np.concatenate(labels),
+                np.asarray(weight, dtype=float), losses, slacks, difference,
+            )  # fmt: skip
+            return losses, slacks, difference
+        difference, losses, slacks = np.zeros(self.size), [], []
+        own = np.zeros(self.size)
+        for i, answer in enumerate(labels):
+            own[:] = 0.0
+            self._add_difference(i, answer, 1.0, own)
+            losses.append(self._loss(i, answer))
+            slacks.append(losses[-1] - float(w @ own))
+            difference += weight[i] * own
+        return np.array(losses), np.array(slacks), difference
+
+    def outputs(self, labels, samples=None):
+        """Outputs of the model, from labels that the oracle has returned."""
+        samples = range(self.n_samples) if samples is None else samples
+        return [self.output(i, answer) for i, answer in zip(samples, labels, strict=True)]
+
+    def nodes(self, i):
+        """The nodes of sample ``i``."""
+        return slice(self.graphs.nodes[i], self.graphs.nodes[i + 1])
+
+    def potentials(self, i, w):
+        """Unary potentials, edges and pairwise potentials of sample ``i``."""
+        n_states = self.layout.n_states
+        edges = self.graphs.edges[self.graphs.links[i] : self.graphs.links[i + 1]]
+        unary = np.empty((self.graphs.nodes[i + 1] - self.graphs.nodes[i], n_states))
+        pairwise = np.empty((len(edges), n_states, n_states))
+        flat.potentials(self.graphs, self.layout, w, i, unary, pairwise)
+        return unary, edges, pairwise
+
+    def _chunk(self, w, samples, weight, extra, difference):
+        if self.by_forest[samples].all():
+            return self._forests(w, samples, weight, extra, difference)
+        labels, losses, slacks, bounds = [], [], [], []
+        for k, i in enumerate(samples):
+            unary, edges, pairwise = self.potentials(i, w)
+            if extra is not None:
+                unary += extra[k]
+            truth, cost = self.truth[self.nodes(i)], self.cost[self.nodes(i)]
+            own = score_of(unary, edges, pairwise, truth)
+            unary += cost[:, np.newaxis]
+            unary[np.arange(len(truth)), truth] -= cost
+            found = infer(unary, edges, pairwise, self.method)
+            answer = found.labels if found.beliefs is None else found.beliefs
+            slack = (found.score if found.beliefs is None else found.bound) - own
+            if slack < -1e-9 * (1.0 + abs(own)):
+                # Inference that is not exact may miss the truth itself, which has slack 0.
+                answer, slack = truth.copy(), 0.0
+            labels.append(answer)
+            losses.append(self._loss(i, answer))
+            slacks.append(slack)
+            bounds.append(found.bound - own)
+            row = difference[min(k, len(difference) - 1)]
+            self._add_difference(i, answer, weight[k], row)
+        return labels, np.array(losses), np.array(slacks), np.array(bounds)
+
+    def _forests(self, w, samples, weight, extra, difference):
+        stacked = self.nothing
+        if extra is not None:
+            stacked = np.zeros((len(self.truth), self.layout.n_states))
+            for k, i in enumerate(samples):
+                stacked[self.nodes(i)] = extra[k]
+        labels, losses, slacks = self._room()
+        flat.violations(
+            self.graphs, self.layout, w, self.truth, self.cost, stacked, samples, weight, labels,
+            losses, slacks, difference,
+        )  # fmt: skip
+        found = [labels[self.nodes(i)] for i in samples]
+        return found, losses[samples], slacks[samples], slacks[samples]
+
+    def _room(self):
+        """Where a call writes labels, losses and slacks; several threads may ask at once."""
+        labels = np.empty(len(self.truth), dtype=np.int64)
+        return labels, np.empty(self.n_samples), np.empty(self.n_samples)
+
+    def _loss(self, i, answer):
+        truth, cost = self.truth[self.nodes(i)], self.cost[self.nodes(i)]
+        if isinstance(answer, tuple):
+            return float(cost @ (1.0 - answer[0][np.arange(len(truth)), truth]))
+        return float(cost @ (answer != truth))
+
+    def _add_difference(self, i, answer, weight, row):
+        if not isinstance(answer, tuple):
+            labels = np.empty_like(self.truth)
+            labels[self.nodes(i)] = answer
+            flat.add_difference(self.graphs, self.layout, self.truth, labels, i, weight, row)
+            return
+        edges = self.graphs.edges[self.graphs.links[i] : self.graphs.links[i + 1]]
+        beliefs = one_hot(self.truth[self.nodes(i)], edges, self.layout.n_states)
+        flat.add_marginals(self.graphs, self.layout, i, *beliefs, weight, row)
+        flat.add_marginals(self.graphs, self.layout, i, *answer, -weight, row)

