@@ -26,11 +26,11 @@ from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.gated import teacher as teaching
 from widemargin.gated.difficulty import check_scores, degrees_of
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
+from widemargin.kernels.gamma import effective_gamma
 from widemargin.solvers import HingeProblem, solve_hinge
 from widemargin.solvers.majorize import majorize
 from widemargin.solvers.row_descent import descend_rows
 from widemargin.solvers.smo import WHOLE_ROWS
-from widemargin.svm.svc import SVC
 from widemargin.svm.training import canonical, check_weights
 
 _BLOCK_BYTES = 1 << 25
@@ -169,8 +169,9 @@ class _WithConstant(KernelFunction):
 
 def kernel_function(student, rows, weight):
     """The student's kernel, that of a constant feature included."""
-    maker = SVC(kernel=student.kernel)
-    gamma = maker._effective_gamma(rows, slice(None), weight, student.gamma)
+    gamma = 1.0
+    if student.kernel != "linear":
+        gamma = effective_gamma(student.gamma, rows, weight)
     kind = _WithConstant if student.fit_intercept else KernelFunction
     return kind(student.kernel, gamma, student.degree, student.coef0)
 

@@ -1,0 +1,690 @@
+"""Gated students beside their teacher, plain machines and controls, and the source's figures.
+
+    python benchmarks/gated.py --data DIR [--full] [--json FILE] [--only PART ...]
+
+Quality: the source's Table 3 (accuracy, F and AUC of "is it class y?", means and medians over
+classes, in per cent). All parameters of students are chosen on training rows, for each class by F +
+AUC in 3 folds, over a coarse grid and a finer one around its best point; the teacher's scores in
+training are out of fold. Teachers are fixed here, as the search of --full found them on training
+folds.
+
+Seeds: gSVM against gSVM-0 with equal grids, over new splits, with a paired test. Codings: other
+ways to count difficulty, chosen on three sets and confirmed on the others.
+
+Inference: what an answer costs. Curve: quality against that cost.
+"""
+
+import warnings
+from itertools import product
+from pathlib import Path
+from time import perf_counter
+
+from _harness import Bench, Report, answer, machine, options
+
+# The rbf machine of Crammer and Singer; shuttle's over 300 landmarks, for its 43,500 rows.
+TEACHERS = {
+    "vowel": {"gamma": 1.0, "C": 3.0},
+    "yeast": {"gamma": 1.0, "C": 1.0},
+    "satimage": {"gamma": 1.0, "C": 3.0},
+    "letter": {"gamma": 2.0, "C": 10.0},
+    "protein": {"gamma": 0.02, "C": 1.0},
+    "shuttle": {"gamma": 10.0, "C": 100.0, "landmarks": 300},
+}
+TEACHER_GRID = {"gamma": (0.25, 0.5, 1.0, 2.0, 4.0), "C": (0.3, 1.0, 3.0, 10.0, 30.0)}
+# Accuracy, F and AUC as published: means, then medians.
+SOURCE = {
+    "vowel": {
+        "teacher": ((91.93, 53.60, 92.12), (93.29, 55.38, 93.10)),
+        "SVM": ((89.95, 22.01, 80.00), (89.91, 24.55, 85.11)),
+        "gSVM-0": ((86.19, 43.03, 91.05), (85.50, 42.00, 90.04)),
+        "gSVM": ((90.93, 52.49, 91.96), (92.21, 51.72, 91.92)),
+    },
+    "yeast": {
+        "teacher": ((92.04, 63.59, 85.52), (96.49, 64.12, 83.28)),
+        "SVM": ((90.47, 35.37, 81.86), (95.82, 36.67, 81.37)),
+        "gSVM-0": ((91.44, 49.71, 83.00), (95.99, 53.08, 84.36)),
+        "gSVM": ((91.71, 51.67, 83.10), (96.55, 55.14, 85.40)),
+    },
+    "satimage": {
+        "teacher": ((97.05, 89.80, 98.76), (97.35, 92.13, 99.34)),
+        "SVM": ((94.00, 74.28, 91.46), (93.65, 81.31, 96.81)),
+        "gSVM-0": ((94.33, 81.95, 98.54), (94.12, 83.56, 98.95)),
+        "gSVM": ((96.28, 86.76, 98.55), (96.55, 89.29, 99.08)),
+    },
+    "letter": {
+        "teacher": ((99.72, 96.35, 99.95), (99.73, 96.43, 99.97)),
+        "SVM": ((97.35, 43.47, 90.89), (96.90, 44.37, 93.40)),
+        "gSVM-0": ((98.41, 81.75, 98.64), (98.47, 80.19, 98.70)),
+        "gSVM": ((98.88, 82.26, 99.72), (99.16, 87.50, 99.81)),
+    },
+    "protein": {
+        "teacher": ((80.50, 67.55, 84.91), (81.03, 71.86, 84.34)),
+        "SVM": ((78.31, 60.86, 81.41), (77.57, 64.26, 82.34)),
+        "gSVM-0": ((78.67, 63.23, 82.54), (78.15, 63.79, 82.88)),
+        "gSVM": ((81.01, 69.86, 85.03), (81.06, 68.47, 85.23)),
+    },
+    "shuttle": {
+        "teacher": ((99.95, 82.20, 98.81), (99.96, 85.71, 98.99)),
+        "SVM": ((97.47, 42.83, 82.61), (98.91, 43.33, 88.01)),
+        "gSVM-0": ((98.13, 77.54, 94.86), (98.34, 73.66, 95.02)),
+        "gSVM": ((99.57, 80.42, 99.28), (99.61, 83.17, 99.85)),
+    },
+}
+TARGETED = ("vowel", "satimage", "letter", "shuttle")
+# In the source's units, in which C is divided by the number of rows.
+COSTS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
+MARGINS = tuple(k / 10 for k in range(16))
+DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5)
+SELECTION_ROWS = 3000
+SEEDED = {"vowel": None, "yeast": None, "satimage": 1200}
+CONFIRMED = {"letter": 1300, "protein": 1200, "shuttle": 3000}
+N_SEEDS = 10
+FIRST_NEW_SEED = 100
+LANDMARKS = (10, 30, 100, 300, 1000)
+
+
+def main(arguments=None):
+    chosen = options(__doc__.splitlines()[0], PARTS, arguments)
+    if chosen.task:
+        answer(chosen.task, TASKS)
+        return
+    report = Report("gated", chosen.json, machine("widemargin", "numpy", "scikit-learn", "numba"))
+    bench = Bench(__file__)
+    for part in chosen.only:
+        if part != "codings" or chosen.full or chosen.only != list(PARTS):
+            PARTS[part](bench, report, chosen)
+    report.close()
+
+
+def quality(bench, report, chosen):
+    for name in available(TEACHERS, chosen):
+        task = {"name": name, "data": chosen.data, "rows": chosen.rows, "full": chosen.full}
+        found = bench.run("table", **task)
+        lines = []
+        for who, (mean, middle) in found["measures"].items():
+            theirs = SOURCE[name].get(who)
+            published = ["-", "-"] if theirs is None else [figures(part) for part in theirs]
+            lines.append([who, figures(mean), published[0], figures(middle), published[1]])
+        report.table(
+            f"Quality on {name}",
+            f"{found['text']} Accuracy / F / AUC of the binary question, in per cent.",
+            ["", "mean", "source's mean", "median", "source's median"],
+            lines,
+        )
+        if name in TARGETED:
+            for k, measure in ((1, "F"), (2, "AUC")):
+                ours, theirs = found["measures"]["gSVM"][0][k], SOURCE[name]["gSVM"][0][k]
+                claim = f"{name}: mean {measure} of gSVM at least the source's {theirs}"
+                report.bar(claim, ours, round(ours, 2) >= theirs)
+
+
+def seeds(bench, report, chosen):
+    lines = []
+    for name, rows in available(SEEDED | (CONFIRMED if chosen.full else {}), chosen).items():
+        task = {"name": name, "data": chosen.data, "rows": chosen.rows or rows}
+        found = bench.run("seeds", first=0, codings=["gSVM-0", "gSVM"], **task)
+        for measure in ("F", "AUC"):
+            lines.append([name, measure, *against(found, measure, "gSVM", "gSVM-0")])
+    report.table(
+        "gSVM against gSVM-0",
+        f"{N_SEEDS} seeds: every one draws its own split, folds and teacher; both have grids of "
+        "equal size. Means over seeds of the mean over classes, in per cent; in how many seeds "
+        "gSVM is better; Wilcoxon's paired test.",
+        ["data", "measure", "gSVM", "gSVM-0", "difference", "better in", "p"],
+        lines,
+    )
+
+
+def codings(bench, report, chosen):
+    for title, sets, first in (
+        ("Codings of difficulty: choice", SEEDED, 0),
+        ("Codings of difficulty: confirmation", CONFIRMED, FIRST_NEW_SEED),
+    ):
+        lines = []
+        for name, rows in available(sets, chosen).items():
+            task = {"name": name, "data": chosen.data, "rows": chosen.rows or rows}
+            names = ["gSVM-0", "gSVM", "balanced", "hard first", "hard first, balanced"]
+            found = bench.run("seeds", first=first, codings=names, **task)
+            for measure in ("F", "AUC"):
+                for who in names[1:]:
+                    lines.append([name, measure, who, *against(found, measure, who, "gSVM-0")])
+        report.table(
+            title,
+            f"Seeds {first} to {first + N_SEEDS - 1}. 'balanced' makes positives and negatives "
+            "cost the same in sum, 'hard first' lets the rows cost most that the teacher gets "
+            "wrong.",
+            ["data", "measure", "coding", "it", "gSVM-0", "difference", "better in", "p"],
+            lines,
+        )
+
+
+def inference(bench, report, chosen):
+    ratio = None
+    for name in available({"letter": None, "satimage": None, "vowel": None}, chosen):
+        for kind in ("linear", "rbf"):
+            task = {"name": name, "data": chosen.data, "kind": kind, "rows": chosen.rows}
+            found = bench.run("inference", threads=1, **task)
+            teacher = found["lines"][0]
+            report.table(
+                f"Inference on {name}, {kind} teacher",
+                f"{found['text']} Microseconds, one thread: per row of a batch of all test rows "
+                "(best of many), and for single rows (median and 99th of 100). Ratios to the "
+                "teacher's batch.",
+                ["who", "batch", "ratio", "p50", "p99"],
+                [
+                    [who, f"{batch:.3f}", f"{teacher[1] / batch:.1f}", f"{p50:.1f}", f"{p99:.1f}"]
+                    for who, batch, p50, p99 in found["lines"]
+                ],
+            )
+            if (name, kind) == ("letter", "linear"):
+                by_name = {line[0]: line[1] for line in found["lines"]}
+                ratio = by_name["teacher, arrays"] / by_name["merged student, arrays"]
+    report.bar(
+        "letter: merged student at least 15 times as fast per batch as the linear teacher",
+        ratio,
+        ratio and ratio >= 15,
+    )
+
+
+def curve(bench, report, chosen):
+    for name in available({"satimage": None, "letter": None}, chosen):
+        found = bench.run(
+            "curve", threads=1, name=name, data=chosen.data, rows=chosen.rows or SELECTION_ROWS
+        )
+        report.table(
+            f"Quality against cost on {name}",
+            f"{found['text']} Mean F and AUC over classes in per cent, microseconds of one answer "
+            "per row of a batch.",
+            ["who", "microseconds", "F", "AUC"],
+            [[who, f"{us:.2f}", f"{f:.2f}", f"{auc:.2f}"] for who, us, f, auc in found["lines"]],
+        )
+        report.keep(f"curve {name}", found["lines"])
+
+
+def available(sets, chosen):
+    """The sets that can be read: three are shipped, the others need --data."""
+    shipped = ("vowel", "yeast", "satimage")
+    return {name: sets[name] for name in sets if name in shipped or chosen.data is not None}
+
+
+def figures(values):
+    return " / ".join(f"{value:.2f}" for value in values)
+
+
+def against(found, measure, ours, theirs):
+    """Both means, their difference, how often ours is better, and the paired test."""
+    from scipy.stats import wilcoxon
+
+    a, b = ([seed[who][measure] for seed in found["seeds"]] for who in (ours, theirs))
+    means = [sum(values) / len(values) for values in (a, b)]
+    wins = sum(x > y for x, y in zip(a, b, strict=True))
+    same = all(x == y for x, y in zip(a, b, strict=True))
+    p = 1.0 if same else wilcoxon(a, b).pvalue
+    difference = f"{means[0] - means[1]:+.2f}"
+    return [f"{means[0]:.2f}", f"{means[1]:.2f}", difference, f"{wins}/{len(a)}", f"{p:.3f}"]
+
+
+PARTS = {
+    "quality": quality,
+    "seeds": seeds,
+    "codings": codings,
+    "inference": inference,
+    "curve": curve,
+}
+
+
+def table(name, data, rows, full):
+    """Measures of all rivals on the source's split (or a drawn one)."""
+    import numpy as np
+
+    start = perf_counter()
+    X, y, X_test, y_test = split(name, data, rows, seed=0)
+    parameters = search_teacher(name, X, y) if full else TEACHERS[name]
+    case = Case(name, parameters, X, y, X_test, y_test, seed=0)
+    found = {"teacher": summary(case.judge(lead(case.test_scores)))}
+    selection = None if full else SELECTION_ROWS
+    grids = {
+        "SVM": [{"C": C} for C in COSTS],
+        "gSVM-0": gated_grid(full and name in ("vowel", "yeast"), (None,)),
+        "gSVM": gated_grid(full and name in ("vowel", "yeast"), DECAYS),
+        "gate + bias": gated_grid(False, (0.3,)),
+        "SVM + score": [{"C": C} for C in COSTS],
+    }
+    for who, grid in grids.items():
+        scores = case.tuned(who, grid, selection)
+        found[who] = summary(case.judge(scores))
+    text = (
+        f"{len(y):,} training and {len(y_test):,} test rows, {len(case.classes)} classes. Teacher: "
+        f"{', '.join(f'{key} {value:g}' for key, value in parameters.items())}; "
+        f"{100 * np.mean(case.classes[case.test_scores.argmax(axis=1)] == y_test):.2f} % of test "
+        f"rows right. {perf_counter() - start:.0f} s."
+    )
+    return {"measures": found, "text": text}
+
+
+def seeded(name, data, rows, first, codings):
+    """Mean F and AUC of several codings, over seeds."""
+    found = []
+    for seed in range(first, first + N_SEEDS):
+        X, y, X_test, y_test = split(name, data, rows, seed, drawn=True)
+        case = Case(name, TEACHERS[name], X, y, X_test, y_test, seed)
+        result = {}
+        for who in codings:
+            # Equal budgets: six costs without decay are as many as three with two decays.
+            costs = COSTS[1:] if who == "gSVM-0" else COSTS[2::2]
+            decays = (None,) if who == "gSVM-0" else (0.1, 0.4)
+            grid = [{"C": C, "margin": 0.5, "decay": d} for C, d in product(costs, decays)]
+            measures = case.judge(case.best(who, grid, case.everything))
+            result[who] = dict(zip(("accuracy", "F", "AUC"), mean(measures), strict=True))
+        found.append(result)
+    return {"seeds": found}
+
+
+def timing(name, data, kind, rows):
+    """What an answer costs: by plain NumPy on arrays, and through the estimators."""
+    import numpy as np
+    from sklearn.kernel_approximation import Nystroem
+
+    from widemargin import CrammerSingerSVC, GatedSVC, LinearSVC, early_exit_predict
+
+    X, y, X_test, _ = split(name, data, rows, seed=0)
+    if kind == "linear":
+        teacher = CrammerSingerSVC(C=0.1, tol=1e-2).fit(X, y)
+    else:
+        teacher = CrammerSingerSVC(kernel="rbf", **TEACHERS[name], tol=0.1).fit(X, y)
+    target = teacher.classes_[0]
+    student = GatedSVC(target, teacher, C=0.01).fit(X, y)
+    svm = LinearSVC(C=0.01, loss="hinge").fit(X, y == target)
+    who = {}
+    if kind == "linear":
+        W, b = np.ascontiguousarray(teacher.coef_.T), teacher.intercept_
+        w, c = svm.coef_[0], svm.intercept_[0]
+        u, v = student.coef_, student.intercept_
+        own, shift = teacher.coef_[0], teacher.intercept_[0]
+        theta, constant = student.theta_, student.theta_intercept_
+        who |= {
+            "teacher, arrays": lambda X: (X @ W + b).argmax(axis=1) == 0,
+            "early exit, arrays": lambda X: early_exit(X, teacher.coef_, b),
+            "SVM, arrays": lambda X: X @ w + c >= 0,
+            "student, arrays": lambda X: X @ own + shift >= X @ theta + constant,
+            "merged student, arrays": lambda X: X @ u + v >= 0,
+        }
+    who |= {
+        "teacher": lambda X: teacher.predict(X) == target,
+        "early exit": lambda X: early_exit_predict(teacher, X, target),
+        "SVM": svm.predict,
+        ("merged student" if student.merged_ else "student"): student.predict,
+    }
+    if kind == "linear":
+        student_of_scores = GatedSVC(target, classes=teacher.classes_)
+        student_of_scores.fit(X, y, teacher_scores=teacher.decision_function(X))
+        function = student.export().function()
+        who["student, two dot products"] = lambda X: student_of_scores.predict(X, X @ own + shift)
+        who["exported student"] = lambda X: [function(row) for row in X.tolist()]
+    else:
+        small = Nystroem(gamma=TEACHERS[name]["gamma"], n_components=50, random_state=0)
+        featured = GatedSVC(target, teacher, features=small, C=0.01).fit(X, y)
+        who["student, 50 landmarks"] = featured.predict
+    lines = [[label, *clocked(ask, X_test)] for label, ask in who.items()]
+    text = f"{len(X_test):,} rows, {X.shape[1]} features, {len(teacher.classes_)} classes."
+    if kind == "rbf":
+        kept = student._gate.function.support_vectors_.shape[0]
+        text += (
+            f" The teacher has {teacher.support_vectors_.shape[0]:,} support vectors, {kept:,} of "
+            "which the target's score needs: the kernel dominates, and a gated student of a kernel "
+            "teacher saves the other classes' share only."
+        )
+    return {"lines": lines, "text": text}
+
+
+def cost_curve(name, data, rows):
+    """Students from the cheapest to the teacher itself."""
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+
+    from widemargin import CrammerSingerSVC, GatedStudents
+    from widemargin.gated.teacher import class_scores
+
+    X, y, X_test, y_test = split(name, data, None, seed=0)
+    X, y = sample(X, y, rows, seed=0)
+    gamma = TEACHERS[name]["gamma"]
+    machine_ = CrammerSingerSVC(kernel="rbf", **TEACHERS[name], tol=0.1)
+    lines = []
+
+    def add(who, students, ask):
+        measures = judged(students(X_test), y_test, classes)
+        lines.append([who, 1e6 * best_time(lambda: ask(X_test)) / len(y_test), *mean(measures)[1:]])
+
+    teacher = machine_.fit(X, y)
+    classes = teacher.classes_
+    linear = GatedStudents(CrammerSingerSVC(tol=1e-2), C=0.01, cv=3).fit(X, y)
+    add("linear teacher, merged", linear.decision_function, linear.students_[classes[0]].predict)
+    for m in LANDMARKS:
+        if m < len(y):
+            small = make_pipeline(
+                Nystroem(gamma=gamma, n_components=m, random_state=0),
+                CrammerSingerSVC(C=TEACHERS[name]["C"], tol=0.1, max_iter=100),
+            )
+            students = GatedStudents(small, features="teacher", C=0.01, cv=3).fit(X, y)
+            one = students.students_[classes[0]]
+            add(f"{m} landmarks, merged", students.decision_function, one.predict)
+    gated = GatedStudents(teacher, C=0.01, cv=3).fit(X, y)
+    add("kernel gate, linear student", gated.decision_function, gated.students_[classes[0]].predict)
+    add("kernel teacher", lambda X: lead(class_scores(teacher, X)), teacher.predict)
+    return {"lines": lines, "text": f"{len(y):,} training rows, rbf teacher with gamma {gamma:g}."}
+
+
+class Case:
+    """A split with a trained teacher, its scores out of fold and on the test rows."""
+
+    def __init__(self, name, parameters, X, y, X_test, y_test, seed):
+        import numpy as np
+        from sklearn.model_selection import StratifiedKFold
+
+        from widemargin.gated.teacher import class_scores, out_of_fold_scores
+
+        warnings.simplefilter("ignore")
+        self.X, self.y, self.X_test, self.y_test, self.seed = X, y, X_test, y_test, seed
+        teacher = new_teacher(parameters)
+        trained = teacher.fit(X, y)
+        self.classes = np.asarray(trained.classes_)
+        folds = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
+        self.scores = out_of_fold_scores(teacher, X, y, None, folds, self.classes)
+        self.test_scores = class_scores(trained, X_test)
+        self.everything = np.arange(len(y))
+
+    def judge(self, scores):
+        return judged(scores, self.y_test, self.classes)
+
+    def tuned(self, who, grid, selection):
+        """Test scores of the best of a grid and of a finer one around its best point."""
+        rows = self.everything
+        if selection is not None and len(rows) > selection:
+            rows = sample(rows, self.y, selection, self.seed)[0]
+        return self.best(who, grid, rows, refine=len(grid) < len(COSTS) * len(MARGINS))
+
+    def best(self, who, grid, rows, refine=False):
+        """Test scores, every class by the parameters that are best for it in 3 folds."""
+        import numpy as np
+
+        found = {tuple(point.items()): self.folded(who, point, rows) for point in grid}
+        if refine and "margin" in grid[0]:
+            centre = max(found, key=lambda point: np.nanmean(found[point]))
+            for point in finer(dict(centre)):
+                found.setdefault(tuple(point.items()), None)
+            for point, value in found.items():
+                if value is None:
+                    found[point] = self.folded(who, dict(point), rows)
+        points = list(found)
+        quality = np.nan_to_num([found[point] for point in points])
+        choice = quality.argmax(axis=0)
+        scores = np.empty(self.test_scores.shape)
+        for k in np.unique(choice):
+            every = self.learned(
+                who, dict(points[k]), self.everything, self.X_test, self.test_scores
+            )
+            scores[:, choice == k] = every[:, choice == k]
+        return scores
+
+    def folded(self, who, point, rows):
+        """F + AUC of every class over 3 folds."""
+        import numpy as np
+        from sklearn.model_selection import StratifiedKFold
+
+        scores = np.empty((len(rows), len(self.classes)))
+        folds = StratifiedKFold(3, shuffle=True, random_state=self.seed + 1)
+        for train, test in folds.split(rows, self.y[rows]):
+            held = rows[test]
+            scores[test] = self.learned(
+                who, point, rows[train], self.X[held], self.scores[held], tol=1e-3
+            )
+        return judged(scores, self.y[rows], self.classes)[:, 1:].sum(axis=1)
+
+    def learned(self, who, point, rows, X_new, S_new, tol=1e-5):
+        """Scores of new rows by students trained on some of the training rows."""
+        import numpy as np
+
+        from widemargin import GatedStudents, GatedSVC
+
+        X, y, S = self.X[rows], self.y[rows], self.scores[rows]
+        plain = who in ("SVM", "SVM + score")
+        parameters = {
+            "C": point["C"] / len(rows),
+            "margin": point.get("margin", 1.0),
+            "difficulty": None if plain else coding(who, point.get("decay")),
+            "features": "constant" if who == "gate + bias" else None,
+            "classes": self.classes,
+            "tol": tol,
+            "n_jobs": 2,
+        }
+        if who == "SVM + score":
+            # A gate that is always 0 leaves the machine that the labels make.
+            columns = []
+            for k, label in enumerate(self.classes):
+                student = GatedSVC(label, **parameters)
+                student.fit(np.column_stack([X, S[:, k]]), y, teacher_scores=np.zeros(S.shape))
+                new = np.column_stack([X_new, S_new[:, k]])
+                columns.append(student.decision_function(new, np.zeros(len(X_new))))
+            return np.column_stack(columns)
+        students = GatedStudents(targets=self.classes, **parameters)
+        students.fit(X, y, teacher_scores=np.zeros(S.shape) if plain else S)
+        return students.decision_function(X_new, np.zeros(S_new.shape) if plain else S_new)
+
+
+def coding(who, decay):
+    """The difficulty of a kind of students."""
+    import numpy as np
+
+    from widemargin.gated.difficulty import source
+
+    if decay is None or who == "gSVM-0":
+        return None
+
+    def degrees(scores, truth, column):
+        found = source(scores, truth, column, decay)
+        if "hard first" in who:
+            found = 1.0 + decay - found
+        if "balanced" in who:
+            for sign in (-1.0, 1.0):
+                rows = truth == sign
+                found[rows] *= 2.0 * np.sum(1.0 / found[rows]) / len(truth)
+        return found
+
+    return degrees
+
+
+def gated_grid(full, decays):
+    if full:
+        return [{"C": C, "margin": m, "decay": d} for C, m, d in product(COSTS, MARGINS, decays)]
+    coarse = product(COSTS[1::2], MARGINS[::5], decays[::2])
+    return [{"C": C, "margin": m, "decay": d} for C, m, d in coarse]
+
+
+def finer(centre):
+    """The points of the full grid around one of the coarse grid's."""
+    near = {"C": (COSTS, 1), "margin": (MARGINS, 2), "decay": (DECAYS, 1)}
+    choices = []
+    for name, (values, reach) in near.items():
+        if centre[name] is None:
+            choices.append([None])
+            continue
+        place = values.index(centre[name])
+        choices.append(list(values[max(0, place - reach) : place + reach + 1]))
+    return [dict(zip(near, values, strict=True)) for values in product(*choices)]
+
+
+def search_teacher(name, X, y):
+    """The teacher's parameters by accuracy in 3 folds of at most so many training rows."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    rows, labels = sample(X, y, SELECTION_ROWS, seed=0)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    fixed = {key: value for key, value in TEACHERS[name].items() if key not in TEACHER_GRID}
+    scale = TEACHERS[name]["gamma"] if name in ("protein", "shuttle") else 1.0
+    found = {}
+    for gamma, C in product(TEACHER_GRID["gamma"], TEACHER_GRID["C"]):
+        parameters = {"gamma": scale * gamma, "C": C, **fixed}
+        teacher = new_teacher(parameters)
+        found[gamma, C] = cross_val_score(teacher, rows, labels, cv=folds).mean(), parameters
+    return max(found.values(), key=lambda pair: pair[0])[1]
+
+
+def new_teacher(parameters):
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+
+    from widemargin import CrammerSingerSVC
+
+    gamma, C = parameters["gamma"], parameters["C"]
+    if "landmarks" not in parameters:
+        return CrammerSingerSVC(kernel="rbf", gamma=gamma, C=C, tol=0.1)
+    features = Nystroem(gamma=gamma, n_components=parameters["landmarks"], random_state=0)
+    return make_pipeline(features, CrammerSingerSVC(C=C, tol=0.1, max_iter=20))
+
+
+def split(name, data, rows, seed, drawn=False):
+    """Training and test rows, features scaled to [-1, 1] on the training rows.
+
+    The official split where there is one; ``drawn`` draws another of the same proportions.
+    """
+    import numpy as np
+    from sklearn.model_selection import train_test_split
+
+    parts = loaded(name, data)
+    if len(parts) == 4 and not drawn:
+        X, y, X_test, y_test = parts
+    else:
+        share = 299 / 1484 if name == "yeast" else 1 / 3
+        if len(parts) == 4:
+            share = len(parts[3]) / (len(parts[1]) + len(parts[3]))
+            parts = np.concatenate(parts[::2]), np.concatenate(parts[1::2])
+        X, y = sample(*parts, rows, seed) if drawn else parts
+        X, X_test, y, y_test = train_test_split(
+            X, y, test_size=share, stratify=y, random_state=seed
+        )
+    if rows and not drawn:
+        X, y = sample(X, y, rows, seed)
+    low, width = X.min(axis=0), np.ptp(X, axis=0)
+    width[width == 0] = 1.0
+    X, X_test = (np.ascontiguousarray(2 * (part - low) / width - 1) for part in (X, X_test))
+    return X, y, X_test, y_test
+
+
+def loaded(name, data):
+    """All rows and labels, or training and test rows and labels."""
+    import numpy as np
+
+    from widemargin import datasets
+
+    if name == "yeast":
+        return datasets.load_yeast(return_X_y=True)
+    if name in ("vowel", "satimage"):
+        read = getattr(datasets, f"load_{name}")
+        parts = [read(subset=part, return_X_y=True) for part in ("train", "test")]
+        return *parts[0], *parts[1]
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("load", Path(data) / "load.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = module.load("protein_val" if name == "protein" else name)
+    keys = ("X_train", "y_train", "X_test", "y_test") if "X_train" in found else ("X", "y")
+    parts = [found[key] for key in keys]
+    return [np.asarray(p.toarray() if hasattr(p, "toarray") else p, dtype=float) for p in parts]
+
+
+def sample(X, y, rows, seed):
+    """At most about so many rows, with their labels; of a rare class at least twelve."""
+    import numpy as np
+
+    if rows is None or rows >= len(y):
+        return X, y
+    rng = np.random.default_rng(seed)
+    kept = []
+    for label in np.unique(y):
+        own = rng.permutation(np.flatnonzero(y == label))
+        kept.append(own[: max(12, round(rows * len(own) / len(y)))])
+    kept = np.sort(np.concatenate(kept))
+    return X[kept], y[kept]
+
+
+def judged(scores, y, classes):
+    """Accuracy, F and AUC of every class, in per cent; nan where a class has no rows."""
+    import numpy as np
+    from scipy.stats import rankdata
+
+    truth, yes = y[:, np.newaxis] == classes, scores >= 0
+    positive = truth.sum(axis=0)
+    hits = (truth & yes).sum(axis=0)
+    f = 2.0 * hits / np.maximum(1, positive + yes.sum(axis=0))
+    below = (rankdata(scores, axis=0) * truth).sum(axis=0) - positive * (positive + 1) / 2
+    auc = below / np.maximum(1, positive * (len(y) - positive))
+    measures = 100.0 * np.column_stack([(truth == yes).mean(axis=0), f, auc])
+    measures[positive == 0] = np.nan
+    return measures
+
+
+def lead(scores):
+    """By how much every class leads the best other one."""
+    import numpy as np
+
+    ordered = np.sort(scores, axis=1)
+    best, second = ordered[:, [-1]], ordered[:, [-2]]
+    return scores - np.where(scores == best, second, best)
+
+
+def mean(measures):
+    import numpy as np
+
+    return np.nanmean(measures, axis=0).tolist()
+
+
+def summary(measures):
+    """Means and medians over classes."""
+    import numpy as np
+
+    return mean(measures), np.nanmedian(measures, axis=0).tolist()
+
+
+def early_exit(X, coef, intercept):
+    """Whether the first class wins; stops at the first rival that beats it."""
+    import numpy as np
+
+    own = X @ coef[0] + intercept[0]
+    racing = np.arange(len(X))
+    for w, b in zip(coef[1:], intercept[1:], strict=True):
+        racing = racing[X[racing] @ w + b <= own[racing]]
+    answers = np.zeros(len(X), dtype=bool)
+    answers[racing] = True
+    return answers
+
+
+def clocked(ask, X):
+    """Microseconds per row of a batch, and the median and 99th per cent of single rows."""
+    singles = []
+    for row in X[:100]:
+        row = row[None]
+        ask(row)
+        start = perf_counter()
+        ask(row)
+        singles.append(1e6 * (perf_counter() - start))
+    singles.sort()
+    return 1e6 * best_time(lambda: ask(X)) / len(X), singles[50], singles[99]
+
+
+def best_time(function, budget=0.5):
+    """Seconds of the fastest of the calls that fit into the budget."""
+    function()
+    seconds, spent = [], 0.0
+    while spent < budget or len(seconds) < 3:
+        start = perf_counter()
+        function()
+        seconds.append(perf_counter() - start)
+        spent += seconds[-1]
+    return min(seconds)
+
+
+TASKS = {"table": table, "seeds": seeded, "inference": timing, "curve": cost_curve}
+
+if __name__ == "__main__":
+    main()

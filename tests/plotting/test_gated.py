@@ -1,0 +1,65 @@
+"""The pictures of students show the numbers that they are made of."""
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from sklearn.metrics import f1_score, roc_auc_score
+
+from widemargin import difficulty_degrees
+from widemargin.plotting import DifficultyDisplay, StudentsDisplay
+
+
+@pytest.fixture
+def scored():
+    rng = np.random.default_rng(0)
+    y = np.array(["ant", "bee", "cat"])[np.arange(60) % 3]
+    truth = (y[:, None] == np.unique(y)) * 2.0 - 1.0
+    scores = {name: truth + s * rng.standard_normal((60, 3)) for name, s in [("A", 1), ("B", 3)]}
+    yield scores, y
+    pyplot.close("all")
+
+
+def test_bars_are_the_measures_of_every_class(scored):
+    scores, y = scored
+    display = StudentsDisplay.from_scores(scores, y)
+    assert len(display.axes_) == 3
+    assert len(display.bars_) == 6
+    expected = [f1_score(y == c, scores["B"][:, k] >= 0) for k, c in enumerate(display.classes)]
+    f_of_b = [bar.get_height() for bar in display.bars_[3]]
+    np.testing.assert_allclose(f_of_b, expected)
+    names = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
+    assert names == ["A", "B"]
+
+
+def test_the_roc_is_that_of_one_class(scored):
+    scores, y = scored
+    display = StudentsDisplay.from_scores(scores, y, roc_of="bee")
+    area = roc_auc_score(y == "bee", scores["A"][:, 1])
+    assert display.lines_[0].get_label() == f"A ({area:.3f})"
+    assert display.axes_[0].get_title() == "is it bee?"
+    with pytest.raises(ValueError, match="roc_of 'dog' is none of the classes"):
+        display.plot(roc_of="dog")
+
+
+def test_a_class_without_rows_cannot_be_judged(scored):
+    scores, y = scored
+    with pytest.raises(ValueError, match="y must hold rows of class 'ant'"):
+        StudentsDisplay.from_scores(scores, np.where(y == "ant", "bee", y), ["ant", "bee", "cat"])
+
+
+def test_points_are_coloured_by_degree(scored):
+    scores, y = scored
+    display = DifficultyDisplay.from_scores(scores["B"], y, "cat", decay=0.2)
+    degrees = difficulty_degrees(scores["B"], y, "cat", 0.2)
+    others, own = display.points_
+    np.testing.assert_array_equal(own.get_array(), degrees[y == "cat"])
+    np.testing.assert_array_equal(others.get_offsets()[:, 0], scores["B"][y != "cat", 2])
+    assert display.ax_.get_xlabel() == "score of cat"
+
+
+def test_axes_that_are_given_are_drawn_on(scored):
+    scores, y = scored
+    figure, axes = pyplot.subplots(3)
+    assert StudentsDisplay.from_scores(scores, y, ax=axes).figure_ is figure
+    figure, ax = pyplot.subplots()
+    assert DifficultyDisplay.from_scores(scores["A"], y, "ant", ax=ax).ax_ is ax
