@@ -35,6 +35,17 @@ def test_effective_weights_lie_between_equal_and_balanced_ones(uneven):
     assert_allclose(nearly, balanced / balanced.mean(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("weight", [-1.0, np.nan])
+def test_class_weights_that_are_no_weights_are_refused_by_name(uneven, weight):
+    with pytest.raises(ValueError, match="class_weight must hold numbers of at least 0, got"):
+        SVC(class_weight={0: weight}).fit(*uneven)
+
+
+def test_no_weight_of_an_infinite_cost_is_refused_by_name(uneven):
+    with pytest.raises(ValueError, match="class_weight must be greater than 0 for every class"):
+        SVC(C=np.inf, class_weight={0: 0.0}).fit(*uneven)
+
+
 def test_ldam_margins_fall_with_the_fourth_root_of_the_count():
     y = np.repeat([0, 1, 2], [81 * 2, 16 * 2, 2])
     margins = ldam_class_margin(y, largest=6.0)

@@ -120,7 +120,10 @@ def class_weights(class_weight, classes, y, sample_weight=None) -> np.ndarray:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "effective":
         return _effective(_counted(y, sample_weight)[1])
-    return compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    if not (weights >= 0).all():
+        raise ValueError(f"class_weight must hold numbers of at least 0, got {class_weight}.")
+    return weights
 
 
 def class_margins(class_margin, classes, y, sample_weight=None) -> np.ndarray:
@@ -169,6 +172,11 @@ def row_costs(C, codes, weight_of_class, sample_weight) -> np.ndarray:
     -------
     ndarray of shape (n,)
     """
+    if np.isinf(C) and not weight_of_class.all():
+        raise ValueError(
+            "class_weight must be greater than 0 for every class where C is infinite: give a "
+            "finite C, or leave rows that are not to count out by a sample_weight of 0."
+        )
     costs = C * weight_of_class[codes]
     return costs if sample_weight is None else costs * sample_weight
 
