@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 from sklearn.preprocessing import scale
 
 from widemargin import SVC
+from widemargin.solvers.smo import WHOLE_ROWS
 
 TIGHT = {"tol": 1e-9}
 
@@ -121,6 +122,17 @@ class TestScores:
         assert_array_equal(precomputed.support_, plain.support_)
         assert precomputed.support_vectors_.shape == (0, 0)
 
+    def test_of_precomputed_kernel_need_it_symmetric(self, two_classes):
+        X, y = two_classes
+        gram = X @ X.T
+        with pytest.raises(ValueError, match=r"X must be symmetric, got .*K \+ K\.T"):
+            SVC(kernel="precomputed").fit(gram + np.tri(len(y)), y)
+        # What rounding in float32 leaves of symmetry is enough.
+        noise = 1.0 + 1e-7 * np.random.default_rng(0).standard_normal(gram.shape)
+        rounded = SVC(kernel="precomputed").fit(gram * noise, y)
+        expected = SVC(kernel="precomputed").fit(gram, y).decision_function(gram)
+        assert_allclose(rounded.decision_function(gram), expected, atol=0.01)
+
     @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
     def test_of_callable_kernel_equal_those_of_the_kernel(self, three_classes, container):
         X, y = three_classes
@@ -185,6 +197,30 @@ class TestOneVsRest:
         X, y = two_classes
         one, other = (SVC(multi_class=way).fit(X, y) for way in ("ovo", "ovr"))
         assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+    @pytest.mark.parametrize(("way", "other"), [("ovr", "ovo"), ("ovo", "ovr")])
+    def test_machines_answer_as_they_were_trained(self, three_classes, way, other):
+        X, y = three_classes
+        model = SVC(kernel="linear", multi_class=way).fit(X, y)
+        expected = model.predict(X), model.decision_function(X), model.coef_
+        model.set_params(multi_class=other)
+        found = model.predict(X), model.decision_function(X), model.coef_
+        for one, another in zip(expected, found, strict=True):
+            assert_array_equal(one, another)
+        fresh = SVC(kernel="linear", multi_class=other).fit(X, y)
+        assert_array_equal(model.fit(X, y).dual_coef_, fresh.dual_coef_)
+
+    @pytest.mark.large
+    @pytest.mark.parametrize("cache_size", [3, 200])
+    def test_many_rows_give_the_same_bits_on_any_number_of_jobs(self, cache_size):
+        X, y = make_blobs(WHOLE_ROWS + 400, 6, random_state=0, cluster_std=5.0)
+        one, two, three = (
+            SVC(multi_class="ovr", tol=0.01, cache_size=cache_size, n_jobs=n_jobs).fit(X, y)
+            for n_jobs in (1, 2, 3)
+        )
+        for other in (two, three):
+            for name in ("support_", "dual_coef_", "intercept_", "n_iter_", "dual_gap_"):
+                assert_array_equal(getattr(other, name), getattr(one, name), err_msg=name)
 
     def test_scores_of_pairs_are_refused(self, three_classes):
         with pytest.raises(ValueError, match="decision_function_shape"):
@@ -430,6 +466,23 @@ class TestCallableKernels:
         assert_allclose(
             on_words.decision_function(words), on_counts.decision_function(counts), atol=1e-8
         )
+
+    def test_need_a_row_to_answer(self, three_classes):
+        X, y = three_classes
+        model = SVC(kernel=linear_kernel).fit(X, y)
+        with pytest.raises(ValueError, match="at least one row"):
+            model.predict(X[:0])
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf, 1j])
+    def test_that_return_no_real_numbers_are_refused(self, three_classes, value):
+        X, y = three_classes
+        with pytest.raises(ValueError, match=r"kernel returned (values that are not|complex)"):
+            SVC(kernel=lambda A, B: np.full((len(A), len(B)), value)).fit(X, y)
+
+    def test_that_are_not_symmetric_are_refused(self, three_classes):
+        X, y = three_classes
+        with pytest.raises(ValueError, match="kernel's matrix must be symmetric"):
+            SVC(kernel=lambda A, B: A @ B.T + A[:, :1]).fit(X, y)
 
     def test_of_wrong_shape_are_refused(self, three_classes):
         X, y = three_classes

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 from tests.oracles.hinge import Hinge, solve_exactly
+from tests.suites.callbacks import Recorder
 
 from widemargin import SVC
 
@@ -82,6 +83,38 @@ class TestGap:
         assert tight.dual_gap_[0] <= 1e-4 < loose.dual_gap_[0] <= 0.1
         assert loose.n_iter_[0] < tight.n_iter_[0]
 
+    @pytest.mark.large
+    @pytest.mark.parametrize("options", [{}, {"gap_tol": 1e-4}])
+    def test_is_exact_where_rows_were_float32(self, options):
+        X, y = make_classification(
+            n_samples=2600, n_features=10, n_informative=6, flip_y=0.1, random_state=1
+        )
+        C, gamma = 1000.0, 0.5
+        model = SVC(C=C, gamma=gamma, **options).fit(X, y)
+        kernel = rbf_kernel(X, X[model.support_], gamma=gamma)
+        sign, dual = np.where(y == 1, 1.0, -1.0), model.dual_coef_[0]
+        f = kernel @ dual
+        norm = dual @ f[model.support_]
+        slack = np.maximum(0.0, 1.0 - sign * (f + model.intercept_[0]))
+        objective = 0.5 * norm + C * slack.sum()
+        gap = (objective - np.abs(dual).sum() + 0.5 * norm) / objective
+        assert_allclose(model.objective_[0], objective, rtol=1e-9)
+        assert_allclose(model.dual_gap_[0], gap, rtol=1e-4)
+        assert gap <= options.get("gap_tol", np.inf)
+
+    def test_that_does_not_exist_leaves_the_tolerance_in_charge(self, three_classes):
+        X, y = three_classes
+        plain, wished = (SVC(kernel="sigmoid", gap_tol=g).fit(X, y) for g in (None, 1e-8))
+        assert_array_equal(plain.dual_coef_, wished.dual_coef_)
+
+    def test_that_rounding_leaves_open_is_warned_of(self):
+        rng = np.random.default_rng(0)
+        X = 1e3 * rng.normal(size=(300, 4))
+        y = (X[:, 0] + 300.0 * rng.normal(size=300) > 0).astype(int)
+        with pytest.warns(ConvergenceWarning):
+            model = SVC(kernel="poly", gamma="auto", max_iter=200_000).fit(X, y)
+        assert model.dual_gap_[0] > 0.1
+
     def test_is_unknown_for_kernels_that_may_be_indefinite(self, three_classes):
         X, y = three_classes
         assert np.isnan(SVC(kernel="sigmoid").fit(X, y).dual_gap_).all()
@@ -108,8 +141,9 @@ class TestIterations:
     def test_are_limited_with_a_warning(self, three_classes):
         X, y = three_classes
         message = r"Solver terminated early \(max_iter=3.*StandardScaler"
-        with pytest.warns(ConvergenceWarning, match=message):
+        with pytest.warns(ConvergenceWarning, match=message) as told:
             model = SVC(max_iter=3).fit(X, y)
+        assert told[0].filename == __file__
         assert model.fit_status_ == 1
         assert (model.n_iter_ <= 3).all()
         assert model.n_iter_.max() == 3
@@ -138,29 +172,6 @@ def test_verbose_prints_a_line_for_each_machine(three_classes, capsys):
     assert capsys.readouterr().out == ""
     SVC(verbose=True).fit(X, y)
     assert len(capsys.readouterr().out.strip().splitlines()) == 3
-
-
-class Recorder:
-    """A callback that notes what it is told, and asks to stop when it is told to."""
-
-    def __init__(self, stop=lambda context: False):
-        self.stop = stop
-        self.begun, self.ended, self.hooks, self.fitted = [], [], [], []
-
-    def setup(self, estimator, context):
-        self.hooks.append("setup")
-
-    def teardown(self, estimator, context):
-        self.hooks.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun.append((context.task_name, context.task_id))
-
-    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
-        self.ended.append((context.task_name, context.task_id))
-        if fitted_estimator is not None:
-            self.fitted.append(fitted_estimator.score(X, y))
-        return self.stop(context)
 
 
 class TestCallbacks:
@@ -192,18 +203,24 @@ class TestCallbacks:
     def test_may_stop_the_fit(self):
         X, y = make_classification(n_samples=3500, n_features=30, flip_y=0.3, random_state=0)
         recorder = Recorder(stop=lambda context: context.task_name != "fit")
-        with pytest.warns(ConvergenceWarning):
+        with pytest.warns(ConvergenceWarning, match=r"a callback asked for it\)\. Largest"):
             model = SVC(C=100.0, tol=1e-6).set_callbacks(recorder).fit(X, y)
         assert recorder.hooks == ["setup", "teardown"]
         assert model.fit_status_ == 1
         assert model.predict(X).shape == y.shape
 
-    def test_are_torn_down_when_the_fit_is_refused(self, three_classes):
+    def test_hear_nothing_of_a_fit_that_is_refused(self, three_classes):
         X, y = three_classes
         recorder = Recorder()
         with pytest.raises(ValueError, match="class"):
             SVC().set_callbacks(recorder).fit(X, np.zeros_like(y))
-        assert recorder.hooks in ([], ["setup", "teardown"])
+        assert recorder.hooks == []
+
+    def test_are_torn_down_when_the_fit_fails(self, two_classes):
+        recorder = Recorder()
+        with pytest.raises(ValueError, match="separated"):
+            SVC(C=np.inf, kernel="linear").set_callbacks(recorder).fit(*two_classes)
+        assert recorder.hooks == ["setup", "teardown"]
 
     def test_are_carried_along_by_a_search(self, three_classes):
         X, y = three_classes
@@ -211,3 +228,33 @@ class TestCallbacks:
         search = GridSearchCV(SVC().set_callbacks(recorder), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
         assert recorder.hooks.count("setup") == recorder.hooks.count("teardown") == 5
         assert search.score(X, y) > 0.9
+
+
+@pytest.mark.large
+class TestRange:
+    """float32 inside, whatever the numbers outside."""
+
+    @pytest.fixture
+    def rows(self):
+        return make_classification(
+            n_samples=2600, n_features=10, n_informative=6, flip_y=0.3, random_state=1
+        )
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize(("kernel", "size"), [("linear", 1e25), ("poly", 1e9), ("rbf", 1e25)])
+    def test_fits_where_kernel_values_exceed_it(self, rows, kernel, size):
+        X, y = rows
+        model = SVC(kernel=kernel, gamma=1.0, max_iter=3000).fit(size * X, y)
+        assert np.isfinite(model.decision_function(size * X[:50])).all()
+        assert np.isfinite(model.dual_gap_).all()
+
+    @pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+    def test_scores_rows_far_from_the_support_vectors(self, rows, kernel):
+        X, y = rows
+        model = SVC(kernel=kernel).fit(X, y)
+        assert model._single
+        for size in (1e3, 1e15, 1e38):
+            far = np.vstack([X[:5], size * X[:5]])
+            expected = model._scores_in(np.float64, far)[:, 0]
+            assert_allclose(model.decision_function(far), expected, rtol=1e-12, atol=1e-4)
+            assert_array_equal(model.decision_function(far)[:5], model.decision_function(X[:5]))

@@ -7,14 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_iris, make_classification
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.preprocessing import scale
+from tests.suites.callbacks import Recorder
 
 from widemargin import SVC, SVCCV, LinearSVCCV
+from widemargin.solvers import NotSeparableError
 
 CS = [10.0, 0.1, 1.0]
 GAMMAS = ["scale", 0.5, 0.05]
@@ -86,11 +89,10 @@ def test_given_kernels_give_the_scores_of_a_grid_search(four_classes, kernel):
     assert_same_search(ours, theirs, rows)
 
 
-def test_a_kernel_that_is_not_symmetric_is_read_from_test_rows_to_training_rows(four_classes):
+def test_a_kernel_that_is_not_symmetric_is_refused(four_classes):
     X, y = four_classes
-    rows = X @ X.T + 0.05 * np.tri(len(X))
-    ours, theirs = searches(rows, y, gammas=["scale"], kernel="precomputed")
-    assert_same_search(ours, theirs, rows)
+    with pytest.raises(ValueError, match="X must be symmetric"):
+        SVCCV(kernel="precomputed").fit(X @ X.T + 0.05 * np.tri(len(X)), y)
 
 
 @pytest.mark.parametrize("matrices", [0.4, 1.2, 2.5])
@@ -232,8 +234,55 @@ class TestWeights:
             theirs.fit(X, y, sample_weight=weights)
         assert_array_equal(ours.scores_.mean(axis=2).ravel(), theirs.cv_results_["mean_test_score"])
 
+    @pytest.mark.parametrize("search", [SVCCV(Cs=[1.0]), LinearSVCCV(Cs=[1.0])])
+    def test_one_weight_for_all_rows_will_do(self, search):
+        X, y = classes(2)
+        scores = search.fit(X, y, sample_weight=np.full(len(y), 2.0)).scores_
+        assert_array_equal(search.fit(X, y, sample_weight=2.0).scores_, scores)
+
+    @pytest.mark.parametrize("search", [SVCCV(Cs=[1.0]), LinearSVCCV(Cs=[1.0])])
+    def test_of_zero_for_all_test_rows_of_a_fold_are_refused(self, search):
+        X, y = classes(2)
+        weights = np.where(np.arange(len(y)) < 40, 0.0, 1.0)
+        search = clone(search).set_params(cv=KFold(4))
+        with pytest.raises(ValueError, match="test rows whose sample_weight is positive, fold 0"):
+            search.fit(X, y, sample_weight=weights)
+        # A scorer that takes no weights does not mind.
+        search.set_params(scoring=lambda machine, X, y: 1.0)
+        assert search.fit(X, y, sample_weight=weights).best_score_ == 1.0
+
 
 class TestFolds:
+    @pytest.mark.parametrize("search", [SVCCV(cv=[]), LinearSVCCV(cv=[])])
+    def test_none_at_all_are_refused(self, four_classes, search):
+        with pytest.raises(ValueError, match="cv must give at least one fold"):
+            search.fit(*four_classes)
+
+    def test_without_test_rows_are_refused(self, four_classes):
+        with pytest.raises(ValueError, match="cv must give every fold test rows"):
+            SVCCV(cv=[(np.arange(100), [])]).fit(*four_classes)
+
+    def test_that_infinite_costs_cannot_separate_are_scored_nan(self):
+        X, y = classes(2)
+        first = np.append(np.flatnonzero(y == 0)[:2], np.flatnonzero(y == 1)[:2])
+        cv = [(first, np.arange(80)), (np.arange(80), np.arange(80, 160))]
+        grid = {"C": [np.inf, 1.0], "kernel": ["linear"]}
+        theirs = GridSearchCV(SVC(), grid, cv=cv)
+        with (
+            pytest.warns(FitFailedWarning, match="1 fits failed out of a total of 4"),
+            pytest.warns(UserWarning, match="test scores are non-finite"),
+        ):
+            theirs.fit(X, y)
+        ours = SVCCV(Cs=grid["C"], kernel="linear", cv=cv)
+        with pytest.warns(FitFailedWarning, match="1 of 4 fits of folds failed"):
+            ours.fit(X, y)
+        expected = [theirs.cv_results_[f"split{k}_test_score"] for k in range(2)]
+        assert np.isnan(ours.scores_).sum() == 1
+        assert_array_equal(ours.scores_[:, 0, :].T, expected)
+        assert ours.C_ == theirs.best_params_["C"] == 1.0
+        with pytest.raises(NotSeparableError):
+            SVCCV(Cs=[np.inf], kernel="linear").fit(X, y)
+
     @pytest.mark.parametrize("cv", [None, 3, ShuffleSplit(3, random_state=0)])
     def test_folds_are_those_of_a_grid_search(self, four_classes, cv):
         X, y = four_classes
@@ -292,28 +341,6 @@ class TestRefit:
                 getattr(SVCCV(), name)
 
 
-class Recorder:
-    """A callback that counts finished tasks and asks for an end where it is told to."""
-
-    def __init__(self, stop_after=np.inf):
-        self.stop_after = stop_after
-        self.ended = []
-
-    def setup(self, estimator, context):
-        self.ended = []
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **data):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **data):
-        if context.task_name == "problem":
-            self.ended.append(context.task_id)
-        return len(self.ended) >= self.stop_after
-
-
 class TestCallbacks:
     def test_callbacks_see_every_problem_once(self, four_classes):
         X, y = four_classes
@@ -321,13 +348,14 @@ class TestCallbacks:
         plain = SVCCV(Cs=CS, gammas=[0.5, 0.05], cv=4, n_jobs=2).fit(X, y)
         told = SVCCV(Cs=CS, gammas=[0.5, 0.05], cv=4, n_jobs=2).set_callbacks(recorder).fit(X, y)
         pairs, grid, folds = 6, 6, 4
-        assert sorted(recorder.ended) == list(range(pairs * grid * folds + pairs))
+        ended = sorted(number for name, number in recorder.ended if name == "problem")
+        assert ended == list(range(pairs * grid * folds + pairs))
         assert_array_equal(told.scores_, plain.scores_)
 
     def test_a_callback_ends_the_search(self):
         X, y = load_iris(return_X_y=True)
-        search = SVCCV(Cs=[1e4], cv=2, tol=1e-9).set_callbacks(Recorder(stop_after=0))
-        with pytest.warns(ConvergenceWarning):
+        search = SVCCV(Cs=[1e4], cv=2, tol=1e-9).set_callbacks(Recorder(stop=lambda _: True))
+        with pytest.warns(ConvergenceWarning, match="a callback asked for it"):
             search.fit(np.vstack([scale(X) * 1e-3] * 5), np.tile(y, 5))
 
     def test_progress_bars_and_monitors_work(self, four_classes, capsys):
@@ -340,8 +368,10 @@ class TestCallbacks:
 
 def test_a_search_that_stopped_early_warns(four_classes):
     X, y = four_classes
-    with pytest.warns(ConvergenceWarning, match=r"\d+ of \d+ machines of folds"):
+    message = r"max_iter=3.* \d+ of \d+ machines of folds"
+    with pytest.warns(ConvergenceWarning, match=message) as told:
         SVCCV(max_iter=3, refit=False).fit(X, y)
+    assert told[0].filename == __file__
 
 
 @pytest.mark.parametrize("Cs", [[], [0.0], [1.0, -1.0], ["1"], [np.nan]])

@@ -40,7 +40,7 @@ class FitProgress:
 
     Get one from `open`. The estimator inherits `sklearn.callback.CallbackSupportMixin` and its
     ``fit`` is decorated with scikit-learn's ``_fit_context``, which calls the
-    callbacks' teardown whatever happens.
+    callbacks' teardown whatever happens. ``asked`` tells whether a callback ended a problem early.
     """
 
     listening = True
@@ -48,7 +48,7 @@ class FitProgress:
     def __init__(self, estimator, problems, data):
         self.estimator = estimator
         self.data = data
-        self.stopped = False
+        self.stopped = self.asked = False
         self.context = estimator._init_callback_context(
             max_subtasks=problems, sequential_subtasks=False
         )
@@ -106,6 +106,7 @@ class FitProgress:
         def report():
             nonlocal current
             stop = current.call_on_fit_task_end(**hooks) or self.stopped
+            self.asked |= stop
             current = None if stop else context.subcontext("slice")
             if current is not None:
                 current.call_on_fit_task_begin(**hooks)
@@ -127,7 +128,7 @@ class FitProgress:
 class _Silence:
     """The progress of an estimator without callbacks."""
 
-    listening = False
+    listening = asked = False
 
     def task(self, number, attributes=None, name="problem"):
         return contextlib.nullcontext(_never)

@@ -386,7 +386,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "data with StandardScaler or MinMaxScaler. Relative duality gap: "
                 f"{solution.gap:.1e}.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _scores(self, X):

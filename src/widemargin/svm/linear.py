@@ -424,7 +424,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
                 f"(max_iter={self.max_iter}) or scale the data. Largest relative duality gap: "
                 f"{max(s.gap for s in solutions):.1e}.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import _fit_context
-from sklearn.model_selection import check_cv
 
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
@@ -18,6 +17,7 @@ from widemargin.svm.search import (
     takes_weights,
     warn_if_stopped,
 )
+from widemargin.svm.training import whole_weights
 
 
 class LinearSVCCV(Search, LinearSVC):
@@ -214,7 +214,7 @@ class LinearSVCCV(Search, LinearSVC):
         Cs = check_costs(self.Cs, finite=True)
         X, y = self._check_training_data(X, y)
         whole = self._prepare(X, y, sample_weight)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = whole_weights(sample_weight, y)
         folds = self._folds(X, y, weight)
         pieces = [
             (fold, number) for fold in folds for number in range(self._n_problems(fold.training))
@@ -241,7 +241,8 @@ class LinearSVCCV(Search, LinearSVC):
             self.__dict__.pop("coef_", None)
         self._keep_search(scores, best, {"C": Cs})
         progress.close()
-        warn_if_stopped([s for fold in folds for solved in fold.solutions for s in solved])
+        tried = [s for fold in folds for solved in fold.solutions for s in solved]
+        warn_if_stopped(tried, self.max_iter, progress.asked)
         if self.refit:
             self._tell(solutions)
         return self
@@ -250,10 +251,8 @@ class LinearSVCCV(Search, LinearSVC):
         return False
 
     def _folds(self, X, y, weight):
-        rows = np.arange(len(y))
         folds = []
-        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
-            train, test = rows[train], rows[test]
+        for train, test in self._splits(X, y, weight):
             weight_train = None if weight is None else weight[train]
             training = self._prepare(X[train], y[train], weight_train)
             folds.append(Fold(test, training, [None] * self._n_problems(training)))

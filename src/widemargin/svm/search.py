@@ -3,14 +3,18 @@
 import warnings
 from inspect import signature
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils._param_validation import StrOptions
+
+from widemargin.solvers import NotSeparableError
+from widemargin.svm.training import early_end
 
 SEARCH_CONSTRAINTS: dict = {
     "Cs": ["array-like"],
@@ -33,7 +37,10 @@ class Search:
     _learned: ClassVar[str]
     """An attribute that only a machine trained on all rows has."""
 
+    _parameter_constraints: dict
     _grid: dict[str, list]
+    cv: Any
+    scoring: Any
     scores_: np.ndarray
 
     def __sklearn_is_fitted__(self):
@@ -45,7 +52,7 @@ class Search:
             )
         return trained
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """How good the predictions are by `scoring`.
 
         Parameters
@@ -112,6 +119,24 @@ class Search:
         # scikit-learn's own accuracy checks them again, at a length that is felt on small folds.
         return _accuracy if self.scoring in (None, "accuracy") else get_scorer(self.scoring)
 
+    def _splits(self, X, y, weight):
+        """Training and test rows of every fold, as indices."""
+        rows = np.arange(len(y))
+        splits = check_cv(self.cv, y, classifier=True).split(X, y)
+        folds = [(rows[train], rows[test]) for train, test in splits]
+        if not folds:
+            raise ValueError(f"cv must give at least one fold, got none: {self.cv!r}.")
+        counted = (
+            weight if weight is not None and takes_weights(self._scorer()) else np.ones(len(y))
+        )
+        for number, (_, test) in enumerate(folds):
+            if not counted[test].any():
+                raise ValueError(
+                    f"cv must give every fold test rows whose sample_weight is positive, fold "
+                    f"{number} has none: shuffle the rows, or take fewer folds."
+                )
+        return folds
+
     def _machine(self, kind, **chosen):
         """An unfitted machine with this estimator's parameters."""
         names = kind._parameter_constraints.keys() & self._parameter_constraints.keys()
@@ -145,16 +170,28 @@ def takes_weights(scorer):
     return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
 
 
-def warn_if_stopped(solutions):
-    """Warn if a limit stopped some of the machines of folds."""
+def warn_if_stopped(solutions, max_iter, asked):
+    """Warn if some of the machines of folds have not converged."""
     stopped = sum(not solution.converged for solution in solutions)
     if stopped:
         warnings.warn(
-            f"Solver terminated early for {stopped} of {len(solutions)} machines of folds: their "
-            "scores are preliminary. Consider pre-processing your data with StandardScaler or "
-            "MinMaxScaler, or raising max_iter.",
+            f"{early_end(solutions, max_iter, asked)} Scores are preliminary: that was so for "
+            f"{stopped} of {len(solutions)} machines of folds.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
+        )
+
+
+def warn_if_failed(failed, total):
+    """Warn of fits of folds that failed; raise where all did."""
+    if failed == total:
+        raise NotSeparableError
+    if failed:
+        warnings.warn(
+            f"{failed} of {total} fits of folds failed, because rows of infinite cost could not be "
+            "separated: their scores are nan.",
+            FitFailedWarning,
+            stacklevel=4,
         )
 
 

@@ -3,10 +3,12 @@
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -29,6 +31,7 @@ from widemargin.kernels import (
     MatrixGram,
 )
 from widemargin.kernels.gamma import effective_gamma
+from widemargin.kernels.given import check_symmetric, is_positive_semidefinite
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 from widemargin.svm.training import (
@@ -37,6 +40,7 @@ from widemargin.svm.training import (
     check_classes,
     check_rows,
     check_training_rows,
+    early_end,
     encode,
     print_solutions,
 )
@@ -45,7 +49,6 @@ _PREDICT_ROWS = 512
 _PREDICT_BYTES = 1 << 25
 _SINGLE_SUPPORT = 1000
 _SINGLE_SAMPLE = 256
-_LARGEST_FACTORED = 2000
 _NOTHING = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
 
 
@@ -228,6 +231,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
+    _multi_class: str | None = None
+
     def __init__(
         self,
         *,
@@ -276,7 +281,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train the machines.
 
         Parameters
@@ -307,10 +312,10 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         solutions = self._train(X, training, self.C, progress)
         progress.close()
-        self._tell(solutions)
+        self._tell(solutions, progress.asked)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes, or of the pairs of classes.
 
         Parameters
@@ -327,11 +332,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores = self._scores(X)
         if len(self.classes_) == 2:
             return scores[:, 0]
-        if self.multi_class == "ovo" and self.decision_function_shape == "ovr":
+        if self._way() == "ovo" and self.decision_function_shape == "ovr":
             return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
         return scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of every row.
 
         Parameters
@@ -351,7 +356,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_classes = len(self.classes_)
         if n_classes == 2:
             codes = (self._scores(X)[:, 0] > 0).astype(np.intp)
-        elif self.multi_class == "ovr" or self.break_ties:
+        elif self._way() == "ovr" or self.break_ties:
             codes = self.decision_function(X).argmax(axis=1)
         else:
             codes = OneVsOne.votes(self._scores(X), n_classes).argmax(axis=1)
@@ -397,6 +402,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _prepare(self, X, y, sample_weight, gamma):
         """What training on checked rows starts from, whatever C is."""
+        self._multi_class = self.multi_class
         rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
         n_classes = len(labels.classes)
         reduction = self._reduction(n_classes)(labels.codes, n_classes)
@@ -461,7 +467,11 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _reduction(self, n_classes):
         if n_classes == 2:
             return TwoClasses
-        return OneVsOne if self.multi_class == "ovo" else OneVsRest
+        return OneVsOne if self._way() == "ovo" else OneVsRest
+
+    def _way(self):
+        """What `multi_class` was when training began: it may have been set anew since."""
+        return self._multi_class or self.multi_class
 
     def _effective_gamma(self, X, rows, weight, gamma):
         """The number behind gamma, every row counted by its weight."""
@@ -475,7 +485,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             X = self._call_kernel(X, X)
         if callable(self.kernel) or self.kernel == "precomputed":
             matrix = X if _is_identity(order, len(X)) else X[np.ix_(order, order)]
-            gram = MatrixGram(matrix, positive_semidefinite=_is_positive_semidefinite(matrix))
+            check_symmetric(matrix, "kernel's matrix" if callable(self.kernel) else "X")
+            gram = MatrixGram(matrix, positive_semidefinite=is_positive_semidefinite(matrix))
         else:
             gram = self._rows_gram(X if _is_identity(order, X.shape[0]) else X[order], gamma)
         if not gram.is_finite():
@@ -489,6 +500,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), X)
 
     def _call_kernel(self, X, Y):
+        if not _num_samples(X):
+            raise ValueError("X must hold at least one row, got 0 sample(s).")
         values = self.kernel(X, Y)
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
         if values.shape != (_num_samples(X), _num_samples(Y)):
@@ -496,7 +509,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 f"kernel returned an array of shape {values.shape} for {_num_samples(X)} and "
                 f"{_num_samples(Y)} rows; it must return one value for every pair of rows."
             )
-        return np.ascontiguousarray(values, dtype=np.float64)
+        if values.dtype.kind == "c":
+            raise ValueError("kernel returned complex numbers; it must return real ones.")
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError("kernel returned values that are not finite; none may be inf or nan.")
+        return values
 
     def _attributes(self, X, training, solutions):
         """Fitted attributes by name; machines without a solution yet decide nothing."""
@@ -514,6 +532,7 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "_gamma": training.gamma,
             "_sparse": sparse,
             "_single": False,
+            "_support_grams": {},
             "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
             "classes_": training.classes,
             "class_weight_": training.weight_of_class,
@@ -536,16 +555,15 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             attributes["support_vectors_"] = X[support]
         return attributes
 
-    def _tell(self, solutions):
+    def _tell(self, solutions, asked=False):
         if self.verbose:
             print_solutions(type(self).__name__, solutions)
         if self.fit_status_:
             warnings.warn(
-                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing "
-                "your data with StandardScaler or MinMaxScaler. Largest relative duality gap: "
+                f"{early_end(solutions, self.max_iter, asked)} Largest relative duality gap: "
                 f"{self.dual_gap_.max():.1e}.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _scores(self, X):
@@ -573,6 +591,8 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return False
         if len(self.support_) < _SINGLE_SUPPORT:
             return False
+        if not self._support_gram(np.float64).fits_single():
+            return False
         sample = self.support_vectors_[:: max(1, len(self.support_) // _SINGLE_SAMPLE)]
         single, double = (self._scores_in(dtype, sample) for dtype in (np.float32, np.float64))
         return bool(np.abs(single - double).max() <= 0.1 * self.tol)
@@ -597,21 +617,36 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """A function from checked rows to their kernel values against the support vectors."""
         if callable(self.kernel) or self.kernel == "precomputed":
             return lambda X: np.ascontiguousarray(X[:, self.support_])
-        gram = self._rows_gram(self.support_vectors_, self._gamma)
-        return gram.against if dtype == np.float64 else gram.single(_PREDICT_BYTES).against
+        double = self._support_gram(np.float64)
+        if dtype == np.float64:
+            return double.against
+        single = self._support_gram(np.float32)
+
+        def values(X):
+            # float32 was tried on support vectors: rows far beyond them are left to float64.
+            far = double.are_far(X)
+            if not far.any():
+                return single.against(X)
+            out = np.empty((X.shape[0], double.size))
+            out[~far], out[far] = single.against(X[~far]), double.against(X[far])
+            return out
+
+        return values
+
+    def _support_gram(self, dtype):
+        """The support vectors, made ready for kernel values once."""
+        grams = self._support_grams
+        if dtype not in grams:
+            if dtype == np.float64:
+                grams[dtype] = self._rows_gram(self.support_vectors_, self._gamma)
+            else:
+                grams[dtype] = self._support_gram(np.float64).single(_PREDICT_BYTES)
+        return grams[dtype]
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {**state, "_support_grams": {}} if "_support_grams" in state else state
 
 
 def _is_identity(order, n):
     return len(order) == n and bool((order == np.arange(n)).all())
-
-
-def _is_positive_semidefinite(matrix):
-    """Whether this can be shown at a price that does not matter beside the fit's."""
-    if len(matrix) > _LARGEST_FACTORED:
-        return False
-    shift = 1e-10 * max(float(np.trace(matrix)), np.finfo(float).tiny)
-    try:
-        np.linalg.cholesky(matrix + shift / len(matrix) * np.eye(len(matrix)))
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.allclose(matrix, matrix.T))

@@ -10,27 +10,30 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
-from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import _safe_split
 
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.kernels import MatrixGram
 from widemargin.kernels.sweep import gather, sweep
-from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
 from widemargin.svm.search import (
     SEARCH_CONSTRAINTS,
     Search,
     best_of,
     check_costs,
     takes_weights,
+    warn_if_failed,
     warn_if_stopped,
 )
 from widemargin.svm.svc import SVC, Training
+from widemargin.svm.training import whole_weights
 
 
 class SVCCV(Search, SVC):
@@ -265,7 +268,7 @@ class SVCCV(Search, SVC):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Try every C with every gamma and train with the best of them.
 
         Parameters
@@ -288,7 +291,7 @@ class SVCCV(Search, SVC):
         Cs, gammas = self._check_grid()
         X, y = self._check_training_data(X, y)
         n_machines = len(self._prepare(X, y, sample_weight, gammas[0]).reduction.machines)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = whole_weights(sample_weight, y)
         folds = self._folds(X, y, weight, Cs, gammas)
         n_tasks = sum(len(fold.machines) * len(fold.path) for fold in folds)
         progress = FitProgress.open(
@@ -296,7 +299,8 @@ class SVCCV(Search, SVC):
         )
         with single_threaded_blas():
             self._solve_folds(X, y, folds, progress)
-        scores = self._score_folds(X, y, weight, folds, Cs, gammas)
+        scores, failed = self._score_folds(X, y, weight, folds, Cs, gammas)
+        warn_if_failed(failed, scores.size)
         best = best_of(scores)
         C, gamma = Cs[best[0]], gammas[best[1]]
         if self.refit:
@@ -306,9 +310,10 @@ class SVCCV(Search, SVC):
             self.__dict__.pop("support_", None)
         self._keep_search(scores, best, {"C": Cs, "gamma": gammas})
         progress.close()
-        warn_if_stopped([s for fold in folds for path in fold.solutions for s in path])
+        tried = [s for fold in folds for path in fold.solutions for s in path]
+        warn_if_stopped(tried, self.max_iter, progress.asked)
         if self.refit:
-            self._tell(solutions)
+            self._tell(solutions, progress.asked)
         return self
 
     def _check_grid(self):
@@ -324,8 +329,7 @@ class SVCCV(Search, SVC):
     def _folds(self, X, y, weight, Cs, gammas):
         """What there is to solve: a `Fold` for every fold and every number that gamma is in it."""
         folds: dict[tuple[int, float], Fold] = {}
-        for number, split in enumerate(check_cv(self.cv, y, classifier=True).split(X, y)):
-            train, test = (np.arange(len(y))[rows] for rows in split)
+        for number, (train, test) in enumerate(self._splits(X, y, weight)):
             X_train, y_train = _safe_split(self, X, y, train)
             weight_train = None if weight is None else weight[train]
             for column, gamma in enumerate(gammas):
@@ -374,11 +378,8 @@ class SVCCV(Search, SVC):
         solutions = [solution for number in numbers for solution in fold.solutions[number]]
         duals = np.column_stack([solution.dual for solution in solutions])
         support = duals.any(axis=1)
-        # The matrix of a kernel is symmetric, and read along its rows here: test rows, too, lie in
-        # long runs. One that was given may not be.
-        named = not callable(self.kernel) and self.kernel != "precomputed"
-        parts = rows[support], place[fold.test]
-        kernel = gather(gram.matrix, *parts).T if named else gather(gram.matrix, *parts[::-1])
+        # Read along the rows of support vectors: test rows, too, lie in long runs.
+        kernel = gather(gram.matrix, rows[support], place[fold.test]).T
         with single_threaded_blas():  # the same product on any number of jobs: the same bits
             scores = kernel @ duals[support] + [solution.intercept for solution in solutions]
         fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
@@ -405,7 +406,7 @@ class SVCCV(Search, SVC):
         machine, solutions = fold.machines[number], fold.solutions[number]
         margins = fold.training.margins()[machine.rows]
         unbound = False
-        for C, task in zip(fold.path, fold.tasks[number], strict=True):
+        for step, (C, task) in enumerate(zip(fold.path, fold.tasks[number], strict=True)):
             with progress.task(task) as stop:
                 # What no cost held back stays the solution for any larger one.
                 if unbound and gram.positive_semidefinite:
@@ -413,25 +414,35 @@ class SVCCV(Search, SVC):
                     continue
                 cost = fold.training.costs(C)[machine.rows]
                 warm = gram.positive_semidefinite and solutions
-                solution = solve_hinge(
-                    HingeProblem(gram, machine.sign, margins, cost),
-                    **self._solver_options(),
-                    dual=solutions[-1].dual if warm else None,
-                    report=partial(_ask, stop),
-                )
+                try:
+                    solution = solve_hinge(
+                        HingeProblem(gram, machine.sign, margins, cost),
+                        **self._solver_options(),
+                        dual=solutions[-1].dual if warm else None,
+                        report=partial(_ask, stop),
+                    )
+                except NotSeparableError:
+                    fold.failed.add(step)
+                    solution = Solution(np.zeros(gram.size), 0.0, np.inf, np.inf, 0.0, 0, True)
             solutions.append(solution)
             unbound = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
     def _score_folds(self, X, y, weight, folds, Cs, gammas):
+        """Scores by C, gamma and fold, and how many are nan because their fit failed."""
         scorer = self._scorer()
         weighted = weight is not None and takes_weights(scorer)
         scores = np.empty((len(Cs), len(gammas), 1 + max(fold.number for fold in folds)))
+        failed = 0
         for fold in folds:
             X_train, _ = _safe_split(self, X, None, fold.train)
             X_test, y_test = _safe_split(self, X, y, fold.test, fold.train)
             weights = {"sample_weight": weight[fold.test]} if weighted else {}
             for row, C in enumerate(Cs):
                 step = fold.path.index(C)
+                if step in fold.failed:
+                    scores[row, fold.columns, fold.number] = np.nan
+                    failed += len(fold.columns)
+                    continue
                 solutions = [path[step] for path in fold.solutions]
                 model = self._machine(FoldSVC, C=C, gamma=gammas[fold.columns[0]])
                 model.classes_ = fold.training.classes
@@ -439,7 +450,7 @@ class SVCCV(Search, SVC):
                 if fold.test_scores is not None:
                     model.answers = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
                 scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
-        return scores
+        return scores, failed
 
 
 class FoldSVC(SVC):
@@ -468,8 +479,8 @@ class Fold:
     """The problems of one fold for one gamma, and what became of them.
 
     ``columns`` are the places in the grid that this gamma has; ``solutions`` holds a list over
-    ``path``, the increasing Cs, for every machine; ``test_scores`` is an array over test rows,
-    machines and ``path``, or None.
+    ``path``, the increasing Cs, for every machine; ``failed`` are the places in it at which some
+    machine has none; ``test_scores`` is an array over test rows, machines and ``path``, or None.
     """
 
     number: int
@@ -479,6 +490,7 @@ class Fold:
     path: list[float]
     columns: list[int] = field(default_factory=list)
     tasks: list[list[int]] = field(default_factory=list)
+    failed: set[int] = field(default_factory=set)
     solutions: list = field(init=False)
     test_scores: np.ndarray | None = field(init=False)
 

@@ -64,7 +64,7 @@ def check_weights(sample_weight, y):
     """Which rows have positive weight, and their weights (None for no weights)."""
     if sample_weight is None:
         return slice(None), None
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
+    weight = whole_weights(sample_weight, y)
     rows = np.flatnonzero(weight > 0)
     if not len(rows):
         raise ValueError(
@@ -81,6 +81,13 @@ def check_weights(sample_weight, y):
             f"sample_weight must be at least 0, got {weight.min()}: use 0 to leave a row out."
         )
     return rows, weight[rows]
+
+
+def whole_weights(sample_weight, y):
+    """The weights of all rows, of weight 0 too (None for no weights)."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
 
 
 def check_training_rows(estimator, X, y):
@@ -120,6 +127,21 @@ def canonical(X):
         parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
         X = type(X)(parts, shape=X.shape)
     return X
+
+
+def early_end(solutions, max_iter, asked):
+    """Tell why solvers ended before they had converged, and what to do.
+
+    ``asked`` says whether a callback asked for it.
+    """
+    if asked:
+        return "Solver terminated early (a callback asked for it)."
+    limited = any(not s.converged and 0 <= max_iter <= s.iterations for s in solutions)
+    cause = f"max_iter={max_iter}" if limited else "rounding keeps it from tol"
+    return (
+        f"Solver terminated early ({cause}).  Consider pre-processing your data with "
+        "StandardScaler or MinMaxScaler."
+    )
 
 
 def print_solutions(name, solutions):
