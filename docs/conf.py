@@ -5,6 +5,7 @@ import runpy
 import matplotlib
 
 import widemargin
+from widemargin.solvers.smo import WHOLE_ROWS
 
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()
@@ -23,6 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
+rst_epilog = f".. |whole_rows| replace:: {WHOLE_ROWS:,}"
 templates_path = ["_templates"]
 default_role = "code"
 

@@ -11,7 +11,7 @@ PURPOSE = {
     "kernels": "rows and blocks of Gram matrices, and their cache",
     "solvers": "arrays in, a Solution out",
     "costs": "who costs what",
-    "svm": "the core machines: SVC",
+    "svm": "the core machines, kernel and linear",
     "gated": "teacher and students",
     "privileged": "knowledge at training time only",
     "semisupervised": "rows without labels",
