@@ -1,0 +1,270 @@
+r"""
+Discriminants: a lecture in pictures
+====================================
+
+Where should rows be looked from, so that their classes fall apart? And which class is a new row's?
+Linear discriminant analysis answers both with the same two matrices, the scatter within classes and
+the scatter between them:
+
+.. math::
+
+    S_w = \sum_k \sum_{x \in k} (x - m_k)(x - m_k)^\top, \qquad
+    S_b = \sum_k n_k (m_k - m)(m_k - m)^\top
+
+This page walks from two classes and one direction to where the method fails, and on to many classes
+and to classes with few rows.
+"""
+
+import numpy as np
+from matplotlib import pyplot
+from sklearn.datasets import load_digits, load_wine, make_circles
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+from widemargin import (
+    KernelDiscriminantAnalysis,
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from widemargin.plotting import (
+    DiscriminantDensityDisplay,
+    DiscriminantProjectionDisplay,
+    DiscriminantRegionDisplay,
+)
+
+rng = np.random.default_rng(0)
+BLUE, RED = "#0072b2", "#d55e00"
+
+# %%
+# The difference of means, and Fisher's direction
+# -----------------------------------------------
+#
+# The simplest direction runs from one mean to the other. It ignores how the classes spread: along
+# it they may overlap although there is a direction along which they hardly do. Fisher's direction
+#
+# .. math:: w \propto S_w^{-1} (m_1 - m_0)
+#
+# maximises the distance of the projected means against the spread within classes.
+
+y = np.repeat([0, 1], 150)
+X = rng.standard_normal((300, 2)) @ [[2.0, 1.6], [0.0, 0.7]] + np.where(y, 1, -1)[:, None] * [
+    1.2,
+    0,
+]
+
+model = LinearDiscriminantAnalysis().fit(X, y)
+gap = model.means_[1] - model.means_[0]
+directions = {"difference of means": gap, "Fisher": model.scalings_[:, 0]}
+
+figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+for k, color in enumerate([BLUE, RED]):
+    axes[0].scatter(*X[y == k].T, s=10, color=color, alpha=0.6)
+for (name, w), style in zip(directions.items(), [":", "-"], strict=True):
+    unit = w / np.linalg.norm(w)
+    axes[0].axline(X.mean(axis=0), X.mean(axis=0) + unit, color="0.2", linestyle=style, label=name)
+axes[0].legend(fontsize="small")
+axes[0].set(aspect="equal", title="two classes, two directions", xlim=(-7, 7), ylim=(-6, 6))
+for ax, (name, w) in zip(axes[1:], directions.items(), strict=True):
+    along = X @ w / np.linalg.norm(w)
+    for k, color in enumerate([BLUE, RED]):
+        ax.hist(along[y == k], bins=30, color=color, alpha=0.5)
+    middle = (along[y == 0].mean() + along[y == 1].mean()) / 2
+    wrong = np.mean((along > middle) != y)
+    ax.set(title=f"{name}: {wrong:.0%} on the wrong side", xlabel="along the direction")
+    ax.axvline(middle, color="0.2", linestyle="--")
+
+# %%
+# Eigenvectors, and at most C - 1 of them
+# ---------------------------------------
+#
+# With more classes the directions solve :math:`S_b w = \lambda S_w w`. The means of C classes lie
+# in a plane of C - 1 dimensions, so no more eigenvalues are positive: 13 measurements of three
+# wines become two, and nothing that separates the means is lost.
+
+wine = load_wine()
+model = LinearDiscriminantAnalysis(store_covariance=True).fit(wine.data, wine.target)
+figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=[2, 1])
+DiscriminantProjectionDisplay.from_estimator(model, wine.data, wine.target, ax=axes[0])
+axes[0].set_title("13 features, two directions")
+
+gaps = model.means_ - model.xbar_
+between = (gaps.T * model.priors_) @ gaps
+values = np.sort(np.linalg.eigvals(np.linalg.solve(model.covariance_, between)).real)[::-1]
+axes[1].bar(np.arange(1, 14), values, color=BLUE)
+axes[1].set(title="eigenvalues", xlabel="direction", xticks=range(1, 14, 2))
+print(f"directions that separate the means: {model.between_rank_}")
+
+# %%
+# Often two objectives are written as one. The eigenproblem maximises the trace of a ratio,
+# :math:`\operatorname{tr}((W^\top S_w W)^{-1} W^\top S_b W)`; its directions are not orthogonal.
+# The ratio of traces, :math:`\operatorname{tr}(W^\top S_b W) / \operatorname{tr}(W^\top S_w W)`
+# over orthonormal :math:`W`, is another problem, with another optimum. They can be compared once
+# the first's directions are made orthonormal:
+
+
+def ratio_of_traces(W):
+    Q, _ = np.linalg.qr(W)
+    return np.trace(Q.T @ between @ Q) / np.trace(Q.T @ model.covariance_ @ Q)
+
+
+other = LinearDiscriminantAnalysis(objective="trace_ratio").fit(wine.data, wine.target)
+print(f"ratio of traces by the eigenproblem: {ratio_of_traces(model.scalings_):.3f}")
+print(f"at its own optimum, in {other.n_iter_} steps:     {other.objective_:.3f}")
+
+# %%
+# Where the scatter is singular
+# -----------------------------
+#
+# Fewer rows than features leave directions in which nothing varies: :math:`S_w` has no inverse. The
+# singular value decomposition of the rows, centred by class, writes them as a sum of parts of
+# falling size; to leave out the parts of size zero is to approximate the rows by a matrix of lower
+# rank, the nearest there is, and within it :math:`S_w` has an inverse. Leaving out small parts too
+# (`tol`), or moving the covariance towards a sphere (`shrinkage`), keeps noise from being divided
+# by nearly nothing.
+
+digits = load_digits()
+X_train, X_test, y_train, y_test = train_test_split(
+    digits.data, digits.target, train_size=100, stratify=digits.target, random_state=0
+)
+centred = X_train - np.array([X_train[y_train == k].mean(axis=0) for k in range(10)])[y_train]
+deviations = centred.std(axis=0)
+singular = np.linalg.svd(centred / np.where(deviations > 0, deviations, 1) / 10, compute_uv=False)
+
+tolerances = np.geomspace(1e-4, 1.5, 25)
+cut = [LinearDiscriminantAnalysis(tol=tol).fit(X_train, y_train) for tol in tolerances]
+shrunk = LinearDiscriminantAnalysis(shrinkage="oas").fit(X_train, y_train)
+
+figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+axes[0].semilogy(np.arange(1, 65), singular.clip(min=1e-6), ".", color=BLUE)
+axes[0].set(
+    title=f"100 digits of 64 pixels: rank {cut[0].within_rank_}",
+    xlabel="singular value",
+    ylim=(1e-3, 5),
+)
+axes[1].plot(
+    [one.within_rank_ for one in cut], [one.score(X_test, y_test) for one in cut], ".-", color=BLUE,
+    label="singular values above tol",
+)  # fmt: skip
+axes[1].axhline(shrunk.score(X_test, y_test), color=RED, linestyle="--", label="shrinkage='oas'")
+axes[1].set(title="accuracy on 1,697 other digits", xlabel="rank kept")
+axes[1].legend(fontsize="small")
+
+# %%
+# Bayes' view
+# -----------
+#
+# If every class is Gaussian and all share one covariance, Bayes' rule is linear. With one feature,
+# means of -1.5 and 1.5 and variance 1, the boundary lies in the middle while the classes are
+# equally probable; with priors of 0.3 and 0.7 it moves by :math:`\log(7/3)/3 \approx 0.28` into the
+# rarer class.
+
+y = np.repeat([0, 1], 1000)
+x = (np.where(y, 1.5, -1.5) + rng.standard_normal(2000))[:, np.newaxis]
+figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.4), sharey=True, layout="constrained")
+for ax, priors in zip(axes, [[0.5, 0.5], [0.3, 0.7]], strict=True):
+    model = LinearDiscriminantAnalysis(priors=priors, covariance_divisor="unbiased").fit(x, y)
+    display = DiscriminantDensityDisplay.from_estimator(model, x, y, ax=ax)
+    ax.set_title(f"boundary at {display.boundaries[0]:.2f}")
+
+# %%
+# Three classes on two features with equal priors: the boundaries are lines that meet where all
+# three are equally probable.
+
+y = np.repeat([0, 1, 2], 100)
+means = np.array([[-2.0, 0.0], [2.0, 0.3], [0.3, 3.0]])
+X = rng.standard_normal((300, 2)) @ [[1.1, 0.4], [0.0, 0.9]] + means[y]
+figure, ax = pyplot.subplots(figsize=(6, 4.4), layout="constrained")
+model = LinearDiscriminantAnalysis(priors=[1 / 3, 1 / 3, 1 / 3]).fit(X, y)
+DiscriminantRegionDisplay.from_estimator(model, X, y, ax=ax)
+ax.set_title(f"accuracy {model.score(X, y):.2f}")
+
+# %%
+# Beside logistic regression
+# --------------------------
+#
+# Logistic regression has the same linear log-odds, but fits them to the labels alone; discriminant
+# analysis fits the whole distribution. Where classes are nearly separable the labels say little
+# about the slope: there the discriminant needs far fewer rows, as long as its Gaussians are not too
+# wrong and there are some rows per feature (here five) to know the covariance from.
+
+
+def pairs(n, distance, seed):
+    draw = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return draw.standard_normal((n, 5)) + distance / 2 * np.where(y, 1, -1)[:, None] * np.eye(5)[
+        0
+    ], y
+
+
+figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+counts = [16, 24, 40, 80, 160, 320]
+for ax, distance in zip(axes, [1.5, 4.0], strict=True):
+    X_test, y_test = pairs(20_000, distance, seed=10**6)
+    errors = {"linear discriminant": [], "logistic regression": []}
+    for n in counts:
+        for name, machine in {
+            "linear discriminant": LinearDiscriminantAnalysis(),
+            "logistic regression": LogisticRegression(C=1e6, max_iter=1000),
+        }.items():
+            scores = [
+                machine.fit(*pairs(n, distance, seed)).score(X_test, y_test) for seed in range(12)
+            ]
+            errors[name].append(1 - np.mean(scores))
+    for (name, values), color in zip(errors.items(), [BLUE, RED], strict=True):
+        ax.semilogx(counts, values, ".-", color=color, label=name)
+    ax.set(title=f"means {distance} deviations apart", xlabel="training rows", ylabel="error")
+    ax.set_xticks(counts, counts)
+    ax.minorticks_off()
+    ax.legend(fontsize="small")
+
+# %%
+# Where it fails
+# --------------
+#
+# A ring around a blob has the blob's mean: no direction separates what has no distance. A
+# covariance for each class (:class:`~widemargin.QuadraticDiscriminantAnalysis`) bends the
+# boundary, and a kernel (:class:`~widemargin.KernelDiscriminantAnalysis`) looks for Fisher's
+# direction where the classes need not be Gaussian.
+
+rings = make_circles(300, factor=0.45, noise=0.12, random_state=0)
+angle = rng.uniform(0, 2 * np.pi, 300)
+petal = np.arange(300) % 2
+radius = 1 + np.where(petal, 1, -1) * 0.55 * np.cos(3 * angle)
+flower = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+flower += 0.12 * rng.standard_normal((300, 2))
+
+figure, axes = pyplot.subplots(2, 3, figsize=(11, 7), layout="constrained")
+machines = [
+    LinearDiscriminantAnalysis(),
+    QuadraticDiscriminantAnalysis(shrinkage="oas"),
+    KernelDiscriminantAnalysis(gamma=4),
+]
+for row, (X, y) in zip(axes, [rings, (flower, petal)], strict=True):
+    for ax, machine in zip(row, machines, strict=True):
+        machine.fit(X, y)
+        DiscriminantRegionDisplay.from_estimator(machine, X, y, ax=ax, legend=False)
+        ax.set_title(f"{type(machine).__name__}: {machine.score(X, y):.2f}", fontsize=9)
+        ax.label_outer()
+
+# %%
+# Rows in pieces
+# --------------
+#
+# Counts, means and scatters of the classes are all that is needed of the rows, and they add up:
+# `partial_fit` takes rows as they come, `merge` joins what two estimators have seen.
+
+halves = [
+    LinearDiscriminantAnalysis().fit(wine.data[part::2], wine.target[part::2]) for part in (0, 1)
+]
+whole = LinearDiscriminantAnalysis().fit(wine.data, wine.target)
+merged = halves[0].merge(halves[1])
+print(f"largest difference: {np.abs(merged.coef_ - whole.coef_).max():.0e}")
+
+# %%
+# And on
+# ------
+#
+# - Many classes from machines for two: one against one, one against the rest, and codes:
+#   :ref:`sphx_glr_gallery_plot_multiclass.py`.
+# - Classes with few rows: rescaling, weights, margins and long tails:
+#   :ref:`sphx_glr_gallery_plot_imbalance.py`.
