@@ -65,7 +65,7 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
         raise ValueError(f"students must be linear to be compared, got {parameters['kernel']!r}.")
     ours = GatedStudents(**parameters)
     plain = GatedStudents(**{**parameters, "difficulty": None})
-    lesson = prepare(ours, X, y, sample_weight, None, 2)
+    lesson = prepare(ours, X, y, sample_weight, None, ours.targets)
     ours._learn(lesson)
     given, _, rows = ours._incoming(X_test)
     plain.n_features_in_ = ours.n_features_in_

@@ -19,7 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from widemargin._core.products import tiled_multiply
 from widemargin._core.threads import for_each, single_threaded_blas
@@ -62,8 +62,11 @@ class Lesson:
     cache: GramCache
 
 
-def prepare(student, X, y, sample_weight, teacher_scores, n_students):
-    """Check the data, train what has to be trained, and ask the teacher."""
+def prepare(student, X, y, sample_weight, teacher_scores, targets):
+    """Check the data, train what has to be trained, and ask the teacher.
+
+    ``targets`` are the classes that get a student; None for all in y.
+    """
     if student.features is not None and student.kernel != "linear":
         raise ValueError(
             f"features and kernel={student.kernel!r} exclude each other: features are the map of a "
@@ -98,6 +101,7 @@ def prepare(student, X, y, sample_weight, teacher_scores, n_students):
             "X holds values that are too large for the kernel and need to be preprocessed, for "
             "example by StandardScaler."
         )
+    n_students = len(np.unique(y) if targets is None else targets)
     jobs = min(effective_n_jobs(student.n_jobs), n_students)
     cache = GramCache(gram, student.cache_size * 2**20, shared=n_students > 1, jobs=jobs)
     return Lesson(
@@ -183,7 +187,7 @@ def _checked(student, X, y):
         checked = canonical(checked)
     else:
         X, y = validate_data(student, X, y, skip_check_array=True)
-        y = np.asarray(y)
+        y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         checked = None
     check_classification_targets(y)

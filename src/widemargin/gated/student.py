@@ -235,7 +235,7 @@ class GatedSVC(Gated):
         self : object
             The fitted estimator.
         """
-        lesson = prepare(self, X, y, sample_weight, teacher_scores, 1)
+        lesson = prepare(self, X, y, sample_weight, teacher_scores, [self.target])
         tell({self.target: self._learn(lesson)}, self.max_iter)
         return self
 

@@ -241,12 +241,12 @@ class GatedStudents(Gated):
         self : object
             The fitted estimator.
         """
-        n_targets = 2 if self.targets is None else len(self.targets)
-        if n_targets < 2:
+        if self.targets is not None and len(self.targets) < 2:
             raise ValueError(
-                f"targets must name at least two classes, got {n_targets}: for one use GatedSVC."
+                f"targets must name at least two classes, got {len(self.targets)}: for one use "
+                "GatedSVC."
             )
-        lesson = prepare(self, X, y, sample_weight, teacher_scores, n_targets)
+        lesson = prepare(self, X, y, sample_weight, teacher_scores, self.targets)
         tell(self._learn(lesson), self.max_iter)
         return self
 

@@ -1,0 +1,70 @@
+"""The benchmark of gated students computes what it says, and runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+
+pytest.importorskip("resource", reason="peak memory is not to be had on this system")
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def gated(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import gated
+
+    return gated
+
+
+def test_measures_are_those_of_the_binary_questions(gated):
+    rng = np.random.default_rng(0)
+    y, classes = np.arange(60) % 3, np.arange(4)
+    scores = rng.standard_normal((60, 4)).round(1)
+    found = gated.judged(scores, y, classes)
+    for k in range(3):
+        truth, yes = y == k, scores[:, k] >= 0
+        expected = (
+            accuracy_score(truth, yes),
+            f1_score(truth, yes),
+            roc_auc_score(truth, scores[:, k]),
+        )
+        np.testing.assert_allclose(found[k], 100 * np.array(expected))
+    assert np.isnan(found[3]).all()
+
+
+def test_a_lead_is_over_the_best_other_class(gated):
+    np.testing.assert_array_equal(gated.lead(np.array([[1.0, 3.0, 2.0]])), [[-2.0, 1.0, -1.0]])
+
+
+def test_the_finer_grid_lies_around_the_centre(gated):
+    centre = {"C": 1.0, "margin": 0.0, "decay": 0.5}
+    points = gated.finer(centre)
+    assert centre in points
+    assert {point["C"] for point in points} == {0.1, 1.0, 10.0}
+    assert {point["margin"] for point in points} == {0.0, 0.1}
+    assert {point["decay"] for point in points} == {0.4, 0.5}
+    assert all(point["decay"] is None for point in gated.finer(centre | {"decay": None}))
+
+
+def test_balanced_degrees_make_both_sides_cost_the_same(gated):
+    rng = np.random.default_rng(0)
+    scores, truth = rng.standard_normal((90, 3)), np.repeat([1.0, -1.0], [10, 80])
+    degrees = gated.coding("balanced", 0.2)(scores, truth, 0)
+    costs = 1.0 / degrees
+    assert costs[:10].sum() == pytest.approx(costs[10:].sum()) == pytest.approx(45.0)
+    hard = gated.coding("hard first", 0.2)(scores, truth, 0)
+    easy = gated.coding("gSVM", 0.2)(scores, truth, 0)
+    np.testing.assert_allclose(hard + easy, 1.2)
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs_without_data_of_others(gated, capsys, tmp_path):
+    gated.main(
+        ["--rows", "150", "--only", "quality", "inference", "--json", str(tmp_path / "a.json")]
+    )
+    shown = capsys.readouterr().out
+    assert "Quality on vowel" in shown
+    assert "not measured" in shown
