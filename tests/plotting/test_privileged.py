@@ -18,10 +18,11 @@ def _close_figures():
 @pytest.fixture
 def fitted():
     rng = np.random.default_rng(0)
-    X, Z = rng.normal(size=(60, 2)), rng.normal(size=(60, 3))
-    y = np.where(X[:, 0] + Z[:, 1] > 0, "yes", "no")
-    frame = pd.DataFrame(np.abs(Z), columns=["a", "noise", "c"])
-    return PrivilegedSVC(kernel="linear").fit(X, y, privileged=frame), frame, y
+    X, Z = rng.normal(size=(60, 2)), 0.01 * rng.normal(size=(60, 3))
+    yes = X[:, 0] + rng.normal(size=60) > 0
+    Z[:, 1] = np.maximum(0.0, -np.where(yes, 1, -1) * X[:, 0])
+    y, frame = np.where(yes, "yes", "no"), pd.DataFrame(Z, columns=["a", "noise", "c"])
+    return PrivilegedSVC(privileged_penalty=0.01).fit(X, y, privileged=frame), frame, y
 
 
 def test_points_stand_at_the_slack_of_their_rows(fitted):
@@ -49,7 +50,6 @@ def test_of_several_classes_each_row_shows_the_machine_of_its_own():
     rng = np.random.default_rng(1)
     X, Z, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), np.arange(60) % 3
     X[:, 0] += y
-    model = PrivilegedSVC(kernel="linear", C=0.1, privileged_penalty=0.01)
-    model.fit(X, y, privileged=Z)
+    model = PrivilegedSVC(privileged_penalty=0.01).fit(X, y, privileged=Z)
     display = SlackDisplay.from_estimator(model, Z, y)
     np.testing.assert_array_equal(display.slack, model.slack(Z)[np.arange(60), y])

@@ -40,7 +40,7 @@ class SlackDisplay:
     >>> rng = np.random.default_rng(0)
     >>> X, noise = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
     >>> y = X[:, 0] + noise[:, 0] > 0
-    >>> model = PrivilegedSVC(kernel="linear").fit(X, y, privileged=np.abs(noise))
+    >>> model = PrivilegedSVC().fit(X, y, privileged=np.abs(noise))
     >>> display = SlackDisplay.from_estimator(model, np.abs(noise), y)
     >>> display.figure_.savefig("slack.png")  # doctest: +SKIP
     """

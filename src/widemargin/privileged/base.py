@@ -108,6 +108,8 @@ class PrivilegedBase(SVC):
         try:
             gram = machine._gram(values, order, gamma)
         except ValueError as error:
+            if self._privileged_is_pairwise():
+                raise ValueError(f"privileged is no kernel matrix: {error}") from error
             raise ValueError(
                 "privileged holds values that are too large for privileged_kernel: scale them, "
                 "for example by privileged_transformer=StandardScaler()."

@@ -101,15 +101,17 @@ class Hinge:
         The space of their functions, for small problems.
     weight : ndarray of shape (n,)
     cache_bytes : float
+    jobs : int
+        How many machines will be trained at once.
     """
 
-    def __init__(self, gram, second, space, weight, cache_bytes):
+    def __init__(self, gram, second, space, weight, cache_bytes, jobs):
         self.gram = gram
         self.space = space
         self.weight = weight
         self._second = None
         if second is None:
-            self._cache = GramCache(gram, cache_bytes, shared=True)
+            self._cache = GramCache(gram, cache_bytes, shared=True, jobs=jobs)
         else:
             self._matrix = gram.block(slice(None), slice(None))
             self._second = second.block(slice(None), slice(None))

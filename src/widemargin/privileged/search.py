@@ -204,7 +204,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
     >>> X = rng.normal(size=(60, 2))
     >>> noise = rng.normal(size=(60, 1))
     >>> y = X[:, 0] + noise[:, 0] > 0
-    >>> model = PrivilegedSVCCV(kernel="linear", cv=3).fit(X, y, privileged=noise)
+    >>> model = PrivilegedSVCCV(cv=3).fit(X, y, privileged=noise)
     >>> sorted(model.best_params_)
     ['C', 'privileged_penalty']
     >>> model.scores_.shape

@@ -195,11 +195,13 @@ class PrivilegedSVC(PrivilegedBase):
     >>> X = rng.normal(size=(60, 2))
     >>> noise = rng.normal(size=60)
     >>> y = X[:, 0] + noise > 0
-    >>> model = PrivilegedSVC(kernel="linear").fit(X, y, privileged=np.column_stack([noise]))
+    >>> off = np.maximum(0, -np.where(y, 1, -1) * X[:, 0])  # how far noise has put a label off
+    >>> model = PrivilegedSVC(privileged_penalty=0.01).fit(X, y, privileged=off[:, None])
     >>> model.predict([[1.0, 0.0], [-1.0, 0.0]])
     array([ True, False])
-    >>> model.slack([[0.0], [2.0]]).shape
-    (2,)
+    >>> easy, hard = model.slack([[0.0], [2.0]])
+    >>> bool(easy < hard)
+    True
     """
 
     _parameter_constraints: dict = {
@@ -319,11 +321,11 @@ class PrivilegedSVC(PrivilegedBase):
 
     def _shared(self, gram, side, training):
         """What all machines, all C and all penalties have in common."""
-        cache_bytes = self.cache_size * 2**20
+        cache_bytes, jobs = self.cache_size * 2**20, effective_n_jobs(self.n_jobs)
         if side is None:
             weight = training.costs(1.0)
             if self.loss == "hinge":
-                return Hinge(gram, None, None, weight, cache_bytes)
+                return Hinge(gram, None, None, weight, cache_bytes, jobs)
             return SquaredHinge(gram, None, weight, cache_bytes)
         if self.loss == "squared_hinge":
             space = self._space(side, side.weight, constant=True)
@@ -331,7 +333,7 @@ class PrivilegedSVC(PrivilegedBase):
         space = None
         if small_enough(side.gram.size, self._fewest_columns(side)):
             space = self._space(side, np.ones(side.gram.size), constant=False)
-        return Hinge(gram, side.gram, space, side.weight, cache_bytes)
+        return Hinge(gram, side.gram, space, side.weight, cache_bytes, jobs)
 
     def _space(self, side, weight, constant):
         """The decomposition of the privileged columns, by their smaller side."""

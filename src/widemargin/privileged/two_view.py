@@ -348,7 +348,8 @@ class TwoViewSVC(PrivilegedBase):
 
     def _plainly(self, gram, training):
         """The same without a second view."""
-        cache = GramCache(gram, self.cache_size * 2**20, shared=True)
+        jobs = effective_n_jobs(self.n_jobs)
+        cache = GramCache(gram, self.cache_size * 2**20, shared=True, jobs=jobs)
         cost = training.costs(self.C)
 
         def solve(sign, report):
