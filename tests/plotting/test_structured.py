@@ -56,6 +56,15 @@ def test_mistakes_are_shown_with_the_truth():
     assert len(display.axes_) == 2
 
 
+def test_words_of_all_lengths_are_seen_whole():
+    X, Y = load_letters(return_X_y=True)
+    order = np.argsort([len(y) for y in Y])[[-1, 0]]
+    words = [X[k] for k in order], [Y[k] for k in order]
+    display = WordDisplay.from_predictions(*words, words[1])
+    for ax, y in zip(display.axes_, words[1], strict=True):
+        assert ax.get_xlim()[1] >= 9 * len(y) - 1
+
+
 def test_words_must_fit_together():
     X, Y = load_letters(return_X_y=True)
     with pytest.raises(ValueError, match="equal lengths, got 2, 2 and 1"):

@@ -36,7 +36,8 @@ class ObjectiveDisplay:
     >>> from sklearn.datasets import load_iris
     >>> from widemargin.plotting import ObjectiveDisplay
     >>> from widemargin.structured import FrankWolfeSSVM, MultiClassClf
-    >>> learner = FrankWolfeSSVM(MultiClassClf()).fit(*load_iris(return_X_y=True))
+    >>> learner = FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.01)
+    >>> learner = learner.fit(*load_iris(return_X_y=True))
     >>> display = ObjectiveDisplay.from_estimator(learner)
     >>> display.figure_.savefig("gap.png")  # doctest: +SKIP
     """
@@ -201,8 +202,8 @@ class WordDisplay:
             The display itself.
         """
         height, width = self.shape
+        longest = max(len(letters) for letters in self.Y)
         if axes is None:
-            longest = max(len(letters) for letters in self.Y)
             size = 0.42 * longest * (width + 1) / 8, 1.15 * len(self.X)
             _, axes = _pyplot("WordDisplay").subplots(
                 len(self.X), 1, squeeze=False, sharex=True, figsize=size, layout="constrained"
@@ -215,6 +216,7 @@ class WordDisplay:
             for k, pixels in enumerate(np.asarray(word)):
                 ink[:, k * (width + 1) : k * (width + 1) + width] = pixels.reshape(self.shape)
             ax.imshow(ink, cmap="gray_r", interpolation="nearest", aspect="equal")
+            ax.set_xlim(-0.5, longest * (width + 1) - 0.5)
             ax.axis("off")
             pairs = zip(truth, found, strict=True)
             self.texts_.append([self._write(ax, k, *pair) for k, pair in enumerate(pairs)])

@@ -41,8 +41,8 @@ class MultiClassClf(CRF):
     >>> from sklearn.datasets import load_iris
     >>> from widemargin.structured import FrankWolfeSSVM, MultiClassClf
     >>> X, y = load_iris(return_X_y=True)
-    >>> learner = FrankWolfeSSVM(MultiClassClf(), C=1.0).fit(X, y)
-    >>> bool(learner.score(X, y) > 0.95)
+    >>> learner = FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.01).fit(X, y)
+    >>> bool(learner.score(X, y) > 0.9)
     True
     """
 

@@ -551,7 +551,7 @@ class ChainCRF(GraphCRF):
     >>> from widemargin.structured import ChainCRF, FrankWolfeSSVM
     >>> letters = load_letters()
     >>> X, Y = letters.data[:100], letters.target[:100]
-    >>> learner = FrankWolfeSSVM(ChainCRF(), C=0.1, max_iter=11, tol=0.1).fit(X, Y)
+    >>> learner = FrankWolfeSSVM(ChainCRF(), C=0.1, tol=0.1).fit(X, Y)
     >>> bool(learner.score(X, Y) > 0.9)
     True
     """
