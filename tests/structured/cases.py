@@ -1,8 +1,10 @@
 """Random graphs, samples for every model, and answers by brute force."""
 
+import os
 from itertools import product
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from widemargin.structured import (
@@ -15,6 +17,12 @@ from widemargin.structured import (
     MultiClassClf,
     MultiLabelClf,
 )
+
+
+def examples(n):
+    """Settings for so many examples, or for few where nothing is compiled."""
+    interpreted = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+    return settings(max_examples=min(n, 10) if interpreted else n)
 
 
 def scores(unary, edges, pairwise, labels):

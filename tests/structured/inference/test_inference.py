@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
-from tests.structured.cases import best_score, labelling_problems, scores
+from tests.structured.cases import best_score, examples, labelling_problems, scores
 
 from widemargin.structured.inference import inference_dispatch
 from widemargin.structured.inference.dispatch import METHODS, infer
@@ -17,7 +17,7 @@ from widemargin.structured.models import make_grid_edges
 ANY = ("auto", "enumerate", "alpha-expansion", "trws", "lp", "icm", "unary")
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(labelling_problems())
 def test_compiled_methods_say_the_truth_about_any_graph(problem):
     best = best_score(*problem)
@@ -26,7 +26,7 @@ def test_compiled_methods_say_the_truth_about_any_graph(problem):
     assert infer(*problem, "enumerate").exact
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(labelling_problems())
 def test_the_relaxation_bounds_the_score_of_all_labels(problem):
     found = infer(*problem, "lp")
@@ -37,7 +37,7 @@ def test_the_relaxation_bounds_the_score_of_all_labels(problem):
     assert_allclose(across.sum(axis=1), beliefs[problem[1][:, 1]], atol=1e-7)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(labelling_problems("tree", most_nodes=7))
 def test_trees_are_solved_exactly_by_max_product_and_by_messages(problem):
     best = best_score(*problem)
@@ -48,7 +48,7 @@ def test_trees_are_solved_exactly_by_max_product_and_by_messages(problem):
     assert infer(*problem, "auto").method == "max-product"
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(labelling_problems("submodular", most_nodes=7))
 def test_two_labels_that_favour_equality_are_solved_exactly_by_a_cut(problem):
     best = best_score(*problem)
@@ -66,7 +66,7 @@ def check(found, problem, best):
         assert_allclose(found.score, best, atol=1e-6)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 2**32 - 1))
 def test_cuts_of_integer_capacities_equal_those_of_scipy(seed):
     rng = np.random.default_rng(seed)

@@ -182,6 +182,7 @@ def test_the_objective_is_that_of_the_weights(learner):
     assert machine.objective_ == pytest.approx(total)
 
 
+@pytest.mark.large
 def test_a_chain_reads_letters_better_than_it_guesses(learner):
     X, Y = letters(60)
     machine = new(learner, ChainCRF(), C=0.1, tol=0.1, max_iter=500).fit(X, Y)
@@ -189,6 +190,7 @@ def test_a_chain_reads_letters_better_than_it_guesses(learner):
     assert machine.predict(X)[0].shape == Y[0].shape
 
 
+@pytest.mark.large
 def test_seeds_and_threads_give_the_same_bits(learner):
     X, Y = letters(40)
     fits = [
@@ -324,6 +326,7 @@ def test_idle_planes_are_dropped():
     assert len(hasty._left["planes"]) < len(patient._left["planes"])
 
 
+@pytest.mark.large
 def test_a_cache_asks_less_often():
     X, Y = letters(40)
     plain = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.02).fit(X, Y)
@@ -346,6 +349,7 @@ def test_models_without_a_margin_learn_from_mistakes():
     assert machine.score(X, Y) > 0.7
 
 
+@pytest.mark.large
 def test_a_search_sets_parameters_of_learner_and_model():
     X, Y = letters(20)
     grid = {"C": [0.001, 0.1], "model__directed": [True, False]}
@@ -354,6 +358,7 @@ def test_a_search_sets_parameters_of_learner_and_model():
     assert search.score(X, Y) > 0.8
 
 
+@pytest.mark.large
 def test_nodes_are_transformed_and_edges_kept():
     X, Y = samples(MODELS["edge features"][1])
     scaler = NodeTransformer(StandardScaler()).fit(X, Y)
@@ -372,6 +377,7 @@ def test_nodes_are_transformed_and_edges_kept():
         assert_allclose(own, other, atol=1e-9)
 
 
+@pytest.mark.large
 def test_sparse_letters_are_dense_ones():
     X, Y = letters(20)
     dense = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(X, Y)
@@ -379,6 +385,7 @@ def test_sparse_letters_are_dense_ones():
     assert_array_equal(sparse.w, dense.w)
 
 
+@pytest.mark.large
 def test_a_pipeline_transforms_nodes_and_learns():
     X, Y = letters(20)
     kernel = NodeTransformer(Nystroem(gamma=0.02, n_components=60, random_state=0))
@@ -440,6 +447,7 @@ def test_copies_predict_the_same(learner):
         clone(machine).predict(X)
 
 
+@pytest.mark.large
 def test_a_second_fit_on_other_data_is_as_the_first():
     first, second = letters(10), samples(MODELS["chain"][1])
     machine = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*first).fit(*second)
