@@ -1,203 +1,470 @@
-"""LinearSVC and CrammerSingerSVC beside scikit-learn's LinearSVC, at equal objective.
+"""Linear machines and the joint multi-class machine beside scikit-learn's LinearSVC, in one run.
 
-``python benchmarks/linear.py --data DIR`` runs the peer to its tolerance, then ours at the largest
-tolerance of a fixed ladder whose objective is no worse, both several times in turn, and prints the
-ratio of the best times (above 1: ours is faster), both objectives, and all of it as JSON at the
-end. Time of compilation and peak memory are reported apart. DIR holds ``sector.npz``,
-``a9a.npz``, ``letter.npz`` and ``satimage.npz`` (arrays X_train, y_train, X_test, y_test; a sparse
-X as its parts data, indices, indptr, shape behind two underscores); sets that are missing are
-left out.
+    python benchmarks/linear.py [--data DIR] [--full] [--json FILE] [--help]
+
+The peer, liblinear, stops at its tolerance. Ours is given the largest tolerance of a ladder with
+which its objective is no higher. Every machine is measured in a process of its own. Ratios say how
+many times as fast as the peer we are. Objectives (lower is better) are computed here from the
+weights, for both in the same way.
 """
 
-import argparse
-import json
-import resource
-import time
+import os
 import warnings
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
-import scipy.sparse as sp
-from sklearn import svm
-from sklearn.datasets import make_classification
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler, normalize
+from _harness import (
+    Bench,
+    Report,
+    answer,
+    machine,
+    options,
+    peak_megabytes,
+    repeated,
+    timed,
+)
+from core import shipped, shown, some, stored
 
-from widemargin import SVC, CrammerSingerSVC, LinearSVC
-
-LADDER = [10.0**-k for k in np.arange(0, 7, 0.5)]
 LOSSES = {
     "hinge": {"loss": "hinge"},
     "squared hinge": {"loss": "squared_hinge"},
-    "crammer singer": {"multi_class": "crammer_singer"},
+    "joint": {"multi_class": "crammer_singer"},
+}
+SPARSE, DENSE = "20,000 x 100,000", "10,000 x 200"
+GENERATED = (SPARSE, DENSE)
+TWO_CLASSES = (SPARSE, "a9a")
+SEVERAL_CLASSES = (DENSE, "sector")
+REAL = ("a9a", "sector")
+KERNEL = ("satimage", "letter")
+# The peer's: a loose one, and its default.
+TOLERANCES = (1e-2, 1e-4)
+# Minutes each: only with --full.
+LONG = {("sector", 1e-4)}
+# Ours in units of the peer's, from large to small.
+LADDER = (30, 10, 5, 3, 2, 1.5, 1, 0.8, 0.6, 0.4, 0.2, 0.1, 0.03, 0.01)
+TIGHT = {"tol": 1e-6, "max_iter": 20_000}
+SAME_OBJECTIVE = 1e-6
+GRID = {"Cs": [1.0, 4.0, 16.0], "gammas": [0.25, 1.0, 4.0]}
+SEARCHED_ROWS = 4_000
+
+
+def main(arguments=None):
+    chosen = options(__doc__.splitlines()[0], PARTS, arguments)
+    if chosen.task:
+        answer(chosen.task, TASKS)
+        return
+    facts = machine("widemargin", "numpy", "scipy", "scikit-learn", "numba")
+    report = Report("linear", chosen.json, facts)
+    with TemporaryDirectory() as cache:
+        bench = Bench(__file__, NUMBA_CACHE_DIR=cache)
+        # From an empty cache, and first: all that follows finds its code there.
+        compilation(bench, report)
+        for part in chosen.only:
+            PARTS[part](bench, report, chosen)
+    report.close()
+
+
+def compilation(bench, report):
+    rows = []
+    for loss, sparse in (("hinge", False), ("hinge", True), ("squared hinge", False),
+                         ("joint", False), ("joint", True), ("kernel", False)):  # fmt: skip
+        cold, cached = (bench.run("compile", loss=loss, sparse=sparse) for _ in range(2))
+        seconds = cold["first"], cached["first"], cached["warm"]
+        what = f"{loss}, {'sparse' if sparse else 'dense'}"
+        rows.append([what, *(f"{value:.3f}" for value in seconds)])
+    report.table(
+        "Compilation",
+        "Seconds of the first small fit ever, when the code is compiled and kept; of the first fit "
+        "of a later process, when it is loaded; and of every other fit. The other tables are about "
+        "the last kind.",
+        ["machine", "cold", "cached", "warm"],
+        rows,
+    )
+
+
+def machines(bench, report, chosen):
+    """Every set with every loss, one thread and two."""
+    rows, losses = [], []
+    sets = available((*TWO_CLASSES, *SEVERAL_CLASSES), chosen)
+    for tol, name in product(TOLERANCES, sets):
+        if chosen.full or (name, tol) not in LONG:
+            for loss in losses_of(name):
+                found = measured(bench, name, loss, tol, chosen)
+                rows.append([name, loss, f"{tol:g}", *cells(found)])
+                losses += judge(report, f"{name}, {loss}, tol={tol:g}", found)
+    report.table(
+        "Linear machines: time to fit",
+        "The peer's tolerance, its seconds and ours with one thread and with two (n_jobs=2; the "
+        "joint problem over all classes is solved on one), and how many times as fast that is.",
+        ["data", "loss", "tol", "peer s", "1 thread", "ratio", "2 threads", "ratio, 2"],
+        [row[:8] for row in rows],
+    )
+    report.table(
+        "Linear machines: what came out",
+        "Sums of the objectives of all machines, the largest of our certified gaps, our tolerance, "
+        "passes or Newton steps of the longest machine (at most 1000 but for the joint problem), "
+        "and the peak memory of the process, data and libraries included.",
+        [
+            *("data", "loss", "tol", "objective", "peer's", "gap", "our tol", "steps", "peer's"),
+            *("peak MB", "peer's"),
+        ],
+        [[*row[:3], *row[8:]] for row in rows],
+    )
+    if losses:
+        report.table("Losses", "Where the peer was faster.", ["fit", "threads", "ratio"], losses)
+
+
+def losses_of(name):
+    return list(LOSSES) if name in SEVERAL_CLASSES else ["hinge", "squared hinge"]
+
+
+def measured(bench, name, loss, tol, chosen):
+    """What was found about one row of the tables."""
+    task = {"name": name, "loss": loss, "tol": tol, "data": chosen.data, "rows": chosen.rows}
+    task["budget"] = chosen.budget
+    peer = bench.run("peer", threads=1, **task)
+    one = bench.run("ours", threads=1, target=peer["objective"], **task)
+    two = None
+    if name in SEVERAL_CLASSES:
+        two = bench.run("ours", threads=2, our_tol=one["tol"], **task)
+    found = {"peer": peer, 1: one, 2: two}
+    told = (f"{who} {run['seconds']:.3f} s" for who, run in found.items() if run)
+    print(f"{name}, {loss}, tol={tol:g}: {', '.join(told)}", flush=True)
+    return found
+
+
+def cells(found):
+    peer, one, two = found["peer"], found[1], found[2]
+    return [
+        *(f"{peer['seconds']:.3f}", f"{one['seconds']:.3f}", shown(ratio(found, 1))),
+        *((f"{two['seconds']:.3f}", shown(ratio(found, 2))) if two else ("", "")),
+        *(f"{one['objective']:.4f}", f"{peer['objective']:.4f}", f"{one['gap']:.0e}"),
+        *(f"{one['tol']:.2g}", f"{one['steps']}", f"{peer['steps']}"),
+        *(f"{run['megabytes']:.0f}" for run in (one, peer)),
+    ]
+
+
+def judge(report, what, found):
+    """Keep whether the bars were met; the rows of the table of losses."""
+    one = ratio(found, 1)
+    report.bar(f"{what}: at least 0.9 times as fast with one thread", one, one >= 0.9)
+    if found[2]:
+        two = ratio(found, 2)
+        report.bar(f"{what}: faster with two threads", two, two > 1)
+    excess = found[1]["objective"] / found["peer"]["objective"] - 1
+    report.bar(f"{what}: objective no higher than the peer's", excess, excess <= 0)
+    threads = [1, 2] if found[2] else [1]
+    return [[what, f"{t}", shown(ratio(found, t))] for t in threads if ratio(found, t) < 1]
+
+
+def ratio(found, threads):
+    return found["peer"]["seconds"] / found[threads]["seconds"]
+
+
+def exact(bench, report, chosen):
+    """Both at a tight tolerance on real data: the same optimum."""
+    rows = []
+    for name in available(REAL, chosen):
+        for loss in losses_of(name):
+            if name == "sector" and loss != "squared hinge" and not chosen.full:
+                continue
+            task = {"name": name, "loss": loss, "data": chosen.data, "rows": chosen.rows}
+            found = bench.run("exact", **task)
+            apart = found["peer objective"] / found["objective"] - 1
+            rows.append(
+                [
+                    *(name, loss, f"{found['objective']:.6f}", f"{found['peer objective']:.6f}"),
+                    *(f"{apart:.1e}", f"{found['gap']:.0e}", f"{found['ours']:.2f}"),
+                    f"{found['peer']:.2f}",
+                ]
+            )
+            met = abs(apart) <= SAME_OBJECTIVE
+            claim = f"{name}, {loss}: objective within {SAME_OBJECTIVE:g} of liblinear's"
+            report.bar(claim, abs(apart), met)
+    if rows:
+        report.table(
+            "The same optimum",
+            f"Both with {', '.join(f'{key}={value:g}' for key, value in TIGHT.items())}.",
+            ["data", "loss", "objective", "peer's", "apart", "gap", "s", "peer's s"],
+            rows,
+        )
+
+
+def kernels(bench, report, chosen):
+    """The joint machine with a kernel beside pairs of classes and one class against the rest."""
+    rows = []
+    for name in available(KERNEL, chosen):
+        task = {"name": name, "data": chosen.data, "rows": chosen.rows}
+        settings = bench.run("select", **task)
+        for who in MACHINES:
+            found = bench.run("kernel", who=who, settings=settings, **task)
+            print(f"{name}, {who}: {found['seconds']:.2f} s, {found['accuracy']:.4f}", flush=True)
+            rows.append(
+                [
+                    *(name, f"{settings['C']:g}", f"{settings['gamma']:g}", who),
+                    *(f"{found['seconds']:.2f}", f"{found['predict seconds']:.2f}"),
+                    *(f"{found['accuracy']:.4f}", f"{found['support']:,}"),
+                    *(found["gap"], f"{found['megabytes']:.0f}"),
+                ]
+            )
+    if rows:
+        report.table(
+            "Several classes with a kernel",
+            "C and gamma are chosen by SVCCV over pairs of classes, on the training rows (at most "
+            f"{SEARCHED_ROWS:,} of them), for all machines alike. Accuracy on the test rows.",
+            [
+                *("data", "C", "gamma", "machine", "fit s", "predict s", "accuracy"),
+                *("support vectors", "gap", "peak MB"),
+            ],
+            rows,
+        )
+
+
+PARTS = {"machines": machines, "exact": exact, "kernels": kernels}
+
+
+def available(names, chosen):
+    """Those of the sets that can be had, telling of the others."""
+    kept = [name for name in names if chosen.data or name in (*GENERATED, "satimage")]
+    if len(kept) < len(names):
+        missing = "; ".join(name for name in names if name not in kept)
+        print(f"\nLeft out without --data: {missing}.")
+    return kept
+
+
+# What follows runs in the processes that are measured.
+
+
+def compile_task(loss, sparse):
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    X, y = np.random.default_rng(0).standard_normal((60, 5)), np.arange(60) % 3
+    model = ours_of(loss) if loss in LOSSES else joint_of(C=1.0, gamma=0.2)
+    X = csr_array(X) if sparse else X
+    first, warm = repeated(lambda: quietly(model, X, y), 0.2)
+    return {"first": first, "warm": warm}
+
+
+def peer_task(name, loss, tol, data, rows, budget):
+    X, y = load(name, data, rows)[:2]
+    model = peer_of(loss, tol=tol)
+    seconds = fastest(lambda: quietly(model, X, y), budget)
+    return {
+        "seconds": seconds,
+        "megabytes": peak_megabytes(),
+        "objective": objective(model, loss, X, y),
+        "steps": int(model.n_iter_),
+    }
+
+
+def ours_task(name, loss, tol, data, rows, budget, target=None, our_tol=None):
+    X, y = load(name, data, rows)[:2]
+    jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    quietly(ours_of(loss), *some(X, y, 200))  # loads the compiled code
+    if our_tol is None:
+        our_tol = largest_tolerance(loss, X, y, tol, target)
+    model = ours_of(loss, tol=our_tol, n_jobs=jobs)
+    seconds = fastest(lambda: quietly(model, X, y), budget)
+    return {
+        "seconds": seconds,
+        "megabytes": peak_megabytes(),
+        "tol": our_tol,
+        "objective": objective(model, loss, X, y),
+        "gap": float(model.dual_gap_.max()),
+        "steps": int(model.n_iter_),
+    }
+
+
+def largest_tolerance(loss, X, y, tol, target):
+    """The largest of the ladder with which our objective is no higher than the target."""
+
+    def enough(rung):
+        model = quietly(ours_of(loss, tol=tol * LADDER[rung]), X, y)
+        return objective(model, loss, X, y) <= target
+
+    rung = LADDER.index(1)
+    if enough(rung):
+        while rung > 0 and enough(rung - 1):
+            rung -= 1
+    else:
+        rung += 1
+        while rung < len(LADDER) - 1 and not enough(rung):
+            rung += 1
+    return tol * LADDER[rung]
+
+
+def fastest(function, budget):
+    """The least of the seconds of the calls that fit into the budget, or of the only one."""
+    seconds = [timed(function)]
+    while sum(seconds) + seconds[-1] < budget:
+        seconds.append(timed(function))
+    return min(seconds)
+
+
+def exact_task(name, loss, data, rows):
+    X, y = load(name, data, rows)[:2]
+    ours, peer = ours_of(loss, **TIGHT), peer_of(loss, **TIGHT)
+    quietly(ours_of(loss), *some(X, y, 200))  # loads the compiled code
+    return {
+        "ours": timed(lambda: quietly(ours, X, y)),
+        "peer": timed(lambda: quietly(peer, X, y)),
+        "objective": objective(ours, loss, X, y),
+        "peer objective": objective(peer, loss, X, y),
+        "gap": float(ours.dual_gap_.max()),
+    }
+
+
+def select_task(name, data, rows):
+    from widemargin import SVCCV
+
+    X, y = some(*load(name, data, rows)[:2], SEARCHED_ROWS)
+    search = SVCCV(**GRID, cv=3, refit=False, n_jobs=2).fit(X, y)
+    return {"C": search.C_, "gamma": search.gamma_}
+
+
+def kernel_task(name, who, settings, data, rows):
+    X, y, X_test, y_test = load(name, data, rows)
+    model = MACHINES[who](**settings)
+    _, seconds = repeated(lambda: quietly(model, X, y), 0)
+    megabytes = peak_megabytes()
+    predict_seconds = timed(lambda: model.predict(X_test))
+    gap = getattr(model, "dual_gap_", None)
+    return {
+        "seconds": seconds,
+        "predict seconds": predict_seconds,
+        "accuracy": float(model.score(X_test, y_test)),
+        "support": len(model.support_),
+        "gap": ""
+        if gap is None
+        else f"{max(map(float, [gap] if isinstance(gap, float) else gap)):.0e}",
+        "megabytes": megabytes,
+    }
+
+
+TASKS = {
+    "compile": compile_task,
+    "peer": peer_task,
+    "ours": ours_task,
+    "exact": exact_task,
+    "select": select_task,
+    "kernel": kernel_task,
 }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder of the benchmark sets")
-    parser.add_argument("--only", help="run only cases whose name contains this")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--tol", type=float, default=1e-2, help="the peer's tolerance")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    report = {"compilation": compilation(), "linear": [], "kernel": []}
-    print(f"compilation: {report['compilation']}")
-    for name, load in linear_sets(options.data).items():
-        for loss, parameters in LOSSES.items():
-            if wanted(f"{name}, {loss}", options.only):
-                X, y = load()
-                if loss == "crammer singer" and len(np.unique(y)) == 2:
-                    continue
-                for jobs in (1, 2) if len(np.unique(y)) > 2 and loss != "crammer singer" else (1,):
-                    row = compare(X, y, parameters, jobs, options)
-                    report["linear"].append({"set": name, "loss": loss, "jobs": jobs, **row})
-                    print(f"{name}, {loss}, {jobs} thread(s): {row}", flush=True)
-    for name in ("satimage", "letter"):
-        if options.data is not None and (options.data / f"{name}.npz").exists():
-            for row in kernel_machines(name, options.data):
-                if wanted(f"{name}, {row['machine']}", options.only):
-                    report["kernel"].append(row)
-                    print(row, flush=True)
-    report["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(json.dumps(report))
+def ours_of(loss, **settings):
+    from widemargin import LinearSVC
+
+    # The peer knows no limit in the joint problem.
+    limit = {"max_iter": 100_000} if loss == "joint" else {}
+    return LinearSVC(**LOSSES[loss], **{**limit, **settings})
 
 
-def wanted(name, only):
-    return only is None or only in name
+def peer_of(loss, **settings):
+    from sklearn.svm import LinearSVC
+
+    return LinearSVC(**LOSSES[loss], random_state=0, **settings)
 
 
-def compilation():
-    """Time of the first small fits less that of the second ones."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 5)), np.arange(60) % 3
-    times = {}
-    for rows in (X, sp.csr_array(X)):
-        for model in (
-            LinearSVC(loss="hinge"),
-            LinearSVC(),
-            CrammerSingerSVC(),
-            CrammerSingerSVC(kernel="rbf"),
-        ):
-            seconds = [timed(lambda m=model, r=rows: m.fit(r, y))[0] for _ in range(2)]
-            kind = "sparse" if sp.issparse(rows) else "dense"
-            times[f"{model}, {kind}"] = round(seconds[0] - seconds[1], 2)
-    return times
+def joint_of(**settings):
+    from widemargin import CrammerSingerSVC
+
+    return CrammerSingerSVC(kernel="rbf", **settings)
 
 
-def linear_sets(folder):
-    sets = {
-        "20,000 x 100,000 sparse": sparse_text,
-        "10,000 x 200, 20 classes": twenty_classes,
-    }
-    for name in ("a9a", "sector"):
-        if folder is not None and (folder / f"{name}.npz").exists():
-            sets[name] = lambda name=name: read(folder, name)[:2]
-    return sets
+def pairs_of(**settings):
+    from widemargin import SVC
+
+    return SVC(n_jobs=2, **settings)
 
 
-def sparse_text():
-    """Rows of 80 words each, with a linear rule and some noise."""
-    rng = np.random.default_rng(0)
-    n, d, words = 20_000, 100_000, 80
-    index = (
-        np.repeat(np.arange(n, dtype=np.int32), words),
-        (rng.zipf(1.3, n * words) % d).astype(np.int32),
-    )
-    X = sp.csr_array((np.ones(n * words), index), shape=(n, d))
-    X.sum_duplicates()
-    X = sp.csr_array(normalize(X))
-    height = X @ rng.standard_normal(d) + 0.1 * rng.standard_normal(n)
-    return X, (height > np.median(height)).astype(int)
+def rest_of(**settings):
+    from widemargin import SVC
+
+    return SVC(multi_class="ovr", n_jobs=2, **settings)
 
 
-def twenty_classes():
-    X, y = make_classification(
-        n_samples=10_000, n_features=200, n_informative=60, n_classes=20, class_sep=2.0,
-        random_state=0,
-    )  # fmt: skip
-    return StandardScaler().fit_transform(X), y
+def peer_pairs_of(**settings):
+    from sklearn.svm import SVC
+
+    return SVC(**settings)
 
 
-def read(folder, name):
-    with np.load(folder / f"{name}.npz") as file:
-        parts = []
-        for key in ("X_train", "y_train", "X_test", "y_test"):
-            if key in file:
-                parts.append(file[key])
-            else:
-                data, indices, indptr, shape = (
-                    file[f"{key}__{part}"] for part in ("data", "indices", "indptr", "shape")
-                )
-                parts.append(sp.csr_array((data.astype(float), indices, indptr), shape=shape))
-    return parts
+MACHINES = {
+    "CrammerSingerSVC": joint_of,
+    "SVC, pairs": pairs_of,
+    "SVC, one against the rest": rest_of,
+    "scikit-learn's SVC, pairs": peer_pairs_of,
+}
 
 
-def compare(X, y, parameters, jobs, options):
-    """Best times of the peer and of ours, no worse in objective, and their ratio."""
-    peer = svm.LinearSVC(**parameters, tol=options.tol, random_state=0)
-    peer.fit(X, y)
-    target = objective(peer, X, y, parameters)
-    for tol in LADDER:
-        ours = LinearSVC(**parameters, tol=tol, n_jobs=jobs)
-        ours.fit(X, y)
-        if ours.objective_.sum() <= target:
-            break
-    theirs, own = [], []
-    for _ in range(options.repeats):
-        theirs.append(timed(lambda: peer.fit(X, y))[0])
-        own.append(timed(lambda: ours.fit(X, y))[0])
-    return {
-        "peer s": round(min(theirs), 3),
-        "ours s": round(min(own), 3),
-        "ratio": round(min(theirs) / min(own), 2),
-        "peer objective": target,
-        "our objective": float(ours.objective_.sum()),
-        "our tol": tol,
-        "largest gap": float(ours.dual_gap_.max()),
-    }
+def quietly(model, X, y):
+    """Fit without the warning that a limit was reached: the tables tell of it."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
 
 
-def objective(model, X, y, parameters):
-    """The sum of what the machines minimise."""
+def objective(model, loss, X, y):
+    """The sum of what the machines minimise, for C=1."""
+    import numpy as np
+
     scores = X @ model.coef_.T + model.intercept_
-    norm = np.sum(model.coef_**2) + np.sum(model.intercept_**2)
     codes = np.searchsorted(model.classes_, y)
-    if "multi_class" in parameters:
-        own = scores[np.arange(len(y)), codes]
-        rivals = (np.arange(scores.shape[1]) != codes[:, None]) + scores
-        return 0.5 * norm + np.sum(rivals.max(axis=1) - own)
-    sign = np.where(codes[:, None] == np.arange(len(model.classes_)), 1.0, -1.0)
-    sign = sign[:, 1:] if len(model.classes_) == 2 else sign
-    slack = np.maximum(0.0, 1.0 - sign * scores)
-    return 0.5 * norm + np.sum(slack if parameters["loss"] == "hinge" else slack**2)
+    two = len(model.classes_) == 2
+    norm = np.sum(model.coef_**2) + np.sum(model.intercept_**2)
+    if loss == "joint":
+        if two:  # the one function is the difference of two, each other's negatives
+            norm, scores = norm / 2, np.hstack([-scores, scores]) / 2
+        own = scores[np.arange(len(codes)), codes]
+        rivals = scores + (np.arange(scores.shape[1]) != codes[:, np.newaxis])
+        return float(norm / 2 + np.sum(rivals.max(axis=1) - own))
+    sign = np.where(codes[:, np.newaxis] == np.arange(len(model.classes_)), 1.0, -1.0)
+    slack = np.maximum(0.0, 1.0 - (sign[:, 1:] if two else sign) * scores)
+    return float(norm / 2 + np.sum(slack if loss == "hinge" else slack**2))
 
 
-def kernel_machines(name, folder):
-    """The joint problem with a kernel beside pairs of classes and one class against the rest."""
-    X, y, X_test, y_test = read(folder, name)
-    X, X_test = np.asarray(X, dtype=float), np.asarray(X_test, dtype=float)
-    machines = {
-        "CrammerSingerSVC": CrammerSingerSVC(kernel="rbf", C=10.0, tol=1e-2),
-        "SVC, ovo": SVC(C=10.0),
-        "SVC, ovr": SVC(C=10.0, multi_class="ovr"),
-        "scikit-learn's SVC": svm.SVC(C=10.0),
-    }
-    for machine, model in machines.items():
-        seconds, model = timed(lambda m=model: m.fit(X, y))
-        yield {
-            "set": name,
-            "machine": machine,
-            "fit s": round(seconds, 2),
-            "accuracy": round(float(model.score(X_test, y_test)), 4),
-            "largest gap": float(np.max(getattr(model, "dual_gap_", np.nan))),
-        }
+def load(name, data, rows):
+    """Rows to train on and rows to predict, with their labels."""
+    if name == SPARSE:
+        parts = sparse_text(rows or 20_000)
+    elif name == DENSE:
+        parts = many_classes(rows or 10_000)
+    else:
+        parts = shipped(name) if name == "satimage" else stored(name, Path(data))
+    return *some(*parts[:2], rows), *some(*parts[2:], rows)
 
 
-def timed(function):
-    start = time.perf_counter()
-    result = function()
-    return time.perf_counter() - start, result
+def sparse_text(n, d=100_000, words=80):
+    """Rows of 80 words each, some more often than once, with a linear rule and some noise."""
+    import numpy as np
+    from scipy.sparse import csr_array
+    from sklearn.preprocessing import normalize
+
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(n, dtype=np.int32), words)
+    columns = (rng.zipf(1.3, n * words) % d).astype(np.int32)
+    X = csr_array((np.ones(n * words), (rows, columns)), shape=(n, d))
+    X.sum_duplicates()
+    X = csr_array(normalize(X))
+    height = X @ rng.standard_normal(d) + 0.1 * rng.standard_normal(n)
+    y = (height > np.median(height)).astype(int)
+    return X, y, X, y
+
+
+def many_classes(n):
+    """Rows of length 1 in 20 classes that overlap."""
+    from sklearn.datasets import make_classification
+    from sklearn.preprocessing import StandardScaler, normalize
+
+    X, y = make_classification(
+        n_samples=n, n_features=200, n_informative=60, n_classes=20, class_sep=2.0, random_state=0
+    )
+    X = normalize(StandardScaler().fit_transform(X))
+    return X, y, X, y
 
 
 if __name__ == "__main__":

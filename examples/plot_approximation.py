@@ -37,9 +37,8 @@ dual value `objective_ * (1 - dual_gap_)` takes the place of the minimum.
 import numpy as np
 from matplotlib import pyplot
 from sklearn.kernel_approximation import Nystroem
-from sklearn.svm import LinearSVC
 
-from widemargin import SVC
+from widemargin import SVC, LinearSVC
 
 rng = np.random.default_rng(0)
 n = 100_000
@@ -75,7 +74,7 @@ landmarks = np.array([10, 20, 40, 80, 160])
 bound, error = ({m: [] for m in sizes} for _ in range(2))
 for count in landmarks:
     features = Nystroem(gamma=gamma, n_components=count, random_state=0).fit_transform(X)
-    linear = LinearSVC(C=C, loss="hinge", tol=0.01, random_state=0).fit(features, y)
+    linear = LinearSVC(C=C, loss="hinge", tol=0.01).fit(features, y)
     norm = (linear.coef_**2).sum()
     loss = np.maximum(0, 1 - y * linear.decision_function(features))
     reached = objective(norm, loss)

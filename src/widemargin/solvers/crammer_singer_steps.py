@@ -58,7 +58,7 @@ def sweep(
             continue
         counts[_POSITION] += 1
         levels[_WORST] = max(levels[_WORST], highest - lowest)
-        if highest - lowest > 0.1 * tol:
+        if highest - lowest > 1e-3 * tol:
             _respond(gradient, mine, own, cost[i], norms[i], members, m, change)
             _add(data, indices, indptr, i, bias, members, m, change, weights, moved)
 

@@ -367,7 +367,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         n, d = training.X.shape
         keeps_dual = self._keeps_dual((n, d))
         if self.multi_class == "crammer_singer":
-            shape = (n, len(training.classes))
+            shape: tuple[int, ...] = (n, len(training.classes))
         else:
             shape = (n,) if keeps_dual else (d + 1,)
         starts = [solution.dual if keeps_dual else solution.weights for solution in self._solutions]
