@@ -46,6 +46,7 @@ def test_a_column_can_be_named_or_numbered(fitted):
     assert numbered.ax_.get_xlabel() == "privileged column 0"
 
 
+@pytest.mark.filterwarnings("ignore:The function")
 def test_of_several_classes_each_row_shows_the_machine_of_its_own():
     rng = np.random.default_rng(1)
     X, Z, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), np.arange(60) % 3

@@ -232,6 +232,20 @@ def test_weights_equal_repetitions(loss):
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X))
 
 
+def test_kernel_matrices_keep_the_places_of_rows_of_no_weight():
+    X, Z, y = data()
+    weight = np.arange(len(y)) % 2 + (np.arange(len(y)) % 3 == 0)
+    named = PrivilegedSVC(privileged_kernel="rbf", privileged_gamma=0.5)
+    named.fit(X, y, privileged=Z, sample_weight=weight)
+    gram = GRAMS["rbf"](Z)
+    given = PrivilegedSVC(privileged_kernel="precomputed")
+    given.fit(X, y, privileged=gram, sample_weight=weight)
+    called = PrivilegedSVC(privileged_kernel=lambda A, B: rbf_kernel(A, B, gamma=0.5))
+    called.fit(X, y, privileged=Z, sample_weight=weight)
+    np.testing.assert_allclose(given.slack(gram), named.slack(Z), atol=1e-6)
+    np.testing.assert_allclose(called.slack(Z), named.slack(Z), atol=1e-6)
+
+
 @pytest.fixture
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):

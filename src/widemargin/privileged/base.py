@@ -30,6 +30,8 @@ class Side:
     gram: KernelGram | MatrixGram
     columns: PrivilegedColumns | None
     gamma: float
+    order: np.ndarray
+    n_samples: int
 
 
 class PrivilegedBase(SVC):
@@ -114,8 +116,8 @@ class PrivilegedBase(SVC):
                 "privileged holds values that are too large for privileged_kernel: scale them, "
                 "for example by privileged_transformer=StandardScaler()."
             ) from error
-        rows = values[order] if hasattr(values, "shape") else values
-        return Side(rows, weight, gram, learned, gamma)
+        rows = values if self._privileged_is_pairwise() else values[order]
+        return Side(rows, weight, gram, learned, gamma, order, n_samples)
 
     def _privileged_is_pairwise(self):
         return callable(self.privileged_kernel) or self.privileged_kernel == "precomputed"
@@ -139,6 +141,15 @@ class PrivilegedBase(SVC):
         self._privileged_columns = side.columns
         self._privileged_gamma = side.gamma
         self._privileged_rows = side.Z
+
+    def _dual_coef(self, side, duals):
+        """Weights of kernel values: against all training rows where others give these values."""
+        duals = np.vstack(duals)
+        if not self._privileged_is_pairwise():
+            return duals
+        out = np.zeros((len(duals), side.n_samples))
+        out[:, side.order] = duals
+        return out
 
     def _privileged_scores(self, Z, weights, intercepts):
         """Values of functions of the privileged columns, given by weights of kernel values.

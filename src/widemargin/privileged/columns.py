@@ -82,18 +82,26 @@ def check(Z):
 
 
 def _absurd_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns with absurd entries, their medians and their spreads (of sparse ones: from 0)."""
+    """Columns with absurd entries, their medians and their spreads."""
     if sp.issparse(Z):
-        Z = Z.tocsc()
-        sizes = np.abs(Z.data)
-        parts = [sizes[a:b] for a, b in zip(Z.indptr[:-1], Z.indptr[1:], strict=True)]
-        largest = np.array([part.max(initial=0.0) for part in parts])
-        center = np.zeros(len(parts))
-        spread = np.array([np.median(part) if len(part) else 0.0 for part in parts])
-    else:
-        low, center, high = np.quantile(Z, [0.25, 0.5, 0.75], axis=0)
-        distance = np.abs(Z - center)
-        largest = distance.max(axis=0)
-        spread = np.where(high > low, high - low, distance.mean(axis=0))
-    absurd = np.flatnonzero((spread > 0.0) & (largest / _ABSURD > spread))
+        return _absurd_sparse_columns(Z.tocsc())
+    low, center, high = np.quantile(Z, [0.25, 0.5, 0.75], axis=0)
+    distance = np.abs(Z - center)
+    spread = np.where(high > low, high - low, distance.mean(axis=0))
+    absurd = np.flatnonzero((spread > 0.0) & (distance.max(axis=0) / _ABSURD > spread))
     return absurd, center[absurd], spread[absurd]
+
+
+def _absurd_sparse_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of a CSC matrix, for entries that are stored: zeros stay zeros."""
+    sizes = np.abs(Z.data)
+    filled = np.flatnonzero(np.diff(Z.indptr))
+    if not len(filled):
+        return filled, np.zeros(0), np.zeros(0)
+    starts = Z.indptr[filled]
+    largest = np.maximum.reduceat(sizes, starts)
+    suspect = filled[largest / _ABSURD > np.minimum.reduceat(sizes, starts)]
+    parts = [sizes[Z.indptr[j] : Z.indptr[j + 1]] for j in suspect]
+    spread = np.array([np.median(part[part > 0.0]) for part in parts])
+    absurd = np.array([part.max() for part in parts]) / _ABSURD > spread
+    return suspect[absurd], np.zeros(np.count_nonzero(absurd)), spread[absurd]

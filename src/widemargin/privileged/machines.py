@@ -9,7 +9,7 @@ import threading
 import numpy as np
 
 from widemargin._core.products import tiled_multiply, tiled_product
-from widemargin.kernels import GramCache
+from widemargin.kernels import GramCache, KernelGram
 from widemargin.kernels.privileged import PrivilegedGram, SignedSum
 from widemargin.privileged.slack_space import SlackSpace
 from widemargin.solvers import HingeProblem, solve_hinge
@@ -18,6 +18,7 @@ from widemargin.solvers.smo import WHOLE_ROWS
 from widemargin.solvers.svm1plus import SlackSolution, solve_svm1plus
 
 _NORM_ENTRIES = 1 << 22
+_NOTHING = 1e-6
 
 
 class SquaredHinge:
@@ -148,20 +149,22 @@ def small_enough(n: int, n_columns: int) -> bool:
     return min(n, n_columns) < MOST_UNKNOWNS
 
 
-def collapsed(gram, solution) -> bool:
-    """Whether the function of a solution is 0, though its dual variables are not."""
-    support = np.flatnonzero(solution.dual)
-    dual = solution.dual[support]
-    if gram.positive_semidefinite and hasattr(gram, "function") and gram.function.name == "linear":
-        squared = float(np.sum((gram.X[support].T @ dual) ** 2))
+def collapsed(gram, solutions) -> np.ndarray:
+    """Numbers of the solutions whose function is 0, though their dual variables are not."""
+    duals = np.vstack([solution.dual for solution in solutions])
+    support = np.flatnonzero(duals.any(axis=0))
+    duals = np.ascontiguousarray(duals[:, support])
+    if isinstance(gram, KernelGram) and gram.function.name == "linear":
+        squared = np.sum(np.asarray(duals @ gram.X[support]) ** 2, axis=1)
     else:
+        squared = np.zeros(len(duals))
         step = max(1, _NORM_ENTRIES // max(1, len(support)))
-        squared = 0.0
         for i in range(0, len(support), step):
-            block = gram.block(support[i : i + step], support)
-            squared += float(dual[i : i + step] @ tiled_multiply(block, dual[:, np.newaxis])[:, 0])
-    most = float(np.abs(dual) @ np.sqrt(np.abs(gram.diagonal()[support])))
-    return squared <= 1e-6 * most**2
+            values = tiled_multiply(gram.block(support[i : i + step], support), duals.T)
+            squared += np.sum(duals[:, i : i + step] * values.T, axis=1)
+    most = np.abs(duals) @ np.sqrt(np.abs(gram.diagonal()[support]))
+    done = np.array([solution.converged for solution in solutions])
+    return np.flatnonzero(done & (squared <= _NOTHING * most**2))
 
 
 def _moved(point, cost):

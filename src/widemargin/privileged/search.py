@@ -163,7 +163,8 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         Weights of the privileged columns in the slack, for ``privileged_kernel='linear'``.
 
     privileged_dual_coef_ : ndarray of shape (n_machines, n_rows)
-        Weights of the kernel values against the training rows in the slack, for other kernels.
+        Weights of the kernel values against the training rows in the slack, for other kernels, or
+        where there are more privileged columns than rows.
 
     privileged_intercept_ : ndarray of shape (n_machines,)
         Constant of the slack.

@@ -136,7 +136,8 @@ class PrivilegedSVC(PrivilegedBase):
         ``privileged_kernel='linear'``.
 
     privileged_dual_coef_ : ndarray of shape (n_machines, n_rows)
-        Weights of the kernel values against the training rows in the slack, for other kernels.
+        Weights of the kernel values against the training rows in the slack, for other kernels, or
+        where there are more privileged columns than rows.
 
     privileged_intercept_ : ndarray of shape (n_machines,)
         Constant of the slack.
@@ -311,10 +312,22 @@ class PrivilegedSVC(PrivilegedBase):
         check_is_fitted(self)
         if not hasattr(self, "privileged_intercept_"):
             raise ValueError("slack needs a fit with privileged columns: pass privileged to fit.")
-        linear = self.privileged_kernel == "linear"
-        weights = self.privileged_coef_ if linear else self.privileged_dual_coef_
+        by_columns = hasattr(self, "_privileged_coef")
+        weights = self._privileged_coef if by_columns else self.privileged_dual_coef_
         slack = self._privileged_scores(privileged, weights, self.privileged_intercept_)
         return slack[:, 0] if len(self.classes_) == 2 else slack
+
+    @property
+    def privileged_coef_(self):
+        """Weights of the privileged columns in the slack, for ``privileged_kernel='linear'``."""
+        check_is_fitted(self)
+        if self.privileged_kernel != "linear" or not hasattr(self, "privileged_intercept_"):
+            raise AttributeError(
+                "privileged_coef_ needs a linear privileged kernel and privileged columns in fit."
+            )
+        if hasattr(self, "_privileged_coef"):
+            return self._privileged_coef
+        return np.asarray(self.privileged_dual_coef_ @ self._privileged_rows)
 
     def _solver_options(self):
         return {"tol": self.tol, "max_iter": self.max_iter}
@@ -372,13 +385,13 @@ class PrivilegedSVC(PrivilegedBase):
         if side is not None:
             self.slack_ = slack[:, 0] if len(solutions) == 1 else slack
             self._settle_slack(side, shared.space, solutions)
-        nothing = [k for k, s in enumerate(solutions) if s.converged and collapsed(gram, s)]
-        if nothing:
+        nothing = collapsed(gram, solutions)
+        if len(nothing):
             which = "" if len(solutions) == 1 else f" of the classes {self.classes_[nothing]}"
             warnings.warn(
                 f"The function{which} is 0: it costs less to give all rows slack 1, so X has no "
-                "say in predictions. The privileged columns say too little for so many rows: raise "
-                "privileged_penalty, lower C, or do without them.",
+                "say in predictions. The privileged columns say too little for so many rows: use a "
+                "richer kernel on X or on them, or do without them.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -387,22 +400,23 @@ class PrivilegedSVC(PrivilegedBase):
         """Set what the slack of other rows is made of."""
         self._remember(side)
         constant = self.loss == "squared_hinge"
-        duals, coefs, intercepts = [], [], []
-        for s in solutions:
-            exact = s.slack_weights is not None
-            dual = space.dual(s.slack_weights) if exact else s.slack_dual
-            duals.append(dual)
-            if exact and space.loadings is not None:
-                coef = space.loadings @ s.slack_weights
-                intercepts.append(coef[-1] if constant else s.slack_intercept)
-                coefs.append(coef[:-1] if constant else coef)
-            else:
-                intercepts.append(dual.sum() if constant else s.slack_intercept)
-                if self.privileged_kernel == "linear":
-                    coefs.append(side.Z.T @ dual)
-        self.privileged_intercept_ = np.array(intercepts)
-        if self.privileged_kernel == "linear":
-            self.privileged_coef_ = np.vstack(coefs)
+        if space is not None and space.loadings is not None and _all_exact(solutions):
+            coef = np.vstack([space.loadings @ s.slack_weights for s in solutions])
+            self._privileged_coef = coef[:, :-1] if constant else coef
             self._privileged_rows = None
+            intercepts = coef[:, -1] if constant else [s.slack_intercept for s in solutions]
         else:
-            self.privileged_dual_coef_ = np.vstack(duals)
+            duals = [
+                s.slack_dual if s.slack_weights is None else space.dual(s.slack_weights)
+                for s in solutions
+            ]
+            self.privileged_dual_coef_ = self._dual_coef(side, duals)
+            intercepts = [
+                dual.sum() if constant else s.slack_intercept
+                for dual, s in zip(duals, solutions, strict=True)
+            ]
+        self.privileged_intercept_ = np.array(intercepts)
+
+
+def _all_exact(solutions):
+    return all(s.slack_weights is not None for s in solutions)

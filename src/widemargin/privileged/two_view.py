@@ -267,7 +267,7 @@ class TwoViewSVC(PrivilegedBase):
         self._single = self._single_is_enough()
         if side is not None:
             self._remember(side)
-            self.privileged_dual_coef_ = np.vstack([dual for dual, _ in others])
+            self.privileged_dual_coef_ = self._dual_coef(side, [dual for dual, _ in others])
             self.privileged_intercept_ = np.array([intercept for _, intercept in others])
         progress.close()
         self._tell(solutions, progress.asked)
