@@ -9,8 +9,9 @@ CONSTRAINTS := constraints.txt
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 RUN := $(BIN)/python -m
 PIP := $(RUN) pip install -qq --disable-pip-version-check
-SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
-COMPILED := tests/kernels tests/solvers
+# Directories too: they change when a file goes.
+SOURCES := $(shell find src -not -path '*/__pycache__*')
+COMPILED := tests/kernels tests/solvers tests/structured/inference
 
 # What the caller has on this path must not stand in for the installed package.
 unexport PYTHONPATH
@@ -28,8 +29,9 @@ test: $(VENV)/package ## run all tests but the slow ones, in two processes
 
 test-all: test test-slow test-interpreted test-bounds test-oldest ## run the slow lanes too
 
-test-slow: $(VENV)/package ## run the tests marked slow
+test-slow: $(VENV)/package ## run the tests marked slow, and those of properties on new random cases
 	$(RUN) pytest -n 2 -m slow
+	$(RUN) pytest -n 2 -m "hypothesis and not slow" --hypothesis-profile=random
 
 test-interpreted: $(VENV)/package ## run the compiled rooms as plain Python
 	NUMBA_DISABLE_JIT=1 $(RUN) pytest -n 2 -m "not slow and not large" $(COMPILED)
@@ -51,7 +53,8 @@ docs: $(VENV)/package ## build the documentation into docs/_build/html
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove all that make has made
-	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api docs/sg_execution_times.rst
+	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api
+	rm -f docs/sg_execution_times.rst docs/performance_tables.inc
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \

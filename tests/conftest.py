@@ -1,4 +1,4 @@
-"""What every test gets: figures that need no screen, and the same random cases on every run."""
+"""What tests get: figures that need no screen, and the same random cases, or else new ones."""
 
 import os
 
@@ -8,5 +8,9 @@ os.environ["MPLBACKEND"] = "Agg"
 
 # A case may wait for a compilation or a busy machine, so no deadline is fair.
 settings.register_profile("compiled", deadline=None, derandomize=True)
+# `make test-slow` looks further, each time elsewhere.
+settings.register_profile(
+    "random", deadline=None, derandomize=False, max_examples=300, print_blob=True
+)
 settings.register_profile("interpreted", settings.get_profile("compiled"), max_examples=10)
 settings.load_profile("interpreted" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "compiled")
