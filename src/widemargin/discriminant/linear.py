@@ -26,7 +26,14 @@ from widemargin.discriminant.base import (
     rows_times,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, whitening, within_covariance
-from widemargin.discriminant.directions import fisher, oriented, trace_ratio, whitening_of_rows
+from widemargin.discriminant.directions import (
+    fisher,
+    loses_digits,
+    oriented,
+    sharpened,
+    trace_ratio,
+    whitening_of_rows,
+)
 from widemargin.discriminant.namespaces import like
 from widemargin.discriminant.statistics import ClassStatistics, dense_rows
 
@@ -72,7 +79,9 @@ class LinearDiscriminantAnalysis(
     ----------
     solver : {'auto', 'gram', 'svd', 'lsqr', 'eigen'}, default='auto'
         - 'gram': the scatter within classes by one pass over the rows, centred by class means; then
-          on as 'svd'. Takes memory for a few matrices of (n_features, n_features).
+          on as 'svd'. Takes memory for a few matrices of (n_features, n_features). Where features
+          nearly depend on each other, `fit` looks at the rows a second time, to be as exact as
+          'svd'.
         - 'svd': the singular value decomposition of the centred rows, for data with more features
           than rows. Takes dense rows and no shrinkage.
         - 'lsqr': Bayes' rule alone, without directions.
@@ -264,7 +273,9 @@ class LinearDiscriminantAnalysis(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+            Training rows. Sparse ones are made dense in small pieces; for those of very many
+            features, `KernelDiscriminantAnalysis` with ``kernel='linear'`` takes memory for
+            (n_samples, n_samples) instead.
 
         y : array-like of shape (n_samples,)
             Labels.
@@ -292,7 +303,7 @@ class LinearDiscriminantAnalysis(
         options = self._statistics_options(solver)
         statistics = ClassStatistics(len(classes), X.shape[1], **options)
         statistics.update(X, codes, weight)
-        rows = (dense_rows(X), codes, weight) if on_rows else None
+        rows = dense_rows(X) if on_rows else X, codes, weight
         learned = self._learn(statistics, solver, rows)
         self._declared, self._like = False, like(X)
         self._keep(classes, None if on_rows else statistics, learned)
@@ -386,7 +397,7 @@ class LinearDiscriminantAnalysis(
                 f"{most}, got {self.n_components}."
             )
         priors = class_priors(self.priors, statistics)
-        means = statistics.mean
+        means = statistics.mean.copy()
         if not present.all():
             overall = statistics.weight @ means / statistics.weight.sum()
             means = np.where(present[:, np.newaxis], means, overall)
@@ -414,6 +425,8 @@ class LinearDiscriminantAnalysis(
         covariance, amounts = within_covariance(statistics, self.shrinkage)
         covariance = covariance * self._inflation(statistics)
         factor = whitening(covariance, self.tol)
+        if rows is not None and not self.shrinkage and loses_digits(covariance, factor):
+            factor = sharpened(factor, *rows, means) / np.sqrt(self._inflation(statistics))
         learned = fisher(factor, priors, means, self.tol, components)
         if self.objective == "trace_ratio":
             learned |= trace_ratio(covariance, factor, priors, means, learned, components)

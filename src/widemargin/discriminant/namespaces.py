@@ -6,8 +6,10 @@ from sklearn.utils._array_api import device, get_namespace, move_to
 
 def foreign_namespace(X):
     """The namespace of an array that is not NumPy's where dispatch is on, else None."""
+    if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
+        return None
     xp, is_array_api = get_namespace(X)
-    return xp if is_array_api and not isinstance(X, np.ndarray) else None
+    return xp if is_array_api else None
 
 
 def float_types(X):

@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError, eigh, svd
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from widemargin._core.products import tiled_multiply
 from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.discriminant.base import (
     BayesMixin,
@@ -17,7 +18,6 @@ from widemargin.discriminant.base import (
     encode,
     log_of,
     row_blocks,
-    rows_times,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, class_covariance
 from widemargin.discriminant.namespaces import like
@@ -210,16 +210,19 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
     def _scores(self, X):
         scores = np.empty((X.shape[0], len(self.classes_)))
         constants = log_of(self.priors_.astype(float))
-        gaussians = zip(self.means_, self.rotations_, self.scalings_, strict=True)
-        for k, (mean, rotation, variances) in enumerate(gaussians):
-            if not len(variances):  # a class without rows
-                scores[:, k] = -np.inf
-                continue
-            factor = np.ascontiguousarray(rotation / np.sqrt(variances))
-            for rows in row_blocks(X):
-                distance = rows_times(X[rows], factor, mean)
-                scores[rows, k] = -0.5 * np.einsum("ij,ij->i", distance, distance)
-            scores[:, k] += constants[k] - 0.5 * np.log(variances).sum()
+        constants -= [0.5 * np.log(variances).sum() for variances in self.scalings_]
+        factors = [
+            np.ascontiguousarray(rotation / np.sqrt(variances), dtype=np.float64)
+            for rotation, variances in zip(self.rotations_, self.scalings_, strict=True)
+        ]
+
+        def score(rows):
+            block = dense_rows(X[rows])
+            for k, (mean, factor) in enumerate(zip(self.means_, factors, strict=True)):
+                distance = tiled_multiply(block - mean, factor)
+                scores[rows, k] = constants[k] - 0.5 * np.einsum("ij,ij->i", distance, distance)
+
+        for_each(score, row_blocks(X))
         if len(self.classes_) == 2:
             scores = scores[:, 1] - scores[:, 0]
         return scores.astype(self._like.dtype, copy=False)
@@ -276,7 +279,7 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
             parts = for_each(gaussian, range(len(classes)))
         rotations, variances, covariances, amounts = zip(*parts, strict=True)
         learned = {
-            "means_": statistics.mean,
+            "means_": statistics.mean.copy(),
             "priors_": class_priors(self.priors, statistics),
             "rotations_": list(rotations),
             "scalings_": list(variances),

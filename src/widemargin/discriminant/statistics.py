@@ -24,12 +24,15 @@ from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.discriminant.namespaces import beside, foreign_namespace, to_numpy
 
 # Entries of a chunk: one and its centred copy stay in the processor's cache.
-_CHUNK = 1 << 18
+_CHUNK = 1 << 19
 
 # Rows are dealt to this many threads at most, each with a scatter of its own; together these have
 # no more entries than the second number. Neither depends on the machine, or bits would.
 _LANES = 8
-_LANE_ENTRIES = 1 << 24
+_LANE_ENTRIES = 1 << 23
+
+# Rows of each class in a chunk, per feature, where every class has a scatter of its own.
+_ROWS_PER_MERGE = 4
 
 # On a device of another library fewer, larger chunks are better.
 _DEVICE_CHUNKS = 32
@@ -100,14 +103,12 @@ class ClassStatistics:
         weight : ndarray of shape (n_samples,), default=None
             Weight of each row, at least 0.
         """
-        n_rows, n_features = X.shape
-        step = max(256, _CHUNK // n_features)
-        starts = range(0, n_rows, step)
+        step, lanes = self._plan(*X.shape)
+        starts = range(0, X.shape[0], step)
         if foreign_namespace(X) is not None:
-            for start in range(0, n_rows, _DEVICE_CHUNKS * step):
+            for start in range(0, X.shape[0], _DEVICE_CHUNKS * step):
                 self.merge(self._of_rows(X, codes, weight, start, _DEVICE_CHUNKS * step))
             return
-        lanes = max(1, min(_LANES, len(starts), _LANE_ENTRIES // max(1, self.scatter.size)))
 
         def read(lane):
             part = self.empty()
@@ -170,6 +171,16 @@ class ClassStatistics:
                     setattr(part, name, getattr(self, name)[[k]])
             result.merge(part)
         return result
+
+    def _plan(self, n_rows, n_features):
+        """Rows of a chunk, and into how many lanes the chunks are dealt."""
+        step = max(256, _CHUNK // n_features)
+        if self.per_class:
+            # To merge classes costs as much as to multiply some rows of each: read more at a time.
+            step = max(step, min(_ROWS_PER_MERGE * self.scatter.size // n_features, 8 * step))
+        entries = self.scatter.size * (1 if self.fourth is None else 3)
+        lanes = min(_LANES, -(-n_rows // step), _LANE_ENTRIES // max(1, entries))
+        return step, max(1, lanes)
 
     def _of_rows(self, X, codes, weight, start, step):
         """The statistics of ``step`` rows."""
@@ -245,6 +256,9 @@ def dense_rows(X):
 
 def _write_gram(Z, out):
     """Write Z'Z into ``out``, in blocks of columns on all threads."""
+    if Z.shape[1] <= _BLOCK:
+        np.matmul(Z.T, Z, out=out)
+        return
     cuts = [slice(start, start + _BLOCK) for start in range(0, Z.shape[1], _BLOCK)]
     pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[i:]]
 

@@ -1,7 +1,7 @@
 """Displays in scikit-learn's manner; matplotlib is imported when something is drawn."""
 
+from widemargin.plotting.density import DiscriminantDensityDisplay
 from widemargin.plotting.discriminant import (
-    DiscriminantDensityDisplay,
     DiscriminantProjectionDisplay,
     DiscriminantRegionDisplay,
 )
