@@ -39,7 +39,7 @@ from widemargin.structured import (
 )
 
 LEARNERS = {
-    "frank-wolfe": FrankWolfeSSVM(None, max_iter=20_000, tol=1e-4),
+    "frank-wolfe": FrankWolfeSSVM(None, max_iter=20_000, tol=1e-3),
     "one slack": OneSlackSSVM(None, tol=1e-4),
     "one slack with cache": OneSlackSSVM(None, tol=1e-4, inference_cache=5),
     "batch subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, batch_size=None),
@@ -298,7 +298,7 @@ def test_relaxed_learning_is_certified():
 def test_other_orders_of_samples_reach_the_optimum_too(options):
     X, Y = samples(MODELS["chain"][1])
     machine = new("frank-wolfe", ChainCRF(), C=0.3, **options).fit(X, Y)
-    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=2e-4)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=2e-3)
 
 
 @pytest.mark.parametrize("options", [{"line_search": False}, {"do_averaging": False}])

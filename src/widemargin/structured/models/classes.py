@@ -5,7 +5,13 @@ import scipy.sparse as sp
 
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import check_edges
-from widemargin.structured.models.graph import CRF, Parts, _check_features, _ends, _rows
+from widemargin.structured.models.crf import (
+    CRF,
+    Parts,
+    check_features,
+    ends_of,
+    stacked_rows,
+)
 
 _NO_EDGES = np.empty((0, 2), dtype=np.int64)
 _NO_FEATURES = np.empty((0, 0))
@@ -324,7 +330,7 @@ class MultiLabelClf(CRF):
     def _graphs(self, parts):
         """Every label of a sample reads the same row, with weights of its own."""
         n, n_labels, n_edges = len(parts), self.n_labels, len(self.edges_)
-        rows = _rows([part.features for part in parts], "X")
+        rows = stacked_rows([part.features for part in parts], "X")
         first = rows.indptr.astype(np.int64)
         features = (
             np.repeat(first[:-1], n_labels),
@@ -336,7 +342,7 @@ class MultiLabelClf(CRF):
         edge_features = (
             np.arange(n * n_edges + 1), np.tile(np.arange(n_edges), n), np.ones(n * n_edges),
         )  # fmt: skip
-        ends = _ends([n_labels] * n), _ends([n_edges] * n)
+        ends = ends_of([n_labels] * n), ends_of([n_edges] * n)
         return flat.make_graphs(*ends, features, np.tile(self.edges_, (n, 1)), edge_features)
 
 
@@ -355,7 +361,7 @@ def chow_liu_tree(Y):
 
 
 def _one_row(x):
-    return _check_features(x if sp.issparse(x) and x.ndim == 2 else np.atleast_2d(_dense(x)))
+    return check_features(x if sp.issparse(x) and x.ndim == 2 else np.atleast_2d(_dense(x)))
 
 
 def _dense(x):

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from widemargin.structured.models.graph import GraphCRF, Parts
+from widemargin.structured.models.crf import Parts
+from widemargin.structured.models.graph import GraphCRF
 
 
 class GridCRF(GraphCRF):
