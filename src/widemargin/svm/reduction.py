@@ -29,7 +29,7 @@ class OneVsRest:
     """A machine for every class, positive for it."""
 
     def __init__(self, codes: np.ndarray, n_classes: int):
-        self.order = slice(None)
+        self.order: slice | np.ndarray = slice(None)
         self.group_sizes = [len(codes)]
         everything = np.arange(len(codes))
         self.machines = [
