@@ -5,6 +5,7 @@ A `SquaredHinge` or `Hinge` holds what all classes, all C and all penalties have
 """
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,18 +59,26 @@ class SquaredHinge:
             dual = None if start is None else start.dual
             found = solve_hinge(problem, **options, dual=dual, report=report)
             alpha = sign * found.dual
-            if self.space is None:
-                slack, coordinates = ridge * alpha, None
-            else:
-                slack = factor @ (factor.T @ alpha)
-                coordinates = self.space.coordinates(alpha, C, penalty)
             return SlackSolution(
-                found.dual, found.intercept, slack, alpha, coordinates, 0.0, alpha,
+                found.dual, found.intercept, alpha, alpha, None, 0.0, alpha,
                 found.objective, found.dual_objective, found.gap, found.iterations,
                 found.converged,
             )  # fmt: skip
 
         return solve
+
+    def complete(self, solutions, C, penalty):
+        """The solutions with their slack, for all machines in one product."""
+        alphas = np.column_stack([solution.slack_dual for solution in solutions])
+        if self.space is None:
+            slacks = alphas / (C * self.weight)[:, np.newaxis]
+            return [replace(s, slack=slack) for s, slack in zip(solutions, slacks.T, strict=True)]
+        coordinates = self.space.coordinates(alphas, C, penalty)
+        slacks = self.space.values(coordinates)
+        return [
+            replace(s, slack=slack, slack_weights=t)
+            for s, slack, t in zip(solutions, slacks.T, coordinates.T, strict=True)
+        ]
 
     def _grams(self, factor, ridge):
         """A function from signs to the Gram matrix of the machine."""
@@ -132,6 +141,10 @@ class Hinge:
             )  # fmt: skip
 
         return solve
+
+    def complete(self, solutions, C, penalty):
+        """Return the solutions, which have their slack."""
+        return solutions
 
     def _plainly(self, sign, cost, options, report):
         found = solve_hinge(

@@ -80,14 +80,24 @@ class SlackSpace:
         """Coordinates of the rows: the values of a function t at them are ``rows() @ t``."""
         return self.vectors * self.sizes / self.root[:, np.newaxis]
 
-    def coordinates(self, alpha: np.ndarray, C: float, penalty: float) -> np.ndarray:
-        """t of v = (penalty I + C Z' W Z)^-1 Z' alpha."""
+    def coordinates(self, alphas: np.ndarray, C: float, penalty: float) -> np.ndarray:
+        """t of v = (penalty I + C Z' W Z)^-1 Z' alpha, for every column alpha."""
         scale = self.sizes / (penalty + C * self.sizes**2)
-        return scale * (self.vectors.T @ (alpha / self.root))
+        with single_threaded_blas():
+            along = self.vectors.T @ (alphas / self.root[:, np.newaxis])
+        return scale[:, np.newaxis] * along
+
+    def values(self, coordinates: np.ndarray) -> np.ndarray:
+        """Values at the rows of the functions whose t are the columns."""
+        with single_threaded_blas():
+            values = self.vectors @ (self.sizes[:, np.newaxis] * coordinates)
+        return values / self.root[:, np.newaxis]
 
     def dual(self, coordinates: np.ndarray) -> np.ndarray:
-        """gamma of v = Z' gamma."""
-        return self.root * (self.vectors @ (coordinates / self.sizes))
+        """gamma of v = Z' gamma, for every column t."""
+        with single_threaded_blas():
+            along = self.vectors @ (coordinates / self.sizes[:, np.newaxis])
+        return self.root[:, np.newaxis] * along
 
 
 def distinct_rows(Z) -> np.ndarray:

@@ -196,8 +196,8 @@ class PrivilegedSVC(PrivilegedBase):
     >>> X = rng.normal(size=(60, 2))
     >>> noise = rng.normal(size=60)
     >>> y = X[:, 0] + noise > 0
-    >>> off = np.maximum(0, -np.where(y, 1, -1) * X[:, 0])  # how far noise has put a label off
-    >>> model = PrivilegedSVC(privileged_penalty=0.01).fit(X, y, privileged=off[:, None])
+    >>> off = np.maximum(0, 1 - np.where(y, 1, -1) * X[:, [0]].T).T  # how far a label is put off
+    >>> model = PrivilegedSVC(kernel="linear", privileged_penalty=0.01).fit(X, y, privileged=off)
     >>> model.predict([[1.0, 0.0], [-1.0, 0.0]])
     array([ True, False])
     >>> easy, hard = model.slack([[0.0], [2.0]])
@@ -372,7 +372,7 @@ class PrivilegedSVC(PrivilegedBase):
                 solutions[number] = solve(machines[number].sign, report=report)
 
         for_each(work, range(len(machines)), effective_n_jobs(self.n_jobs))
-        return solutions
+        return shared.complete(solutions, C, penalty)
 
     def _settle(self, X, training, gram, side, shared, solutions):
         """Set the fitted attributes and warn of machines that say nothing."""
@@ -406,10 +406,9 @@ class PrivilegedSVC(PrivilegedBase):
             self._privileged_rows = None
             intercepts = coef[:, -1] if constant else [s.slack_intercept for s in solutions]
         else:
-            duals = [
-                s.slack_dual if s.slack_weights is None else space.dual(s.slack_weights)
-                for s in solutions
-            ]
+            duals = [s.slack_dual for s in solutions]
+            if _all_exact(solutions):
+                duals = space.dual(np.column_stack([s.slack_weights for s in solutions])).T
             self.privileged_dual_coef_ = self._dual_coef(side, duals)
             intercepts = [
                 dual.sum() if constant else s.slack_intercept

@@ -1,0 +1,17 @@
+"""Draw the time to train over the number of rows, from what the benchmark kept."""
+
+import json
+from pathlib import Path
+
+from matplotlib import pyplot
+
+path = Path("../benchmarks/results/privileged.json")
+figure, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
+if path.exists():
+    kept = json.loads(path.read_text(encoding="utf-8"))["growth_of_methods"]
+    colors = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "0.4")
+    for (name, seconds), color in zip(kept["seconds"].items(), colors, strict=True):
+        points = [(n, s) for n, s in zip(kept["rows"], seconds, strict=True) if s is not None]
+        ax.plot(*zip(*points, strict=True), "o-", color=color, label=name)
+    ax.legend(fontsize="small")
+ax.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds to train")
