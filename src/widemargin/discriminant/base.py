@@ -52,6 +52,7 @@ class GrowingMixin:
     """
 
     _learned: tuple[str, ...] = ()
+    _declared = False
 
     @property
     def statistics_(self):
@@ -90,16 +91,17 @@ class GrowingMixin:
         """
         self._check_solver()
         first = not hasattr(self, "classes_")
-        statistics = None if first else self._grown()
         X, y = check_rows_and_labels(self, X, y, reset=first)
         weight = _nonnegative_weights(sample_weight, y)
-        known = None if first else self.classes_
         declared = classes is not None if first else self._declared
-        labels = _known_labels(known, classes, y, declared)
+        labels = _known_labels(None if first else self.classes_, classes, y, declared)
         if first:
             statistics = ClassStatistics(len(labels), X.shape[1], **self._statistics_options())
-        elif len(labels) > len(known):
-            statistics = statistics.placed(np.searchsorted(labels, known), len(labels))
+        else:
+            statistics = self._grown()
+            if len(labels) > len(self.classes_):
+                places = np.searchsorted(labels, self.classes_)
+                statistics = statistics.placed(places, len(labels))
         statistics.update(X, np.searchsorted(labels, y), weight)
         self._declared, self._like = declared, like(X)
         self._keep(labels, statistics)

@@ -426,7 +426,9 @@ class LinearDiscriminantAnalysis(
         covariance = covariance * self._inflation(statistics)
         factor = whitening(covariance, self.tol)
         if rows is not None and not self.shrinkage and loses_digits(covariance, factor):
-            factor = sharpened(factor, *rows, means) / np.sqrt(self._inflation(statistics))
+            X, codes, weight = rows
+            factor = sharpened(factor, X, codes, weight, means)
+            factor /= np.sqrt(self._inflation(statistics))
         learned = fisher(factor, priors, means, self.tol, components)
         if self.objective == "trace_ratio":
             learned |= trace_ratio(covariance, factor, priors, means, learned, components)
@@ -436,7 +438,8 @@ class LinearDiscriminantAnalysis(
 
     def _solve_svd(self, statistics, priors, means, components, rows):
         inflation = self._inflation(statistics)
-        factor = whitening_of_rows(*rows, means, self.tol) / np.sqrt(inflation)
+        X, codes, weight = rows
+        factor = whitening_of_rows(X, codes, weight, means, self.tol) / np.sqrt(inflation)
         learned = fisher(factor, priors, means, self.tol, components)
         if self.store_covariance:
             learned["covariance_"] = within_covariance(statistics, None, priors)[0] * inflation

@@ -234,12 +234,12 @@ class ClassStatistics:
         """Moments of the centred rows of one class; ``root`` are the square roots of weights."""
         scaled = rows if root is None else rows * root
         _write_gram(scaled, self.scatter[k])
-        if self.fourth is not None:
+        if self.third is not None and self.fourth is not None:
             self.third[k] = (scaled * scaled).T @ rows
             _write_gram(scaled * rows, self.fourth[k])
 
     def _merge_class(self, k, other, share, step):
-        if self.fourth is not None:
+        if self.third is not None and self.fourth is not None:
             mine = _shifted(self, k, -share * step)
             theirs = _shifted(other, k, (1.0 - share) * step)
             self.third[k], self.fourth[k] = mine[0] + theirs[0], mine[1] + theirs[1]

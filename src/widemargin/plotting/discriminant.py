@@ -341,16 +341,12 @@ class DiscriminantRegionDisplay:
 
 def _gaussians(estimator, X, y):
     """Means and covariances of the classes, as the model has them; none where it has none."""
-    means = getattr(estimator, "means_", None)
     if hasattr(estimator, "rotations_"):
-        return [
-            (mean, (axes * spread) @ axes.T)
-            for mean, axes, spread in zip(
-                means, estimator.rotations_, estimator.scalings_, strict=True
-            )
-        ]
-    if not hasattr(estimator, "coef_") or means is None:
+        parts = estimator.means_, estimator.rotations_, estimator.scalings_
+        return [(mean, (axes * spread) @ axes.T) for mean, axes, spread in zip(*parts, strict=True)]
+    if not (hasattr(estimator, "coef_") and hasattr(estimator, "means_")):
         return []
+    means = estimator.means_
     covariance = getattr(estimator, "covariance_", None)
     if covariance is None:
         centred = X - means[np.searchsorted(estimator.classes_, y)]
