@@ -75,6 +75,7 @@ class ColumnMachines(SVC):
         vars(machine).update(learned)
         del machine.estimator, machine.matrix
         machine.classes_ = np.arange(2)
+        machine._support_grams = {}
         machine.support_ = self.support_[own]
         machine._n_support = np.bincount(dual[own] > 0, minlength=2).astype(np.int32)
         machine.dual_coef_ = dual[own][np.newaxis]
