@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ SETS = {"a9a": 2, "ijcnn1": 2, "mnist": 10, "letter": 26}
 @pytest.fixture
 def core(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     import core
 
     return core
@@ -65,7 +67,8 @@ def test_a_draw_of_rows_keeps_rows_and_labels_together(core):
 
 
 def test_a_task_runs_in_a_process_of_its_own(core):
-    assert core.Bench(core.__file__).run("offered") == {"SVCCV": True}
+    found = core.Bench(core.__file__).run("compile", name="iris", rows=30)
+    assert found.keys() == {"first", "warm"}
 
 
 def test_every_part_prints_and_keeps_what_it_measured(core, monkeypatch, folder, capsys):
@@ -94,6 +97,25 @@ def test_every_part_prints_and_keeps_what_it_measured(core, monkeypatch, folder,
     assert len(skipped) == ("intelex" not in core.models())
     assert all(bar in printed for bar in verdicts)
     assert str(folder) not in json.dumps(kept)
+
+
+def test_every_loss_is_listed_with_its_cause(core, monkeypatch):
+    monkeypatch.setattr(core, "models", lambda: ["ours", "scikit-learn"])
+    monkeypatch.setattr(core, "CAUSES", {("known", "predict"): "too few rows"})
+    won = {"ours": {"seconds": 1.0, "predict seconds": 2.0}}
+    won["scikit-learn"] = {"seconds": 4.0, "predict seconds": 1.0}
+    lost = {"ours": {"seconds": 4.0}, "scikit-learn": {"seconds": 2.0}}
+    tables = []
+    report = SimpleNamespace(table=lambda title, text, header, rows: tables.append((title, rows)))
+    core.show_losses(report, "Sets", {name: {1: lost, 2: won} for name in ("known", "new")})
+    [(title, rows)] = tables
+    assert title == "Sets: losses"
+    assert rows == [
+        ["known", "scikit-learn", "1", "fit", "0.50", "not looked into"],
+        ["known", "scikit-learn", "2", "predict", "0.50", "too few rows"],
+        ["new", "scikit-learn", "1", "fit", "0.50", "not looked into"],
+        ["new", "scikit-learn", "2", "predict", "0.50", "not looked into"],
+    ]
 
 
 def test_sets_that_are_not_there_are_left_out_and_named(core, monkeypatch, tmp_path, capsys):
