@@ -1,0 +1,76 @@
+"""The benchmark of privileged columns runs from end to end, and its QP is the problem it says."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+pytest.importorskip("resource", reason="peak memory is not to be had on this system")
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    import privileged
+
+    few = {name: {**shape, "classes": 3} for name, shape in privileged.SHAPES.items()}
+    monkeypatch.setattr(privileged, "SHAPES", few)
+    monkeypatch.setattr(privileged, "GRID", [1.0, 10.0])
+    monkeypatch.setattr(privileged, "TEXTS", 300)
+    monkeypatch.setattr(privileged, "PIXELS", 40)
+    run = lambda _, task, threads=2, **a: privileged.TASKS[task](**a)  # noqa: E731
+    monkeypatch.setattr(privileged.Bench, "run", run)
+    return privileged
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Random rows in the place of the real sets."""
+    (tmp_path / "load.py").write_text(
+        dedent("""
+        import numpy as np
+        import scipy.sparse as sp
+
+        def load(name):
+            rng = np.random.default_rng(0)
+            y = np.arange(100) % 2
+            X, Z = rng.random((100, 6)) + y[:, None], rng.random((100, 3))
+            if name == "bursi":
+                return dict(X=sp.csr_array(X), y=y, privileged=Z)
+            parts = dict(train_features=X, train_labels=y, test_features=X, test_labels=y)
+            return parts | dict(train_PFfeatures=Z, train_YYfeatures=Z)
+        """)
+    )
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
+    path = folder / "results.json"
+    arguments = ["--rows", "40", "--budget", "0", "--json", str(path), "--data", str(folder)]
+    with parallel_config(backend="threading"):
+        bench.main(arguments)
+    kept, printed = json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
+    assert [table["title"] for table in kept["tables"]] == [
+        "Time to train in the shapes of the paper",
+        "Growth over rows",
+        "Accuracy on test rows",
+    ]
+    methods = {row[1] for row in kept["tables"][2]["rows"]}
+    assert methods >= {"SVM", "SVM2+", "SVM1+", "SVM-2K", "SVM2+, shuffled", "SVM2+, constant"}
+    assert "SVM, appended" in methods
+    assert all(bar["bar"] in printed for bar in kept["bars"])
+    assert str(folder) not in json.dumps(kept)
+
+
+def test_the_qp_of_the_comparison_is_solved_by_our_machine_too(bench):
+    from widemargin.solvers.svm1plus import solve_svm1plus
+
+    X, Z, y = bench.two_classes(60)
+    K, M = X @ X.T, Z @ Z.T
+    _, value = bench.solved_qp(K, M, y == 1)
+    own = solve_svm1plus(K, M, np.where(y == 1, 1.0, -1.0), np.ones(60), 1.0, tol=1e-6)
+    assert value == pytest.approx(own.dual_objective, rel=1e-4)
