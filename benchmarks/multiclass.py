@@ -45,7 +45,7 @@ def kernels(bench, report, chosen):
     sets = [name for name in SETS if name in SHIPPED or chosen.data]
     for name in sorted(SETS.keys() - sets):
         print(f"Left out without --data: {name}.")
-    rows, ratios = [], []
+    rows, ratios = [], {"training": [], "prediction": [], "both together": []}
     for name in sets:
         for code in (*WITH_PEER, *ALONE):
             ours, theirs = (
@@ -60,8 +60,9 @@ def kernels(bench, report, chosen):
             rows.append(line(name, code, "ours", ours, theirs))
             if theirs:
                 rows.append(line(name, code, "scikit-learn", theirs))
-                ratios.append(total(theirs) / total(ours))
-                claim = f"{name}, {code}: accuracy no worse than scikit-learn's"
+                for measured, value in zip(ratios.values(), times(ours, theirs), strict=True):
+                    measured.append(value)
+                claim = f"{name}, {code}: accuracy above scikit-learn's less two standard errors"
                 difference = ours["accuracy"] - theirs["accuracy"]
                 report.bar(claim, difference, difference >= -ours["resolution"])
     report.table(
@@ -75,28 +76,27 @@ def kernels(bench, report, chosen):
         ],
         rows,
     )
-    ratio = geometric_mean(ratios)
-    claim = "training and prediction together at least 5 times as fast, in the mean"
-    report.bar(claim, ratio, ratio >= GOAL)
+    for what, measured in ratios.items():
+        ratio = geometric_mean(measured)
+        report.bar(f"{what}: at least 5 times as fast, in the mean", ratio, ratio >= GOAL)
 
 
 PARTS = {"kernels": kernels}
 
 
 def line(name, code, who, run, peer=None):
-    times = ["", "", ""]
-    if peer:
-        times = [peer[key] / run[key] for key in ("train", "predict")]
-        times = [f"{value:.1f}" for value in (*times, total(peer) / total(run))]
+    ratios = [f"{value:.1f}" for value in times(run, peer)] if peer else ["", "", ""]
     return [
         *(f"{name} {run['rows']:,}", code, who, f"{run['machines']}"),
-        *(f"{run['train']:.3f}", f"{run['predict']:.3f}", *times),
+        *(f"{run['train']:.3f}", f"{run['predict']:.3f}", *ratios),
         *(f"{run['accuracy']:.4f}", f"{run['megabytes']:.0f}"),
     ]
 
 
-def total(run):
-    return run["train"] + run["predict"]
+def times(run, peer):
+    """How many times as fast as the peer it was in training, prediction and both together."""
+    train, predict = (peer[key] / run[key] for key in ("train", "predict"))
+    return train, predict, (peer["train"] + peer["predict"]) / (run["train"] + run["predict"])
 
 
 def classify(name, code, model, data, full, rows, budget):

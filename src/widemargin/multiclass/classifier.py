@@ -74,7 +74,8 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     n_jobs : int, default=None
         How many machines are trained at once; an `SVC` uses threads, other estimators joblib's
-        processes.
+        processes. Where the kernel matrix of an `SVC` does not fit into its `cache_size`, one job
+        is faster: it computes kernel values on all threads.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the random codes. None is a fixed seed too: a fit can be repeated.

@@ -24,7 +24,9 @@ class ColumnMachines(SVC):
     def of(cls, estimator, matrix, n_jobs):
         own = {"class_weight": None, "class_margin": None, "multi_class": "ovo", "n_jobs": n_jobs}
         machines = cls(**{**estimator.get_params(deep=False), **own})
-        machines.estimator, machines.matrix = estimator, matrix
+        machines.estimator, machines.matrix = clone(estimator), matrix
+        pairs = one_vs_one(len(matrix)) if len(matrix) > 2 else None
+        machines.in_pairs = pairs is not None and np.array_equal(matrix, pairs)
         return machines
 
     def scores(self, X):
@@ -36,15 +38,11 @@ class ColumnMachines(SVC):
     def _reduction(self, n_classes):
         if n_classes == 2 and self.matrix.shape[1] == 1 and self.matrix[1, 0] == 1:
             return TwoClasses
-        return OneVsOne if self._is_pairs() else CodeColumns(self.matrix)
-
-    def _is_pairs(self):
-        pairs = len(self.matrix) > 2
-        return pairs and np.array_equal(self.matrix, one_vs_one(len(self.matrix)))
+        return OneVsOne if self.in_pairs else CodeColumns(self.matrix)
 
     def _sense(self):
         """-1 where the reduction has its machines positive for the first of two classes."""
-        return -1.0 if self._is_pairs() else 1.0
+        return -1.0 if self.in_pairs else 1.0
 
     def _cache(self, X, training, jobs):
         """The memory of all machines: the whole Gram matrix where it fits, since all need it."""
@@ -73,7 +71,7 @@ class ColumnMachines(SVC):
         machine = clone(self.estimator)
         learned = {name: vars(self)[name] for name in vars(self).keys() - self.get_params()}
         vars(machine).update(learned)
-        del machine.estimator, machine.matrix
+        del machine.estimator, machine.matrix, machine.in_pairs
         machine.classes_ = np.arange(2)
         machine._support_grams = {}
         machine.support_ = self.support_[own]
@@ -91,7 +89,7 @@ class ColumnMachines(SVC):
     def _dual_of(self, number):
         """Signed dual variables of a machine, over all support vectors."""
         dual_coef = self.dual_coef_.toarray() if self._sparse else self.dual_coef_
-        if not self._is_pairs():
+        if not self.in_pairs:
             return dual_coef[number]
         i, j = np.flatnonzero(self.matrix[:, number])
         of_class = np.repeat(np.arange(len(self.matrix)), self.n_support_)
