@@ -3,8 +3,9 @@ Rescaling and long tails
 ========================
 
 Where one class has twenty times the rows of the other, a classifier is right most of the time if
-it never names the rare one. Four remedies are shown: another threshold, class weights, margins by
-class and resampling; and with many classes, what happens from the head to the tail.
+it never names the rare one. Three remedies are shown: margins by class, class weights and another
+threshold; and with many classes, what happens from the head to the tail. A fourth, resampling, is
+imbalanced-learn's: its pipelines take all estimators here.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ machines = {
     "balanced weights": weighted,
     "rescaled": RescaledClassifier(weighted),
 }
-xx, yy = np.meshgrid(np.linspace(-3.2, 5, 200), np.linspace(-3.2, 4.5, 200))
+xx, yy = np.meshgrid(np.linspace(-4.2, 5, 100), np.linspace(-4.2, 4.5, 100))
 figure, axes = pyplot.subplots(1, 4, figsize=(12, 3.6), sharey=True, layout="constrained")
 for ax, (name, machine) in zip(axes, machines.items(), strict=True):
     machine.fit(X, y)
@@ -43,7 +44,7 @@ for ax, (name, machine) in zip(axes, machines.items(), strict=True):
 # %%
 # Many classes with a long tail: class j of K has a share that falls with the power j of a constant.
 # A plain machine lives from the head; weights and rescaling give the tail its due, and the
-# head pays for it.
+# head pays for it. The test rows are balanced; the same seed and size give the same class means.
 
 X, y = make_long_tail(4000, 20, imbalance=100, separation=3.5, random_state=0)
 X_test, y_test = make_long_tail(4000, 20, imbalance=1, separation=3.5, random_state=0)

@@ -149,7 +149,8 @@ class ClassRecallDisplay:
                 mean, counts.min() / 1.1, counts.max() * 1.1, color=color, label=label
             )
         ax.set(xscale="log", xlabel="rows of the class", ylabel="recall", ylim=(-0.03, 1.03))
-        ax.invert_xaxis()
+        if not ax.xaxis_inverted():  # by a display that shares this axis
+            ax.invert_xaxis()
         title = f"balanced accuracy {report.balanced_accuracy:.2f}"
         ax.set_title(title if self.name is None else f"{self.name}: {title}", fontsize="medium")
         ax.legend(title="mean recall", fontsize="small")
