@@ -158,9 +158,9 @@ class GatedSVC(Gated):
     >>> from widemargin import CrammerSingerSVC, GatedSVC
     >>> X, y = load_iris(return_X_y=True)
     >>> teacher = CrammerSingerSVC(C=10.0).fit(X, y)
-    >>> student = GatedSVC(target=1, teacher=teacher).fit(X, y)
-    >>> student.predict(X[[0, 70]])
-    array([False,  True])
+    >>> student = GatedSVC(target=0, teacher=teacher).fit(X, y)
+    >>> student.predict(X[[0, 100]])
+    array([ True, False])
     >>> student.merged_  # one dot product, and no call to the teacher
     True
     """
@@ -303,7 +303,7 @@ class GatedSVC(Gated):
         """
         answers = self.predict(X, teacher_scores)
         y = column_or_1d(y)
-        truth = y if self._asks_truth(y) else y == self.target
+        truth = y if _are_truth_values(y, self._labels) else y == self.target
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
     def export(self):
@@ -336,9 +336,8 @@ class GatedSVC(Gated):
     def _learn(self, lesson):
         """Set the fitted attributes; what there is to warn of."""
         column = column_of(self.target, lesson.classes, lesson.scores.shape[1])
-        self._n_columns, self._column = len(lesson.classes), column
-        self._truth_labels = lesson.classes.dtype.kind == "b"
-        truth = np.where(self._truth(lesson, column), 1.0, -1.0)
+        y, labels = lesson.y, lesson.classes
+        truth = np.where(y if _are_truth_values(y, labels) else y == labels[column], 1.0, -1.0)
         if abs(truth.sum()) == len(truth):
             raise ValueError(
                 f"y must hold rows of the target class {self.target!r} and of other classes, got "
@@ -349,20 +348,12 @@ class GatedSVC(Gated):
         self.classes_ = np.array([False, True])
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
         self.n_iter_, self.fit_status_ = solution.iterations, int(not solution.converged)
+        self._labels, self._column = labels, column
         self._features, self._function = lesson.features, lesson.function
         self._set_function(lesson, solution.dual)
         self._set_gate(lesson, column)
         scores = lesson.scores[:, column]
         return troubles(scores, self._own(lesson.rows), lesson.scores, solution)
-
-    def _truth(self, lesson, column):
-        if self._asks_truth(lesson.y):
-            return lesson.y
-        return lesson.y == lesson.classes[column]
-
-    def _asks_truth(self, y):
-        """Whether these are no labels but truth values."""
-        return y.dtype.kind == "b" and not self._truth_labels
 
     def _set_function(self, lesson, dual):
         if self.kernel == "linear":
@@ -402,9 +393,14 @@ class GatedSVC(Gated):
         scores = as_columns(teacher_scores, given)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        if scores.shape[1] != self._n_columns:
+        if scores.shape[1] != len(self._labels):
             raise ValueError(
-                f"teacher_scores must have {self._n_columns} columns, as in fit, or one for the "
+                f"teacher_scores must have {len(self._labels)} columns, as in fit, or one for the "
                 f"target alone, got {scores.shape[1]}."
             )
         return scores[:, self._column]
+
+
+def _are_truth_values(y, labels):
+    """Whether y says of rows if they are of the target, in place of their labels."""
+    return y.dtype.kind == "b" and labels.dtype.kind != "b"

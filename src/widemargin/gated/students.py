@@ -153,10 +153,10 @@ class GatedStudents(Gated):
     >>> from widemargin import GatedStudents
     >>> X, y = load_iris(return_X_y=True)
     >>> students = GatedStudents().fit(X, y)
-    >>> students.is_class(X[[0, 70]], label=1)
-    array([False,  True])
-    >>> students.predict(X[[0, 70]])
-    array([0, 1])
+    >>> students.is_class(X[[0, 100]], label=0)
+    array([ True, False])
+    >>> students.predict(X[[0, 100]])
+    array([0, 2])
 
     In a search the teacher must not be forgotten by clones, so it is frozen:
 

@@ -78,12 +78,18 @@ def majorize(
             iterations += 1
             dual = np.clip(weight * (target - scores), *problem.bounds())
             residual = problem.linear() - evaluate(dual)
-            solution = _certified(problem, dual, residual, iterations, gap_tol)
+            found = _certified(problem, dual, residual, iterations, gap_tol)
+            # Weights of rows that are nearly on the margin are so large that rounding may win.
+            solution = replace(min(solution, found, key=_gap), iterations=iterations)
             if np.abs(scores - before).max() <= _STALLED * max(unit, np.abs(scores).max()):
                 eta *= 0.1
             if stopping() or (report is not None and report(solution)):
                 break
     return solution
+
+
+def _gap(solution) -> float:
+    return solution.gap
 
 
 def _certified(problem, dual, residual, iterations, gap_tol) -> Solution:
