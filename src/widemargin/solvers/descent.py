@@ -191,7 +191,7 @@ def _extremes(residual, rising, falling):
     """Where the highest residual that can rise and the lowest that can fall are."""
     i, j = 0, 0
     for k in range(residual.shape[0]):
-        if residual[k] + rising[k] > residual[i] + rising[i]:
+        if residual[k] + rising[k] >= residual[i] + rising[i]:
             i = k
         if residual[k] + falling[k] < residual[j] + falling[j]:
             j = k
