@@ -337,3 +337,12 @@ class TestWithImbalancedLearn:
 )
 def test_scikit_learn_accepts_calibrated_machines(estimator, check):
     check(estimator)
+
+
+def test_the_geometric_mean_of_many_recalls_does_not_vanish():
+    labels = np.repeat(np.arange(1000), 5)
+    decided = labels.copy()
+    decided[np.arange(len(labels)) % 5 > 1] = 0
+    decided[:5] = [0, 0, 1, 1, 1]
+    report = imbalance_report(labels, decided)
+    assert report.g_mean == pytest.approx(0.4)

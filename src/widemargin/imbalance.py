@@ -8,6 +8,7 @@ and pipelines take the estimators of this library as they are.
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import gmean
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -407,7 +408,7 @@ def imbalance_report(
         },
         balanced_accuracy=float(recall[present].mean()),
         macro_f1=float(f1[present].mean()),
-        g_mean=float(np.prod(recall[present]) ** (1.0 / present.sum())),
+        g_mean=float(gmean(recall[present])),
         average_precision=average_precision,
     )
 

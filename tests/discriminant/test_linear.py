@@ -418,3 +418,15 @@ def test_unbiased_needs_more_weight_than_classes():
         LinearDiscriminantAnalysis(covariance_divisor="unbiased").fit(
             X, y, sample_weight=np.full(len(y), 1e-3)
         )
+
+
+@pytest.mark.parametrize("solver", ["gram", "lsqr", "eigen"])
+def test_solvers_take_the_directions_that_few_rows_know(solver):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 100)) + 0.6 * rng.normal(size=(3, 100))[y]
+    expected = LinearDiscriminantAnalysis(solver="svd").fit(X, y)
+    model = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
+    assert model.within_rank_ == expected.within_rank_ == 57
+    rows = X[:30] + 0.3 * rng.normal(size=(30, 100))
+    np.testing.assert_allclose(model.predict_proba(rows), expected.predict_proba(rows), atol=1e-6)

@@ -158,7 +158,7 @@ def test_the_decision_has_the_least_loss(vowels, code, loss):
 @pytest.mark.parametrize("code", ["dense", "sparse"])
 def test_hamming_decoding_takes_the_nearest_code_word(vowels, code):
     X, y, X_test = vowels
-    model = CodeMatrixClassifier(MACHINE, code=code, decoding="hamming").fit(X, y)
+    model = CodeMatrixClassifier(MACHINE, code=code, decoding="hamming", random_state=1).fit(X, y)
     scores = np.column_stack([m.decision_function(X_test) for m in model.estimators_])
     matrix = model.code_matrix_[:, np.newaxis]
     distance = (0.5 * (1 - matrix * np.sign(scores))).sum(axis=2).T

@@ -227,3 +227,19 @@ def fits_at_once(model, X, y):
     """The bits that eight threads learn at the same time."""
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(lambda _: clone(model).fit(X, y).coef_.tobytes(), range(8)))
+
+
+def test_a_warm_start_after_a_cold_one_starts_anew():
+    X, y = load_iris(return_X_y=True)
+    cold = LinearSVC(max_iter=100_000).fit(X, y)
+    warm = LinearSVC(max_iter=100_000).fit(X, y).set_params(warm_start=True).fit(X, y)
+    assert_allclose(warm.coef_, cold.coef_)
+
+
+def test_squared_hinge_is_never_called_inseparable():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 1e5, (20, 60)), np.arange(20) % 2
+    with pytest.warns(ConvergenceWarning):
+        model = LinearSVC(max_iter=2000).fit(np.vstack([X, X]), np.r_[y, 1 - y])
+    # The optimum is 0: every row is there with both labels.
+    assert 40.0 <= model.objective_[0] < 1e3

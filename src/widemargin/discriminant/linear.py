@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh, lstsq
+from scipy.linalg import eigh
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -449,17 +449,12 @@ class LinearDiscriminantAnalysis(
         covariance, amounts = self._prior_covariance(statistics, priors, rows)
         covariance = covariance * self._inflation(statistics)
         factor = whitening(covariance, self.tol)
-        rank = factor.shape[1]
         origin = priors @ means
-        if rank == len(covariance):
-            coef = (means - origin) @ factor @ factor.T
-        else:
-            solution, _, rank, _ = lstsq(covariance, (means - origin).T)
-            coef = solution.T
+        coef = (means - origin) @ factor @ factor.T
         return {
             **_bayes(coef, means, origin, priors),
             "covariance_": covariance,
-            "within_rank_": int(rank),
+            "within_rank_": factor.shape[1],
             "shrinkage_": amounts,
             "n_iter_": 1,
         }

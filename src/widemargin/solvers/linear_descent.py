@@ -29,6 +29,7 @@ from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.coordinate import PASSES, Passing, flat_rows, random_state
 from widemargin.solvers.linear import LinearProblem, LinearSolution, certify, check_dual
 from widemargin.solvers.polish import MOST_FREE, leap
+from widemargin.solvers.problem import NotSeparableError
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 20
@@ -207,7 +208,12 @@ def _leap(state: State) -> None:
         linear = residual + matrix @ before
     after = before.copy()
     lower, upper = np.where(sign > 0, 0.0, -ceiling), np.where(sign > 0, ceiling, 0.0)
-    leap(matrix, linear, lower, upper, after, residual, False)
+    try:
+        leap(matrix, linear, lower, upper, after, residual, False)
+    except NotSeparableError:
+        if problem.squared:
+            return  # there is a maximum: rounding hides it where softness is tiny
+        raise
     state.dual[free] = sign * after
     state.weights += part.combine(after - before)
     # What this pass has seen of the gradients no longer holds.

@@ -370,7 +370,10 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             shape: tuple[int, ...] = (n, len(training.classes))
         else:
             shape = (n,) if keeps_dual else (d + 1,)
-        starts = [solution.dual if keeps_dual else solution.weights for solution in self._solutions]
+        starts = [
+            solution.dual if keeps_dual else solution.weights
+            for solution in getattr(self, "_solutions", ())
+        ]
         if len(starts) != self._n_problems(training) or starts[0].shape != shape:
             return None
         return starts
