@@ -430,3 +430,32 @@ def test_solvers_take_the_directions_that_few_rows_know(solver):
     assert model.within_rank_ == expected.within_rank_ == 57
     rows = X[:30] + 0.3 * rng.normal(size=(30, 100))
     np.testing.assert_allclose(model.predict_proba(rows), expected.predict_proba(rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [
+    {"solver": "gram"}, {"solver": "svd"}, {"solver": "lsqr"}, {"solver": "eigen"},
+    {"shrinkage": "oas"}, {"objective": "trace_ratio"},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+def test_columns_of_one_number_say_nothing(options, scale):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 4, 1000)
+    X = rng.normal(size=(1000, 4)) + rng.normal(size=(4, 4))[y]
+    constants = np.tile(scale * rng.normal(size=3), (1000, 1))
+    model = LinearDiscriminantAnalysis(**options).fit(np.c_[X, constants], y)
+    if "shrinkage" not in options:
+        assert getattr(model, "within_rank_", 4) == 4
+        expected = LinearDiscriminantAnalysis(**options).fit(X, y).predict_proba(X)
+        assert_allclose(model.predict_proba(np.c_[X, constants]), expected, atol=1e-8)
+    assert model.score(np.c_[X, constants], y) > 0.55
+
+
+def test_directions_and_their_names_are_as_many_as_the_means_span():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 100)
+    X = rng.normal(size=(400, 5)) + np.outer(3.0 * y, np.eye(5)[0])
+    X -= np.array([X[y == k].mean(axis=0) for k in range(4)])[y]
+    X[:, 0] += 3.0 * y
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    assert model.between_rank_ == 1
+    assert model.transform(X).shape[1] == len(model.get_feature_names_out()) == 1

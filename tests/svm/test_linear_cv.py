@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import make_scorer, recall_score
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.preprocessing import scale
+from tests.suites.callbacks import Recorder
 
 from widemargin import LinearSVC, LinearSVCCV
 
@@ -110,3 +111,14 @@ def test_the_best_machine_can_be_had_without_the_search(data):
     assert_array_equal(machine.decision_function(X), search.decision_function(X))
     with pytest.raises(AttributeError, match="refit=True"):
         LinearSVCCV(Cs=CS, refit=False).fit(X, y).best_estimator_  # noqa: B018
+
+
+def test_a_callback_ends_the_whole_path():
+    X, y = make_classification(n_samples=300, n_features=30, flip_y=0.3, random_state=0)
+    recorder = Recorder(stop=lambda _: True)
+    search = LinearSVCCV(Cs=[1.0, 100.0], cv=2, loss="hinge", tol=1e-10, max_iter=10**6)
+    with pytest.warns(ConvergenceWarning):
+        search.set_callbacks(recorder).fit(X, y)
+    assert recorder.hooks[0] == "setup"
+    assert recorder.hooks[-1] == "teardown"
+    assert search.scores_.shape == (2, 2)

@@ -105,6 +105,8 @@ class FitProgress:
 
         def report():
             nonlocal current
+            if current is None:  # stopped before: a path of problems asks again
+                return True
             stop = current.call_on_fit_task_end(**hooks) or self.stopped
             self.asked |= stop
             current = None if stop else context.subcontext("slice")

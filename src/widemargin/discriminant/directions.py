@@ -6,7 +6,7 @@ from scipy.linalg import eigh, qr, svd
 from widemargin.discriminant.base import log_of
 from widemargin.discriminant.covariance import whitening
 from widemargin.discriminant.namespaces import to_numpy
-from widemargin.discriminant.statistics import ClassStatistics, dense_rows
+from widemargin.discriminant.statistics import ClassStatistics, dense_rows, rounding_of
 
 _TRACE_RATIO_STEPS = 100
 
@@ -95,7 +95,8 @@ def whitening_of_rows(X, codes, weight, means, tol):
     if weight is not None:
         centred *= np.sqrt(weight)[:, np.newaxis]
     scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / total)
-    scale[scale == 0.0] = 1.0
+    flat = scale <= rounding_of(means, len(codes))
+    centred[:, flat], scale[flat] = 0.0, 1.0
     centred /= scale * np.sqrt(total)
     _, singular, axes = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
     kept = singular > tol

@@ -227,7 +227,7 @@ class KernelDiscriminantAnalysis(
             "between_rank_": dual.shape[1],
             "_origin": origin,
             "_order": order,
-            "_n_features_out": self.n_components or most,
+            "_n_features_out": min(self.n_components or most, dual.shape[1]),
         }
         self.__dict__.pop("X_fit_", None)
         if self.kernel != "precomputed":

@@ -382,6 +382,7 @@ class LinearDiscriminantAnalysis(
     def _learn(self, statistics, solver=None, rows=None):
         """What follows from the statistics, and from the rows where the solver needs them."""
         solver = solver or self._solver_for()
+        statistics = statistics.settled()
         present = statistics.count > 0
         if present.sum() < 2:
             raise ValueError(
@@ -418,7 +419,7 @@ class LinearDiscriminantAnalysis(
             "priors_": priors,
             "solver_": solver,
             "_max_components": components,
-            "_n_features_out": components,
+            "_n_features_out": min(components, learned.get("between_rank_", components)),
         }
 
     def _solve_gram(self, statistics, priors, means, components, rows=None):

@@ -37,6 +37,9 @@ _ROWS_PER_MERGE = 4
 # On a device of another library fewer, larger chunks are better.
 _DEVICE_CHUNKS = 32
 
+# The error of a mean, relative to it and to the square root of the number of rows.
+_ROUNDING = 4.0 * float(np.finfo(float).eps)
+
 # Columns of a block of the product; wider data are multiplied block by block on all threads.
 _BLOCK = 1024
 
@@ -84,6 +87,23 @@ class ClassStatistics:
     def pooled_scatter(self):
         """The scatter within classes: the sum over them, of shape (n_features, n_features)."""
         return self.scatter.sum(axis=0)
+
+    def settled(self):
+        """These statistics, in which features that vary by rounding errors alone do not vary.
+
+        The mean of equal numbers need not be that number to the last digit.
+        """
+        scatter = self.pooled_scatter().diagonal()
+        error = rounding_of(self.mean, self.count.sum())
+        flat = (scatter > 0.0) & (scatter <= self.weight.sum() * error**2)
+        if not flat.any():
+            return self
+        result = self.placed(np.arange(len(self.count)), len(self.count))
+        for moments in (result.scatter, result.third, result.fourth):
+            if moments is not None:
+                moments[:, flat, :] = moments[:, :, flat] = 0.0
+        result.mean[:, flat] = self.weight @ self.mean[:, flat] / self.weight.sum()
+        return result
 
     def empty(self, n_classes=None):
         """Statistics of the same kind, of no rows."""
@@ -245,6 +265,11 @@ class ClassStatistics:
             self.third[k], self.fourth[k] = mine[0] + theirs[0], mine[1] + theirs[1]
         self.scatter[k] += other.scatter[k]
         self.scatter[k] += np.outer(self.weight[k] * share * step, step)
+
+
+def rounding_of(means, n_rows):
+    """How far apart equal numbers and their mean may be, by feature."""
+    return _ROUNDING * np.sqrt(n_rows) * np.abs(means).max(axis=0)
 
 
 def dense_rows(X):
