@@ -81,13 +81,13 @@ class KernelDiscriminantAnalysis(
 
     Attributes
     ----------
-    dual_coef_ : ndarray of shape (n_rows, between_rank_)
+    dual_coef_ : ndarray of shape (n_rows, `between_rank_`)
         The directions, as weights of the training rows.
 
     X_fit_ : ndarray or sparse matrix of shape (n_rows, n_features)
         The training rows of positive weight; absent for a precomputed kernel.
 
-    means_ : ndarray of shape (n_classes, between_rank_)
+    means_ : ndarray of shape (n_classes, `between_rank_`)
         Means of the classes along the directions.
 
     priors_ : ndarray of shape (n_classes,)
@@ -247,7 +247,7 @@ class KernelDiscriminantAnalysis(
 
         Returns
         -------
-        X_new : ndarray of shape (n_samples, min(n_components, between_rank_))
+        X_new : ndarray of shape (n_samples, min(n_components, `between_rank_`))
             The coordinates; the mean of the class means by their priors is at zero.
         """
         return self._projected(self._check_rows(X, "transform"))[:, : self.n_components]

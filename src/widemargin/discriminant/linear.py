@@ -319,7 +319,7 @@ class LinearDiscriminantAnalysis(
 
         Returns
         -------
-        X_new : ndarray of shape (n_samples, min(n_components, between_rank_))
+        X_new : ndarray of shape (n_samples, min(n_components, `between_rank_`))
             The coordinates; 'gram' and 'svd' put the mean `xbar_` at zero.
         """
         if self.solver == "lsqr":

@@ -58,10 +58,9 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         A binary classifier with `decision_function` or `predict_proba`. It is trained on labels
         0 and 1 (for -1 and +1 in the code), to which its `class_weight` and `class_margin` refer.
 
-    code : {'ovr', 'ovo', 'dense', 'sparse', 'exhaustive'} or array-like of shape \
-            (n_classes, n_machines), default='ovr'
-        The code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 whose
-        rows are in the order of the sorted labels.
+    code : {'ovr', 'ovo', 'dense', 'sparse', 'exhaustive'} or array-like, default='ovr'
+        The code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 of shape
+        (n_classes, n_machines) whose rows are in the order of the sorted labels.
 
     decoding : {'loss', 'hamming'}, default='loss'
         Whether scores are compared with code words by a loss or by their signs. One-vs-one

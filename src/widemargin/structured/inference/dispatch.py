@@ -57,15 +57,16 @@ def inference_dispatch(
 ):
     r"""Find the labels of a graph with the highest score.
 
-    .. math:: \max_y \sum_v \mathrm{unary}[v, y_v] + \sum_{e = (u, v)} \mathrm{pairwise}[e, y_u,
-    y_v]
+    .. math::
+
+        \max_y \sum_v \mathrm{unary}[v, y_v]
+        + \sum_{e = (u, v)} \mathrm{pairwise}[e, y_u, y_v]
 
     Parameters
     ----------
     unary_potentials : array-like of shape (n_nodes, n_states)
         Score of every label of every node.
-    pairwise_potentials : array-like of shape (n_states, n_states) or \
-            (n_edges, n_states, n_states)
+    pairwise_potentials : array-like of shape (n_states, n_states) or (n_edges, n_states, n_states)
         Score of every pair of labels, for all edges or for each.
     edges : array-like of shape (n_edges, 2)
         Nodes that an edge joins.
