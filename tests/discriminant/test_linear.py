@@ -459,3 +459,10 @@ def test_directions_and_their_names_are_as_many_as_the_means_span():
     model = LinearDiscriminantAnalysis().fit(X, y)
     assert model.between_rank_ == 1
     assert model.transform(X).shape[1] == len(model.get_feature_names_out()) == 1
+
+
+@pytest.mark.parametrize("priors", [[np.nan, 0.5, 0.5], [np.inf, 0.5, 0.5], [0.0, 0.0, 0.0]])
+def test_priors_that_are_no_numbers_are_refused_by_name(priors):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="priors must be non-negative, finite"):
+        LinearDiscriminantAnalysis(priors=priors).fit(X, y)

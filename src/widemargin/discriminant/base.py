@@ -299,8 +299,8 @@ def class_priors(priors, statistics):
             f"priors must hold one number for each of the {len(statistics.weight)} classes, got "
             f"shape {given.shape}."
         )
-    if (given < 0).any() or given.sum() == 0:
-        raise ValueError(f"priors must be non-negative, and some positive, got {priors}.")
+    if not (given >= 0).all() or not 0 < given.sum() < np.inf:
+        raise ValueError(f"priors must be non-negative, finite, and some positive, got {priors}.")
     if abs(given.sum() - 1.0) > 1e-5:
         warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
         given = given / given.sum()
