@@ -4,8 +4,9 @@ For the rows x of class k, with weights w:
 
     W_k = sum w,    m_k = sum w x / W_k,    S_k = sum w (x - m_k)(x - m_k)'
 
-Rows come in chunks. Within a chunk they are centred by the chunk's own class means before they are
-multiplied, so that a common offset costs no digits, and two sets of rows A and B are merged by
+Rows come in chunks. All are taken less one origin near them, which costs no digits, so that a
+common offset is gone before anything is added up. Within a chunk they are centred by the chunk's
+own class means before they are multiplied, and two sets of rows A and B are merged by
 
     S = S_A + S_B + W_A W_B / (W_A + W_B) (m_A - m_B)(m_A - m_B)'
 
@@ -37,6 +38,9 @@ _ROWS_PER_MERGE = 4
 # On a device of another library fewer, larger chunks are better.
 _DEVICE_CHUNKS = 32
 
+# Rows whose mean is the origin.
+_ORIGIN_ROWS = 256
+
 # The error of a mean, relative to it and to the square root of the number of rows.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
@@ -62,8 +66,10 @@ class ClassStatistics:
         Rows of positive weight.
     weight : ndarray of shape (n_classes,)
         Sum of their weights.
-    mean : ndarray of shape (n_classes, n_features)
-        Mean of every class; zero where it has no rows yet.
+    origin : ndarray of shape (n_features,)
+        What is taken from all rows: the mean of some first ones.
+    shift : ndarray of shape (n_classes, n_features)
+        Mean of every class less the origin; zero where it has no rows yet.
     scatter : ndarray of shape (1 or n_classes or 0, n_features, n_features)
         Sum of squares and products around the mean of the class.
     """
@@ -72,12 +78,18 @@ class ClassStatistics:
         self.kind = (scatter, fourth)
         self.count = np.zeros(n_classes, dtype=np.int64)
         self.weight = np.zeros(n_classes)
-        self.mean = np.zeros((n_classes, n_features))
+        self.origin = np.zeros(n_features)
+        self.shift = np.zeros((n_classes, n_features))
         groups = {"pooled": 1, "classes": n_classes, "none": 0}[scatter]
         shape = (groups, n_features, n_features)
         self.scatter = np.zeros(shape)
         self.third = np.zeros(shape) if fourth else None
         self.fourth = np.zeros(shape) if fourth else None
+
+    @property
+    def mean(self):
+        """Mean of every class; the origin where it has no rows yet."""
+        return self.origin + self.shift
 
     @property
     def per_class(self):
@@ -102,14 +114,16 @@ class ClassStatistics:
         for moments in (result.scatter, result.third, result.fourth):
             if moments is not None:
                 moments[:, flat, :] = moments[:, :, flat] = 0.0
-        result.mean[:, flat] = self.weight @ self.mean[:, flat] / self.weight.sum()
+        result.shift[:, flat] = self.weight @ self.shift[:, flat] / self.weight.sum()
         return result
 
     def empty(self, n_classes=None):
-        """Statistics of the same kind, of no rows."""
+        """Statistics of the same kind and origin, of no rows."""
         scatter, fourth = self.kind
         n_classes = len(self.count) if n_classes is None else n_classes
-        return ClassStatistics(n_classes, self.mean.shape[1], scatter=scatter, fourth=fourth)
+        result = ClassStatistics(n_classes, len(self.origin), scatter=scatter, fourth=fourth)
+        result.origin = self.origin
+        return result
 
     def update(self, X, codes, weight=None):
         """Take in rows.
@@ -123,6 +137,8 @@ class ClassStatistics:
         weight : ndarray of shape (n_samples,), default=None
             Weight of each row, at least 0.
         """
+        if not self.count.any():
+            self.origin = _origin_of(X)
         step, lanes = self._plan(*X.shape)
         starts = range(0, X.shape[0], step)
         if foreign_namespace(X) is not None:
@@ -145,9 +161,11 @@ class ClassStatistics:
 
     def merge(self, other):
         """Take in the rows of other statistics of the same classes."""
+        if not self.count.any():
+            self.origin = other.origin
         total = self.weight + other.weight
         share = other.weight / np.where(total > 0, total, 1.0)
-        step = other.mean - self.mean
+        step = other.shift + (other.origin - self.origin) - self.shift
         if self.per_class:
             for k in np.flatnonzero(other.count):
                 self._merge_class(k, other, share[k], step[k])
@@ -155,14 +173,14 @@ class ClassStatistics:
             between = np.sqrt(self.weight * share)[:, np.newaxis] * step
             self.scatter += other.scatter
             self.scatter += between.T @ between
-        self.mean += share[:, np.newaxis] * step
+        self.shift += share[:, np.newaxis] * step
         self.count = self.count + other.count
         self.weight = total
 
     def placed(self, index, n_classes):
         """These statistics among ``n_classes`` classes, of which they are those at ``index``."""
         result = self.empty(n_classes)
-        for name in ("count", "weight", "mean"):
+        for name in ("count", "weight", "shift"):
             getattr(result, name)[index] = getattr(self, name)
         where = index if self.per_class else slice(None)
         for name in ("scatter", "third", "fourth"):
@@ -174,19 +192,19 @@ class ClassStatistics:
         """The statistics of all rows as one class."""
         if not self.per_class:
             result = self.empty(1)
-            mean = self.weight @ self.mean / self.weight.sum()
-            between = np.sqrt(self.weight)[:, np.newaxis] * (self.mean - mean)
-            result.count[0], result.weight[0], result.mean[0] = (
+            shift = self.weight @ self.shift / self.weight.sum()
+            between = np.sqrt(self.weight)[:, np.newaxis] * (self.shift - shift)
+            result.count[0], result.weight[0], result.shift[0] = (
                 self.count.sum(),
                 self.weight.sum(),
-                mean,
+                shift,
             )
             result.scatter[:] = self.scatter + between.T @ between
             return result
         result = self.empty(1)
         for k in np.flatnonzero(self.count):
             part = self.empty(1)
-            for name in ("count", "weight", "mean", "scatter", "third", "fourth"):
+            for name in ("count", "weight", "shift", "scatter", "third", "fourth"):
                 if getattr(self, name) is not None:
                     setattr(part, name, getattr(self, name)[[k]])
             result.merge(part)
@@ -213,7 +231,7 @@ class ClassStatistics:
         part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
         if self.kind[0] == "pooled" and foreign_namespace(X) is not None:
             return part._read_on_device(X, codes, weight)
-        return part._read(dense_rows(X), codes, weight)
+        return part._read(dense_rows(X) - self.origin, codes, weight)
 
     def _read_on_device(self, X, codes, weight):
         """Means and pooled scatter by products in the namespace of X, where X is."""
@@ -221,9 +239,10 @@ class ClassStatistics:
         root = np.sqrt(np.ones(len(codes)) if weight is None else weight)[:, np.newaxis]
         shares = root**2 * members / np.where(self.weight > 0, self.weight, 1.0)
         members, root, shares = (beside(part, X, X.dtype) for part in (members, root, shares))
-        mean = shares.T @ X
-        centred = root * (X - members @ mean)
-        self.mean = to_numpy(mean).astype(np.float64)
+        X = X - beside(self.origin, X, X.dtype)
+        shift = shares.T @ X
+        centred = root * (X - members @ shift)
+        self.shift = to_numpy(shift).astype(np.float64)
         self.scatter[0] = to_numpy(centred.T @ centred)
         return self
 
@@ -231,11 +250,11 @@ class ClassStatistics:
         n_classes, n_rows = len(self.count), len(codes)
         members = np.ones(n_rows) if weight is None else weight
         sums = sp.csc_array((members, codes, np.arange(n_rows + 1)), (n_classes, n_rows)) @ X
-        self.mean = sums / np.where(self.weight > 0, self.weight, 1.0)[:, np.newaxis]
+        self.shift = sums / np.where(self.weight > 0, self.weight, 1.0)[:, np.newaxis]
         if not len(self.scatter):
             return self
 
-        centred = self.mean.take(codes, axis=0)
+        centred = self.shift.take(codes, axis=0)
         np.subtract(X, centred, out=centred)
         root = None if weight is None else np.sqrt(weight)[:, np.newaxis]
         if not self.per_class:
@@ -270,6 +289,14 @@ class ClassStatistics:
 def rounding_of(means, n_rows):
     """How far apart equal numbers and their mean may be, by feature."""
     return _ROUNDING * np.sqrt(n_rows) * np.abs(means).max(axis=0)
+
+
+def _origin_of(X):
+    """The mean of the first rows, to as many digits as a number of either type has."""
+    rows = X[:_ORIGIN_ROWS, :]
+    mean = dense_rows(rows).mean(axis=0)
+    most = np.finfo(np.float32).max
+    return mean.clip(-most, most).astype(np.float32).astype(np.float64)
 
 
 def dense_rows(X):

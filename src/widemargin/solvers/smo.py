@@ -267,10 +267,11 @@ def _accept(state: State) -> None:
     if state.gap_tol is not None:
         _settle(state)
         closed = solution_at(state).gap <= state.gap_tol
-        if not closed and state.tol > _SMALLEST_TOL:
+        rounded = _violation(state) < _rounding(state.scope)
+        if not closed and not rounded and state.tol > _SMALLEST_TOL:
             state.tol *= 0.1
             return
-        state.converged = closed
+        state.converged = closed or (rounded and _is_near(state))
     else:
         state.converged = _violation(state) < state.tol or _is_near(state)
     state.finished = True
