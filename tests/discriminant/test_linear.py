@@ -1,6 +1,7 @@
 """LinearDiscriminantAnalysis beside scikit-learn's, closed forms and definitions."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, sparse
+from scipy.special import softmax
 from sklearn import discriminant_analysis as peer
 from sklearn.covariance import OAS, ShrunkCovariance
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
@@ -223,7 +225,41 @@ def test_an_offset_of_a_million_changes_nothing(solver):
     X = np.round(X * 2**12) / 2**12  # so that the offset rounds nothing away
     near = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
     far = LinearDiscriminantAnalysis(solver=solver).fit(X + 1e6, y)
-    assert_allclose(far.predict_proba(X + 1e6), near.predict_proba(X), rtol=0, atol=1e-8)
+    assert_allclose(far.predict_proba(X + 1e6), near.predict_proba(X), rtol=0, atol=1e-11)
+    published = (X + 1e6) @ far.coef_.T + far.intercept_
+    assert_allclose(far.decision_function(X + 1e6), published, rtol=0, atol=1e-5)
+
+
+def exact_probabilities(X, y):
+    """Bayes' rule of classes of one covariance, in fractions up to the exponential."""
+    rows = np.array([[Fraction(value) for value in row] for row in X.tolist()])
+    means = np.array([rows[y == k].sum(axis=0) / Fraction(int(sum(y == k))) for k in np.unique(y)])
+    centred = rows - means[y]
+    system = np.hstack([centred.T @ centred / Fraction(len(y)), (means - means[0]).T])
+    for i in range(len(system)):
+        system[i] = system[i] / system[i, i]
+        for j in range(len(system)):
+            if j != i:
+                system[j] = system[j] - system[j, i] * system[i]
+    coef = system[:, len(system) :]
+    middle = (means + means[0]) / 2
+    scores = rows @ coef - (middle * coef.T).sum(axis=1)
+    return softmax(scores.astype(float) + np.log(np.bincount(y)), axis=1)
+
+
+@pytest.mark.parametrize("solver", ["gram", "svd", "eigen", "lsqr"])
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+def test_probabilities_are_those_of_exact_arithmetic_however_far_the_means(solver, offset):
+    X, y = gaussians(n_rows=40)
+    X = X[:, :3] + offset
+    model = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
+    exact = exact_probabilities(X, y)
+    assert_allclose(model.predict_proba(X), exact, rtol=0, atol=1e-11)
+    if solver != "svd":
+        pieces = LinearDiscriminantAnalysis(solver=solver)
+        for start in range(0, len(X), 3):
+            pieces.partial_fit(X[start : start + 3], y[start : start + 3])
+        assert_allclose(pieces.predict_proba(X), exact, rtol=0, atol=1e-11)
 
 
 def test_two_classes_have_the_closed_form():
@@ -321,7 +357,8 @@ def test_the_trace_ratio_is_at_its_fixed_point(solver, n_components):
     leading = np.linalg.eigvalsh(between - ratio * within)[-n_components:]
     assert abs(leading.sum()) < 1e-9 * np.trace(between)
     plain = LinearDiscriminantAnalysis(**options).fit(X, y)
-    assert ratio >= trace_ratio(plain.scalings_[:, :n_components], within, between) - 1e-12
+    eigenproblem = trace_ratio(plain.scalings_[:, :n_components], within, between)
+    assert ratio >= eigenproblem * (1.0 - 1e-12)
     rng = np.random.default_rng(0)
     for _ in range(50):
         assert trace_ratio(rng.standard_normal((6, n_components)), within, between) < ratio

@@ -123,10 +123,10 @@ class GrowingMixin:
         if type(other) is not type(self):
             raise TypeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
         mine, theirs = self._grown(), other._grown()
-        if mine.mean.shape[1] != theirs.mean.shape[1]:
+        if len(mine.origin) != len(theirs.origin):
             raise ValueError(
-                f"other must know {mine.mean.shape[1]} features as this estimator does, got one "
-                f"of {theirs.mean.shape[1]}."
+                f"other must know {len(mine.origin)} features as this estimator does, got one "
+                f"of {len(theirs.origin)}."
             )
         if mine.kind != theirs.kind:
             raise ValueError(

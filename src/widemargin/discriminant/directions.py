@@ -71,10 +71,11 @@ def trace_ratio(covariance, factor, priors, means, learned, components):
     ratio, steps = _ratio(axes, between, within), 0
     while steps < _TRACE_RATIO_STEPS:
         steps += 1
-        _, axes = eigh(between - ratio * within, subset_by_index=leading)
-        previous, ratio = ratio, _ratio(axes, between, within)
-        if ratio <= previous * (1.0 + 4.0 * np.finfo(float).eps):
+        _, proposed = eigh(between - ratio * within, subset_by_index=leading)
+        reached = _ratio(proposed, between, within)
+        if reached <= ratio:
             break
+        axes, ratio = proposed, reached
     power, turn = eigh(axes.T @ between @ axes)
     return {
         "scalings_": oriented(basis @ (axes @ turn[:, ::-1])),
@@ -88,14 +89,15 @@ def _ratio(axes, between, within):
     return (axes * (between @ axes)).sum() / (axes * (within @ axes)).sum()
 
 
-def whitening_of_rows(X, codes, weight, means, tol):
+def whitening_of_rows(X, codes, weight, statistics, tol):
     """What `whitening` gives for the covariance of rows, from the rows: without squaring them."""
-    centred = X - means[codes]
+    centred = X - statistics.origin
+    centred -= statistics.shift[codes]
     total = len(codes) if weight is None else weight.sum()
     if weight is not None:
         centred *= np.sqrt(weight)[:, np.newaxis]
     scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / total)
-    flat = scale <= rounding_of(means, len(codes))
+    flat = scale <= rounding_of(statistics.mean, len(codes))
     centred[:, flat], scale[flat] = 0.0, 1.0
     centred /= scale * np.sqrt(total)
     _, singular, axes = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
@@ -112,15 +114,15 @@ def loses_digits(covariance, factor):
     return covariance.diagonal() @ (factor**2).sum(axis=1) > _ROUGH
 
 
-def sharpened(factor, X, codes, weight, means):
+def sharpened(factor, X, codes, weight, statistics):
     """The whitening, made precise by a second look at the rows through the first one.
 
     There the covariance is nearly the identity, and what it is short of it can be told to all
     digits (as in the twice repeated Cholesky factorisation of Yamamoto, Nakatsukasa, Yanagisawa and
     Fukaya, 2015).
     """
-    seen = ClassStatistics(len(means), factor.shape[1])
-    seen.update(_Seen(to_numpy(X), means.mean(axis=0), factor), codes, weight)
+    seen = ClassStatistics(len(statistics.count), factor.shape[1])
+    seen.update(_Seen(to_numpy(X), statistics.origin, factor), codes, weight)
     return factor @ whitening(seen.pooled_scatter() / seen.weight.sum(), 0.0)
 
 

@@ -233,6 +233,8 @@ class LinearDiscriminantAnalysis(
         "objective_",
         "n_iter_",
         "solver_",
+        "_origin",
+        "_constant",
         "_max_components",
         "_n_features_out",
     )
@@ -331,7 +333,10 @@ class LinearDiscriminantAnalysis(
         return rows_times(X, directions, getattr(self, "xbar_", None))
 
     def _scores(self, X):
-        scores = rows_times(X, self.coef_.T) + self.intercept_
+        if sp.issparse(X):
+            scores = rows_times(X, self.coef_.T) + self.intercept_
+        else:  # far from zero, products with the rows as they are would lose digits
+            scores = rows_times(X, self.coef_.T, self._origin) + self._constant
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _check_solver(self):
@@ -390,7 +395,7 @@ class LinearDiscriminantAnalysis(
             )
         if statistics.count.sum() <= present.sum():
             raise ValueError("The number of samples must be more than the number of classes.")
-        n_classes, n_features = statistics.mean.shape
+        n_classes, n_features = statistics.shift.shape
         most = min(n_classes - 1, n_features)
         if self.n_components is not None and self.n_components > most:
             raise ValueError(
@@ -398,7 +403,7 @@ class LinearDiscriminantAnalysis(
                 f"{most}, got {self.n_components}."
             )
         priors = class_priors(self.priors, statistics)
-        means = statistics.mean.copy()
+        means = statistics.shift.copy()
         if not present.all():
             overall = statistics.weight @ means / statistics.weight.sum()
             means = np.where(present[:, np.newaxis], means, overall)
@@ -414,8 +419,14 @@ class LinearDiscriminantAnalysis(
         if n_classes == 2:
             for name in ("coef_", "intercept_"):
                 learned[name] = learned[name][[1]] - learned[name][[0]]
+        origin, constant = statistics.origin, learned["intercept_"]
+        if "xbar_" in learned:
+            learned["xbar_"] = origin + learned["xbar_"]
         return learned | {
-            "means_": means,
+            "intercept_": constant - learned["coef_"] @ origin,
+            "means_": origin + means,
+            "_origin": origin,
+            "_constant": constant,
             "priors_": priors,
             "solver_": solver,
             "_max_components": components,
@@ -428,7 +439,7 @@ class LinearDiscriminantAnalysis(
         factor = whitening(covariance, self.tol)
         if rows is not None and not self.shrinkage and loses_digits(covariance, factor):
             X, codes, weight = rows
-            factor = sharpened(factor, X, codes, weight, means)
+            factor = sharpened(factor, X, codes, weight, statistics)
             factor /= np.sqrt(self._inflation(statistics))
         learned = fisher(factor, priors, means, self.tol, components)
         if self.objective == "trace_ratio":
@@ -440,7 +451,7 @@ class LinearDiscriminantAnalysis(
     def _solve_svd(self, statistics, priors, means, components, rows):
         inflation = self._inflation(statistics)
         X, codes, weight = rows
-        factor = whitening_of_rows(X, codes, weight, means, self.tol) / np.sqrt(inflation)
+        factor = whitening_of_rows(X, codes, weight, statistics, self.tol) / np.sqrt(inflation)
         learned = fisher(factor, priors, means, self.tol, components)
         if self.store_covariance:
             learned["covariance_"] = within_covariance(statistics, None, priors)[0] * inflation

@@ -139,6 +139,8 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
         "scalings_",
         "shrinkage_",
         "solver_",
+        "_origin",
+        "_shift",
     )
 
     def __init__(
@@ -217,9 +219,9 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
         ]
 
         def score(rows):
-            block = dense_rows(X[rows])
-            for k, (mean, factor) in enumerate(zip(self.means_, factors, strict=True)):
-                distance = tiled_multiply(block - mean, factor)
+            block = dense_rows(X[rows]) - self._origin
+            for k, (shift, factor) in enumerate(zip(self._shift, factors, strict=True)):
+                distance = tiled_multiply(block - shift, factor)
                 scores[rows, k] = constants[k] - 0.5 * np.einsum("ij,ij->i", distance, distance)
 
         for_each(score, row_blocks(X))
@@ -264,7 +266,7 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
                 f"y has only 1 sample in class {classes[few[0]]}, covariance is ill defined."
             )
         solver = self._solver_name()
-        n_features = statistics.mean.shape[1]
+        n_features = len(statistics.origin)
         nothing = np.zeros((n_features, 0)), np.zeros(0), np.zeros((n_features, n_features)), 0.0
 
         def gaussian(k):
@@ -279,12 +281,14 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
             parts = for_each(gaussian, range(len(classes)))
         rotations, variances, covariances, amounts = zip(*parts, strict=True)
         learned = {
-            "means_": statistics.mean.copy(),
+            "means_": statistics.mean,
             "priors_": class_priors(self.priors, statistics),
             "rotations_": list(rotations),
             "scalings_": list(variances),
             "shrinkage_": np.array(amounts),
             "solver_": solver,
+            "_origin": statistics.origin,
+            "_shift": statistics.shift.copy(),
         }
         if self.store_covariance:
             learned["covariance_"] = list(covariances)
@@ -309,7 +313,7 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
         if self._solver_name() == "svd":
             X, codes, weights = rows
             chosen = codes == k if weights is None else (codes == k) & (weights > 0)
-            centred = X[chosen] - statistics.mean[k]
+            centred = X[chosen] - statistics.origin - statistics.shift[k]
             if weights is not None:
                 centred *= np.sqrt(weights[chosen])[:, np.newaxis]
             _, singular, axes = svd(centred, full_matrices=False, overwrite_a=True)

@@ -4,8 +4,8 @@ For the rows x of class k, with weights w:
 
     W_k = sum w,    m_k = sum w x / W_k,    S_k = sum w (x - m_k)(x - m_k)'
 
-Rows come in chunks. All are taken less one origin near them, which costs no digits, so that a
-common offset is gone before anything is added up. Within a chunk they are centred by the chunk's
+Rows come in chunks. Features far from zero are taken less an origin near them, which costs no
+digits, so that an offset is gone before anything is added up. Within a chunk they are centred by the chunk's
 own class means before they are multiplied, and two sets of rows A and B are merged by
 
     S = S_A + S_B + W_A W_B / (W_A + W_B) (m_A - m_B)(m_A - m_B)'
@@ -38,8 +38,9 @@ _ROWS_PER_MERGE = 4
 # On a device of another library fewer, larger chunks are better.
 _DEVICE_CHUNKS = 32
 
-# Rows whose mean is the origin.
+# Rows whose mean is the origin, and how many deviations are far.
 _ORIGIN_ROWS = 256
+_FAR = 100.0
 
 # The error of a mean, relative to it and to the square root of the number of rows.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
@@ -67,7 +68,7 @@ class ClassStatistics:
     weight : ndarray of shape (n_classes,)
         Sum of their weights.
     origin : ndarray of shape (n_features,)
-        What is taken from all rows: the mean of some first ones.
+        What is taken from all rows: the mean of some first ones where that is far from zero.
     shift : ndarray of shape (n_classes, n_features)
         Mean of every class less the origin; zero where it has no rows yet.
     scatter : ndarray of shape (1 or n_classes or 0, n_features, n_features)
@@ -137,7 +138,7 @@ class ClassStatistics:
         weight : ndarray of shape (n_samples,), default=None
             Weight of each row, at least 0.
         """
-        if not self.count.any():
+        if X.shape[0] and not self.count.any():
             self.origin = _origin_of(X)
         step, lanes = self._plan(*X.shape)
         starts = range(0, X.shape[0], step)
@@ -231,7 +232,8 @@ class ClassStatistics:
         part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
         if self.kind[0] == "pooled" and foreign_namespace(X) is not None:
             return part._read_on_device(X, codes, weight)
-        return part._read(dense_rows(X) - self.origin, codes, weight)
+        X = dense_rows(X)
+        return part._read(X - self.origin if self.origin.any() else X, codes, weight)
 
     def _read_on_device(self, X, codes, weight):
         """Means and pooled scatter by products in the namespace of X, where X is."""
@@ -292,10 +294,13 @@ def rounding_of(means, n_rows):
 
 
 def _origin_of(X):
-    """The mean of the first rows, to as many digits as a number of either type has."""
-    rows = X[:_ORIGIN_ROWS, :]
-    mean = dense_rows(rows).mean(axis=0)
-    most = np.finfo(np.float32).max
+    """The mean of the first rows, to as many digits as a number of either type has.
+
+    It is zero where the mean is not far from it: such features lose no digits that are missed.
+    """
+    rows = dense_rows(X[: min(_ORIGIN_ROWS, X.shape[0]), :])
+    mean, most = rows.mean(axis=0), np.finfo(np.float32).max
+    mean[np.abs(mean) <= _FAR * rows.std(axis=0)] = 0.0
     return mean.clip(-most, most).astype(np.float32).astype(np.float64)
 
 
