@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
-from widemargin.kernels.sweep import gather, sweep
+from widemargin.kernels.sweep import sweep
 
 GAMMAS = [0.3, 0.01, 2.0]
 X = np.random.default_rng(0).normal(size=(60, 7))
@@ -45,10 +44,3 @@ def test_a_sweep_without_room_gives_nothing():
 def test_a_sweep_passes_matrices_on():
     gram = MatrixGram(X @ X.T)
     assert list(sweep(lambda gamma: gram, [0.0], ROOM["none"])) == [gram]
-
-
-def test_gather_takes_rows_and_columns():
-    rows = np.array([5, 0, 59])
-    for columns in ([6, 2, 2, 1], [0, 1, 2, 5, 6], [3], []):
-        columns = np.array(columns, dtype=np.intp)
-        assert_array_equal(gather(X, rows, columns), X[np.ix_(rows, columns)])

@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from widemargin.kernels.gram import KernelGram, MatrixGram, _is_all
+from widemargin.kernels.square import Square
 
 _FEWEST_ROWS = 2
 _MOST_ROWS = 1024
@@ -183,6 +184,14 @@ class UnionGram:
 
     def diagonal(self) -> np.ndarray:
         return np.concatenate([self._cache.diagonal()[s] for s in self._slices])
+
+    @property
+    def square(self) -> Square | None:
+        """The whole of it, to be copied by rows from the cache's matrix, where that has one."""
+        whole = self._cache.whole()
+        if whole is None:
+            return None
+        return Square(whole) if self._is_everything() else Square(whole, self._index())
 
     def block(self, rows, columns=slice(None)) -> np.ndarray:
         if not (_is_all(rows) and _is_all(columns)):

@@ -1,4 +1,4 @@
-"""Whole Gram matrices of the same rows for one gamma after another, and parts of them.
+"""Whole Gram matrices of the same rows for one gamma after another.
 
 Kernels that differ in gamma are made of the same inner products or distances between rows: these
 are computed once where there is room to keep them.
@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from widemargin._core.compiled import compiled
 from widemargin._core.threads import for_each
 from widemargin.kernels.functions import KernelFunction, city_block_distances
 from widemargin.kernels.gram import KernelGram, MatrixGram
@@ -52,12 +51,6 @@ def sweep(gram_at, gammas: Collection[float], cache_bytes: float) -> Iterator[Ma
             yield MatrixGram(matrix, gram.positive_semidefinite)
 
 
-def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """matrix[rows][:, columns], for index arrays, without the interpreter lock."""
-    starts = np.flatnonzero(np.diff(columns, prepend=-2) != 1)
-    return _gather(matrix, rows, columns, np.append(starts, len(columns)))
-
-
 def _common_part(gram: KernelGram) -> np.ndarray:
     """What the Gram matrices of all gammas are made of: inner products, or distances."""
     X = gram.X
@@ -89,17 +82,3 @@ def _finish(gram: KernelGram, common: np.ndarray, out: np.ndarray) -> None:
 
 def _in_stripes(function, matrix: np.ndarray) -> None:
     for_each(lambda top: function(slice(top, top + _STRIPE)), range(0, len(matrix), _STRIPE))
-
-
-@compiled
-def _gather(matrix, rows, columns, starts):
-    """matrix[rows][:, columns], where columns go up by ones from each of ``starts`` to the next."""
-    out = np.empty((rows.shape[0], columns.shape[0]))
-    for a in range(rows.shape[0]):
-        row, target = matrix[rows[a]], out[a]
-        for run in range(starts.shape[0] - 1):
-            first, last = starts[run], starts[run + 1]
-            part, source = target[first:last], row[columns[first] :]
-            for b in range(last - first):
-                part[b] = source[b]
-    return out

@@ -8,7 +8,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from widemargin.costs import class_margins, class_weights
 from widemargin.kernels import MatrixGram
-from widemargin.kernels.sweep import gather
+from widemargin.kernels.square import PartGram
 from widemargin.multiclass.codes import one_vs_one
 from widemargin.svm.reduction import CodeColumns, OneVsOne, TwoClasses
 from widemargin.svm.svc import SVC
@@ -49,7 +49,7 @@ class ColumnMachines(SVC):
         if 8 * len(training.order) ** 2 > self.cache_size * 2**20:
             return super()._cache(X, training, jobs)
         gram = self._gram(X, training.order, training.gamma)
-        whole = WholeGram(gram.block(slice(None)), gram.positive_semidefinite)
+        whole = MatrixGram(gram.block(slice(None)), gram.positive_semidefinite)
         return WholeCache(whole, training.reduction.group_sizes)
 
     def _margins_and_costs(self, training, machine, margins, costs):
@@ -96,33 +96,19 @@ class ColumnMachines(SVC):
         return np.where(of_class == i, dual_coef[j - 1], (of_class == j) * dual_coef[i])
 
 
-class WholeGram(MatrixGram):
-    """A Gram matrix at hand, parts of which are copied without the interpreter lock."""
-
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
-        if isinstance(rows, slice) and isinstance(columns, slice):
-            return np.ascontiguousarray(self.matrix[rows, columns])
-        places = np.arange(self.size)
-        return gather(self.matrix, places[rows], places[columns])
-
-    def subset(self, index: np.ndarray) -> "WholeGram":
-        """The Gram matrix of the rows ``index``."""
-        return WholeGram(gather(self.matrix, index, index), self.positive_semidefinite)
-
-
 class WholeCache:
     """What a `GramCache` is to its problems, where the whole matrix is at hand."""
 
-    def __init__(self, gram: WholeGram, group_sizes):
+    def __init__(self, gram: MatrixGram, group_sizes):
         self.gram = gram
         self.ends = np.cumsum([0, *group_sizes])
 
-    def of(self, *groups: int) -> WholeGram:
+    def of(self, *groups: int) -> MatrixGram | PartGram:
         """The Gram matrix of the rows of ``groups``."""
         if len(groups) == len(self.ends) - 1:
             return self.gram
         parts = [np.arange(self.ends[g], self.ends[g + 1]) for g in groups]
-        return self.gram.subset(np.concatenate(parts))
+        return PartGram(self.gram, np.concatenate(parts))
 
 
 class SeparateMachines:

@@ -1,8 +1,9 @@
 """The hinge solver's compiled steps: descent on a dense subproblem, and what goes with it.
 
 All work in place on ``dual`` and ``residual`` = p - K dual, over the rows of a dense ``square`` of
-the Gram matrix, whose ``diagonal`` is given apart. ``floor`` is the least curvature that a move is
-credited with.
+the Gram matrix, whose ``diagonal`` is given apart. Rows of it that are not ``known`` are copied
+from the ``places`` of ``source`` when they are needed (see `kernels.square`). ``floor`` is the
+least curvature that a move is credited with.
 """
 
 import numpy as np
@@ -27,7 +28,9 @@ def ends(dual, residual, lower, upper):
 
 
 @compiled
-def descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps, floor):
+def descend_by_pairs(
+    square, known, source, places, diagonal, lower, upper, dual, residual, tol, steps, floor
+):
     """Move pairs of dual variables against each other until none violates by tol."""
     n = dual.shape[0]
     mask = _above_places(n)
@@ -45,7 +48,7 @@ def descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps,
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own, best = square[i], diagonal[i], 0
+        row, own, best = _known_row(square, known, source, places, i), diagonal[i], 0
         for k in range(n):
             slope = highest - (residual[k] + falling[k])
             slope = slope if slope > 0.0 else 0.0
@@ -61,7 +64,7 @@ def descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps,
         for k in (i, j):
             rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
             falling[k] = 0.0 if dual[k] > lower[k] else np.inf
-        other = square[j]
+        other = _known_row(square, known, source, places, j)
         top, bottom = _LEAST, _GREATEST
         for k in range(n):
             r = residual[k] - length * (row[k] - other[k])
@@ -73,7 +76,9 @@ def descend_by_pairs(square, diagonal, lower, upper, dual, residual, tol, steps,
 
 
 @compiled
-def descend_freely(square, diagonal, lower, upper, dual, residual, tol, steps, floor):
+def descend_freely(
+    square, known, source, places, diagonal, lower, upper, dual, residual, tol, steps, floor
+):
     """Move dual variables that no equality ties together until none violates by tol.
 
     The row that gains most alone moves together with the one that gains most beside it: single
@@ -92,7 +97,7 @@ def descend_freely(square, diagonal, lower, upper, dual, residual, tol, steps, f
         if not best & mask or worst < _rank(tol, 0, _EVERYTHING):
             return step
         i = best & ~mask
-        row, rest = square[i], residual[i]
+        row, rest = _known_row(square, known, source, places, i), residual[i]
         bend = diagonal[i] if diagonal[i] > floor else floor
         least, greatest = lower[i] - dual[i], upper[i] - dual[i]
         for k in range(n):
@@ -113,10 +118,21 @@ def descend_freely(square, diagonal, lower, upper, dual, residual, tol, steps, f
             )  # fmt: skip
             dual[j] = _moved(dual[j], move, lower[j], upper[j])
         dual[i] = _moved(dual[i], own, lower[i], upper[i])
-        other = square[j]
+        other = _known_row(square, known, source, places, j)
         for k in range(n):
             residual[k] = residual[k] - own * row[k] - move * other[k]
     return steps
+
+
+@compiled
+def _known_row(square, known, source, places, i):
+    row = square[i]
+    if not known[i]:
+        known[i] = True
+        given = source[places[i]]
+        for k in range(places.shape[0]):
+            row[k] = given[places[k]]
+    return row
 
 
 @compiled
@@ -145,7 +161,7 @@ def _moved(value, move, lower, upper):
 
 
 @compiled
-def square_of(rows, places, columns):
+def rows_between(rows, places, columns):
     """rows[places][:, columns] in float64."""
     out = np.empty((places.shape[0], columns.shape[0]))
     for a in range(places.shape[0]):

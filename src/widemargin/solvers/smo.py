@@ -30,12 +30,13 @@ from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import drive
 from widemargin._core.threads import for_each
 from widemargin.kernels import Gram
+from widemargin.kernels.square import Square, square_of
 from widemargin.solvers.descent import (
     carry_over,
     descend_by_pairs,
     descend_freely,
     ends,
-    square_of,
+    rows_between,
 )
 from widemargin.solvers.polish import MOST_FREE, leap, polish
 from widemargin.solvers.problem import HingeProblem, NotSeparableError, Solution, certify
@@ -122,7 +123,7 @@ class Scope:
     diagonal: np.ndarray
     largest: float
     """The largest of the Gram matrix's values."""
-    matrix: np.ndarray | None = None
+    square: Square | None = None
     """The Gram matrix where it is at hand; else its rows are asked of ``gram``."""
 
     @property
@@ -204,8 +205,7 @@ def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=
         np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest
     )
     if problem.size <= WHOLE_ROWS:
-        matrix = gram.block(slice(None), slice(None))
-        everything.matrix = np.ascontiguousarray(matrix, dtype=np.float64)
+        everything.square = square_of(gram)
     if not gram.positive_semidefinite:
         gap_tol = None  # there is no gap to stop on
     if gap_tol is not None:
@@ -226,7 +226,7 @@ def advance(state: State) -> bool:
         else:
             _accept(state)
     elif not _narrow(state):
-        if state.scope.matrix is None:
+        if state.scope.square is None:
             _batch_round(state, violation, steps)
         else:
             _whole_round(state, steps)
@@ -261,7 +261,7 @@ def solution_at(state: State) -> Solution:
 
 def _accept(state: State) -> None:
     """The tolerance is met: done, unless rounding or an open gap says otherwise."""
-    unsure = state.scope.matrix is None and not state.sharp and state.rechecks < _RECHECKS
+    unsure = state.scope.square is None and not state.sharp and state.rechecks < _RECHECKS
     if unsure and not _recheck(state):
         return
     if state.gap_tol is not None:
@@ -317,7 +317,7 @@ def _settle(state: State) -> None:
     margins; how far the rest are beyond theirs does not matter.
     """
     scope, problem = state.scope, state.problem
-    if scope.matrix is not None or state.sharp:
+    if scope.square is not None or state.sharp:
         return
     support = np.flatnonzero(scope.dual)
     exact = _support_residual(scope, problem.linear(), support)
@@ -384,16 +384,16 @@ def _narrow(state: State) -> bool:
 
 
 def _narrowed(scope: Scope, index: np.ndarray) -> Scope:
-    gram, matrix = scope.gram, None
-    if scope.matrix is not None:
-        matrix = scope.matrix[np.ix_(index, index)]
+    gram, square = scope.gram, None
+    if scope.square is not None:
+        square = scope.square.part(index)
     elif len(index) <= WHOLE_ROWS:
-        matrix = gram.block(index, index)
+        square = Square(gram.block(index, index))
     else:
         gram = gram.narrow(index)
     names = ("dual", "residual", "lower", "upper", "diagonal")
     parts = (getattr(scope, name)[index] for name in names)
-    return Scope(index, gram, *parts, scope.largest, matrix)
+    return Scope(index, gram, *parts, scope.largest, square)
 
 
 def _widen(state: State) -> None:
@@ -403,11 +403,11 @@ def _widen(state: State) -> None:
     narrow.gram = scope.gram  # its rows make room for those of the wider scope
     change = np.zeros(scope.size)
     change[index] = narrow.dual - scope.dual[index]
-    if scope.matrix is None:
+    if scope.square is None:
         _subtract_kernel_sum(scope.gram, change, scope.residual)
     else:
         moved = np.flatnonzero(change)
-        _carry(scope.matrix, moved, change[moved], scope.residual)
+        _carry(scope.square.rows(moved), moved, change[moved], scope.residual)
     scope.dual[index], scope.residual[index] = narrow.dual, narrow.residual
     state.working = np.empty(0, dtype=np.intp)
 
@@ -430,10 +430,10 @@ def _batch_round(state: State, violation: float, steps: int) -> None:
     rows, places = scope.gram.rows(working)
     tol = max(0.5 * state.tol, 0.1 * violation)
     dual, residual = scope.dual[working], scope.residual[working]
-    square = square_of(rows, places, working)
+    square = Square(rows_between(rows, places, working))
     steps = min(steps, _SLICE_WORK // len(working))
     # Not the scope's diagonal, which is exact: beside rounded rows, pairs might go in circles.
-    _descend(state, square, square.diagonal().copy(), dual, residual, working, tol, steps)
+    _descend(state, square, square.matrix.diagonal().copy(), dual, residual, working, tol, steps)
     change = dual - scope.dual[working]
     moved = np.flatnonzero(change)
     _carry(rows, places[moved], change[moved], scope.residual)
@@ -445,14 +445,14 @@ def _solve_over_all(state: State, tol: float, steps: int) -> int:
     """Solve with all rows in scope free, in place; how many steps it took."""
     scope = state.scope
     point = scope.dual, scope.residual
-    return _descend(state, scope.matrix, scope.diagonal, *point, slice(None), tol, steps)
+    return _descend(state, scope.square, scope.diagonal, *point, slice(None), tol, steps)
 
 
 def _descend(state, square, diagonal, dual, residual, working, tol, steps) -> int:
     scope = state.scope
     descend = descend_by_pairs if state.problem.intercept else descend_freely
     done = descend(
-        square,
+        *square.arrays,
         diagonal,
         scope.lower[working],
         scope.upper[working],
@@ -511,7 +511,7 @@ def _most_violating(state: State) -> np.ndarray:
 def _can_leap(state: State) -> bool:
     """Whether Newton steps on the free rows make sense and are cheap."""
     scope = state.scope
-    if scope.matrix is None or not state.problem.gram.positive_semidefinite:
+    if scope.square is None or not state.problem.gram.positive_semidefinite:
         return False
     free = (scope.lower < scope.dual) & (scope.dual < scope.upper)
     return np.count_nonzero(free) <= MOST_FREE
@@ -523,12 +523,14 @@ def _faces(state: State) -> tuple:
     In a narrow scope the rows that were left out are part of p.
     """
     scope, linear = state.scope, state.problem.linear()
+    support = np.flatnonzero(scope.dual)
+    matrix = scope.square.rows(support)
     if len(state.scopes) > 1:
-        linear, support = scope.residual.copy(), np.flatnonzero(scope.dual)
-        _carry(scope.matrix, support, -scope.dual[support], linear)
+        linear = scope.residual.copy()
+        _carry(matrix, support, -scope.dual[support], linear)
     bounds = scope.lower, scope.upper
     point = scope.dual, scope.residual
-    return scope.matrix, linear, *bounds, *point, state.problem.intercept
+    return matrix, linear, *bounds, *point, state.problem.intercept
 
 
 def _check_separable(state: State) -> None:

@@ -20,8 +20,8 @@ from sklearn.utils.metaestimators import _safe_split
 
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each, single_threaded_blas
-from widemargin.kernels import MatrixGram
-from widemargin.kernels.sweep import gather, sweep
+from widemargin.kernels.square import PartGram, gather
+from widemargin.kernels.sweep import sweep
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
 from widemargin.svm.search import (
     SEARCH_CONSTRAINTS,
@@ -372,7 +372,7 @@ class SVCCV(Search, SVC):
         """
         fold, numbers = piece
         rows = place[fold.train[fold.training.order[fold.machines[numbers[0]].rows]]]
-        own = MatrixGram(gather(gram.matrix, rows, rows), gram.positive_semidefinite)
+        own = PartGram(gram, rows)
         for number in numbers:
             self._solve_path(fold, number, own, progress)
         solutions = [solution for number in numbers for solution in fold.solutions[number]]
