@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from widemargin import SVC, CodeMatrixClassifier, LinearSVC, code_matrix
 from widemargin.datasets import load_vowel
+from widemargin.multiclass.codes import check_code
 from widemargin.multiclass.decoding import LOSSES, couple
 
 CODES = ("ovr", "ovo", "dense", "sparse", "exhaustive")
@@ -297,13 +298,32 @@ def test_classes_without_weight_are_left_out(vowels):
         assert_allclose(model.decision_function(X_test), kept.decision_function(X_test), atol=1e-6)
 
 
+def test_any_code_that_is_accepted_gives_probabilities():
+    rng = np.random.default_rng(0)
+    accepted = 0
+    for code in rng.integers(-1, 2, size=(300, 4, 4)):
+        try:
+            matrix = check_code(code, np.arange(4))
+        except ValueError:
+            continue
+        accepted += 1
+        probabilities = couple(rng.choice([0.0, 0.3, 1.0], size=(3, 4)), matrix)
+        assert (probabilities >= 0).all()
+        assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+    assert accepted > 20
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (np.ones((3, 2)), r"one row for each of the 5 classes, got an array of shape \(3, 2\)"),
+        (np.ones((3, 2)), r"one row for each of the 5 classes.* got an array of shape \(3, 2\)"),
+        (np.ones((5, 0)), r"a column for each machine, got an array of shape \(5, 0\)"),
         (2 * np.eye(5), r"code must hold \+1, -1 and 0 only"),
         (np.eye(5), r"\+1 and -1 in every column.*column 0"),
-        ([[1], [-1], [0], [0], [1]], "different rows: another class has the code word of 3"),
+        (np.c_[np.zeros(5), code_matrix("ovr", 5)[0]], r"\+1 and -1 in every column.*column 0"),
+        ([[1, 1], [-1, 1], [0, 0], [1, -1], [-1, -1]], "no machine sees the class 2"),
+        ([[1], [-1], [1], [1], [1]], "different rows: another class has the code word of 2"),
+        ([[1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1], [0, 0, -1]], "leads from 0 to 2"),
     ],
 )
 def test_codes_that_cannot_work_are_refused(vowels, code, message):

@@ -5,6 +5,7 @@ from math import ceil, log2
 from numbers import Integral
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from widemargin._core.threads import single_threaded_blas
@@ -82,10 +83,10 @@ def code_matrix(name, n_classes, random_state=None):
 def check_code(code, classes):
     """A code matrix that a user has given, or a ValueError that tells what is wrong with it."""
     matrix = np.asarray(code)
-    if matrix.ndim != 2 or len(matrix) != len(classes):
+    if matrix.ndim != 2 or len(matrix) != len(classes) or not matrix.shape[1]:
         raise ValueError(
-            f"code must have one row for each of the {len(classes)} classes, got an array of shape "
-            f"{matrix.shape}."
+            f"code must have one row for each of the {len(classes)} classes and a column for each "
+            f"machine, got an array of shape {matrix.shape}."
         )
     if not np.isin(matrix, (-1, 0, 1)).all():
         raise ValueError("code must hold +1, -1 and 0 only.")
@@ -96,12 +97,23 @@ def check_code(code, classes):
             "code must have +1 and -1 in every column: its machine has nothing to tell apart in "
             f"column {one_sided[0]}."
         )
+    names = classes.tolist()
+    unseen = np.flatnonzero(~matrix.any(axis=1))
+    if len(unseen):
+        raise ValueError(
+            f"code must have a sign in every row: no machine sees the class {names[unseen[0]]!r}."
+        )
     words, first = np.unique(matrix, axis=0, return_index=True)
     if len(words) < len(matrix):
         lost = np.setdiff1d(np.arange(len(matrix)), first)[0]
         raise ValueError(
-            "code must have different rows: another class has the code word of "
-            f"{classes.tolist()[lost]!r}."
+            f"code must have different rows: another class has the code word of {names[lost]!r}."
+        )
+    _, group = connected_components(_opposed(matrix))
+    if group.any():
+        raise ValueError(
+            "code must compare all classes, directly or by way of others: no chain of machines "
+            f"leads from {names[0]!r} to {names[group.argmax()]!r}."
         )
     return matrix
 
@@ -193,13 +205,12 @@ def _best_of(pool, n_columns, random):
         for _ in range(tries):
             matrix = pool[:, random.choice(pool.shape[1], n_columns, replace=False)]
             distance = minimum_distance(matrix)
-            if distance > best_distance and _tells_all_apart(matrix):
+            if distance > best_distance and _opposed(matrix).sum() == len(pool) * (len(pool) - 1):
                 best, best_distance = matrix, distance
     return best
 
 
-def _tells_all_apart(matrix):
-    """Whether any two classes have opposite signs in some column."""
+def _opposed(matrix):
+    """Whether two classes have opposite signs in some column, for all pairs."""
     words = matrix.astype(np.float64)
-    opposite = np.abs(words) @ np.abs(words).T - words @ words.T
-    return bool(opposite[np.triu_indices(len(matrix), 1)].all())
+    return np.abs(words) @ np.abs(words).T > words @ words.T
