@@ -88,7 +88,8 @@ class _BradleyTerry:
         plus, minus, seen = self._masses(log_p)
         own, other = self.answers / plus, (1.0 - self.answers) / minus
         gain = own @ (self.matrix > 0).T + other @ (self.matrix < 0).T
-        log_p = log_p + np.log(np.maximum(gain, _TINY) / ((1.0 / seen) @ (self.matrix != 0).T))
+        shared = (1.0 / seen) @ (self.matrix != 0).T
+        log_p = log_p + np.log(np.maximum(gain, _TINY)) - np.log(shared)
         return np.maximum(log_p - logsumexp(log_p, axis=1, keepdims=True), _LEAST_LOG)
 
     def log_likelihood(self, log_p):
