@@ -31,9 +31,8 @@ def exact(phi, scores, y, target, classes, C=1.0, margin=1.0, decay=0.3, weight=
     return oracle.solve_exactly(phi, score, truth, margin, C * weight / degrees)
 
 
-@pytest.mark.parametrize(
-    ("solver", "C"), [("dual", 0.01), ("dual", 1.0), ("dual", 30.0), ("mm", 0.01), ("mm", 1.0)]
-)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 def test_a_student_reaches_the_exact_optimum(three, teacher, solver, C):
     X, y = three
     student = GatedSVC("bee", teacher, C=C, margin=0.7, decay=0.2, solver=solver).fit(X, y)

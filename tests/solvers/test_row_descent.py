@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from numpy.testing import assert_allclose
 from scipy import sparse
 from tests.oracles.hinge import Hinge, solve_exactly
 from tests.oracles.strategies import hinge_problems
 
 from widemargin.kernels import MatrixGram
-from widemargin.solvers import HingeProblem
+from widemargin.solvers import HingeProblem, solve_hinge
 from widemargin.solvers.majorize import majorize
 from widemargin.solvers.row_descent import descend_rows
 
@@ -94,3 +95,18 @@ def test_a_report_stops_the_solver():
         found = solver(as_problem(hinge), X, 1.0, gap_tol=1e-12, report=stop)
         assert len(seen) == 1
         assert not found.converged
+
+
+@pytest.mark.parametrize("cost", [30.0, 1e3, 1e5])
+@pytest.mark.parametrize("n_features", [5, 80])
+def test_majorisation_ends_where_rounding_or_separable_rows_would_keep_it_from_the_gap(
+    cost, n_features
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, n_features))
+    sign = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0.0, 1.0, -1.0)
+    problem = HingeProblem(X @ X.T, sign, 1.0 + rng.normal(size=60), cost, intercept=False)
+    best = solve_hinge(problem, gap_tol=1e-10)
+    found = majorize(problem, X, gap_tol=1e-7)
+    assert found.converged
+    assert_allclose(found.objective, best.objective, rtol=1e-6)

@@ -13,6 +13,11 @@ t_i = sign_i (margin_i + omega_i),
 
 Taking omega = sqrt(r^2 + eta^2) at each answer lowers the objective again and again. There is no
 free intercept. Stops on the duality gap, which beta = W (t - f), put into its box, proves.
+
+Rows that end on their margin get weights without bound, so that rounding keeps beta from its last
+digits, and while the answer moves little they are known long before their beta is. So from time to
+time the rows near their margins are taken to be on them, the others to be at a bound, and
+K_FF beta_F = p_F - K_FB beta_B is solved instead.
 """
 
 from collections.abc import Callable
@@ -23,11 +28,15 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from widemargin._core.threads import single_threaded_blas, stopping
+from widemargin.solvers.polish import MOST_FREE
 from widemargin.solvers.problem import HingeProblem, Solution, certify
 
 _SMOOTHING = 1e-7
 _LEAST_SMOOTHING = 1e-10
 _STALLED = 1e-12
+_NEAR = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+_FIRST_SNAP = 16
+_CORRECTIONS = 10
 
 
 def majorize(
@@ -63,11 +72,11 @@ def majorize(
     """
     sign, margin, cost = problem.sign, problem.margin, problem.cost
     with single_threaded_blas():
-        step, evaluate = _equations(problem, rows, bias)
+        step, between, evaluate = _equations(problem, rows, bias)
         scores = np.zeros(problem.size)
         unit = float(np.abs(margin).mean()) or 1.0
         least = _LEAST_SMOOTHING * unit
-        eta, iterations = _SMOOTHING * unit, 0
+        eta, iterations, snap = _SMOOTHING * unit, 0, _FIRST_SNAP
         solution = _certified(problem, np.zeros(problem.size), problem.linear(), 0, gap_tol)
         while not (solution.converged or 0 <= max_iter <= iterations or eta < least):
             slack = margin - sign * scores
@@ -81,10 +90,44 @@ def majorize(
             found = _certified(problem, dual, residual, iterations, gap_tol)
             # Weights of rows that are nearly on the margin are so large that rounding may win.
             solution = replace(min(solution, found, key=_gap), iterations=iterations)
-            if np.abs(scores - before).max() <= _STALLED * max(unit, np.abs(scores).max()):
+            stalled = np.abs(scores - before).max() <= _STALLED * max(unit, np.abs(scores).max())
+            if not solution.converged and (stalled or iterations == snap):
+                snap = 2 * iterations
+                solution = _snapped(solution, problem, scores, unit, between, evaluate, gap_tol)
+            if stalled:
                 eta *= 0.1
             if stopping() or (report is not None and report(solution)):
                 break
+    return solution
+
+
+def _snapped(solution, problem, scores, unit, between, evaluate, gap_tol) -> Solution:
+    """The best of a solution and those that have the rows near their margins on them.
+
+    Rows whose beta leaves its box come off the margin, at that bound; rows that then fall on the
+    wrong side of theirs are put on it.
+    """
+    slack = problem.margin - problem.sign * scores
+    cost, lower_upper = problem.cost, problem.bounds()
+    for near in _NEAR:
+        free, short = np.abs(slack) <= near * unit, slack > 0.0
+        for _ in range(_CORRECTIONS):
+            if np.count_nonzero(free) > MOST_FREE:
+                break
+            weight = np.where(short & ~free, cost, 0.0)
+            dual, on = problem.sign * weight, np.flatnonzero(free)
+            rest = (problem.linear() - evaluate(dual))[on]
+            dual[on] = np.linalg.lstsq(between(on), rest, rcond=None)[0]
+            inside = np.clip(dual, *lower_upper)
+            residual = problem.linear() - evaluate(inside)
+            found = _certified(problem, inside, residual, solution.iterations, gap_tol)
+            solution = min(solution, found, key=_gap)
+            if solution.converged:
+                return solution
+            weight, left = problem.sign * dual, problem.sign * (problem.linear() - evaluate(dual))
+            wrong = ~free & np.where(short, left < 0.0, left > 0.0)
+            short = np.where(free, weight >= cost, short)
+            free = wrong | (free & (0.0 < weight) & (weight < cost))
     return solution
 
 
@@ -98,7 +141,7 @@ def _certified(problem, dual, residual, iterations, gap_tol) -> Solution:
 
 
 def _equations(problem, rows, bias):
-    """What solves the weighted least squares (its scores), and what evaluates f at a dual point."""
+    """What solves the least squares (f at the rows), K of some rows, and what K makes of a dual."""
     if rows is None or rows.shape[1] > rows.shape[0]:
         gram = problem.gram.block(slice(None), slice(None))
 
@@ -108,7 +151,7 @@ def _equations(problem, rows, bias):
             system[np.diag_indices_from(system)] += 1.0
             return gram @ (root * cho_solve(cho_factor(system), root * target))
 
-        return step_dual, lambda dual: gram @ dual
+        return step_dual, lambda free: gram[np.ix_(free, free)], lambda dual: gram @ dual
     if bias:
         column = np.full((rows.shape[0], 1), bias)
         stack = sp.hstack if sp.issparse(rows) else np.hstack
@@ -124,4 +167,8 @@ def _equations(problem, rows, bias):
         system[np.diag_indices_from(system)] += 1.0
         return rows @ cho_solve(cho_factor(system), rows.T @ (weight * target))
 
-    return step_primal, lambda dual: rows @ (rows.T @ dual)
+    def between(free):
+        product = rows[free] @ rows[free].T
+        return product.toarray() if sp.issparse(product) else product
+
+    return step_primal, between, lambda dual: rows @ (rows.T @ dual)
