@@ -127,7 +127,7 @@ def _snapped(solution, problem, scores, unit, between, evaluate, gap_tol) -> Sol
             weight, left = problem.sign * dual, problem.sign * (problem.linear() - evaluate(dual))
             wrong = ~free & np.where(short, left < 0.0, left > 0.0)
             short = np.where(free, weight >= cost, short)
-            free = wrong | (free & (0.0 < weight) & (weight < cost))
+            free = wrong | (free & (weight > 0.0) & (weight < cost))
     return solution
 
 
