@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
@@ -103,6 +104,16 @@ def peak_megabytes() -> float:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def loader(folder: Path | str) -> Callable[[str], dict]:
+    """The function of the folder's load.py that reads a set by its name."""
+    spec = spec_from_file_location("load", Path(folder) / "load.py")
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"--data must be a folder with a load.py, got {folder}.")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.load
 
 
 def machine(*packages: str) -> dict[str, str]:

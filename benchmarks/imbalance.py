@@ -7,10 +7,7 @@ default parameters for all, nothing tuned. Ranks (1 is best) are over all method
 sets.
 """
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
-from _harness import Bench, Report, answer, machine, options
+from _harness import Bench, Report, answer, loader, machine, options
 
 MEASURES = {
     "balanced_accuracy": "balanced accuracy",
@@ -170,13 +167,6 @@ def classifiers():
             "SVC, rescaled": [RescaledClassifier(SVC(class_weight="balanced"))],
         }.items()
     }
-
-
-def loader(data):
-    spec = spec_from_file_location("load", Path(data) / "load.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.load
 
 
 if __name__ == "__main__":
