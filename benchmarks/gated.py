@@ -5,9 +5,7 @@
 Quality: the source's Table 3 (accuracy, F and AUC of "is it class y?", means and medians over
 classes, in per cent). All parameters of students are chosen on training rows, for each class by F +
 AUC in 3 folds, over a coarse grid and a finer one around its best point; the teacher's scores in
-training are out of fold. The parameters of teachers are fixed here, picked by hand after trials
-that looked at test rows: their own rows of the table flatter them. --full searches on training
-folds.
+training are out of fold. Teachers are chosen on training rows too, by accuracy in 3 folds.
 
 Seeds: gSVM against gSVM-0 with equal grids, over new splits, with a paired test. Codings: other
 ways to count difficulty, chosen on three sets and confirmed on the others.
@@ -22,16 +20,15 @@ from time import perf_counter
 
 from _harness import Bench, Report, answer, machine, options
 
-# The rbf machine of Crammer and Singer; shuttle's over 300 landmarks, for its 43,500 rows.
-TEACHERS = {
-    "vowel": {"gamma": 1.0, "C": 3.0},
-    "yeast": {"gamma": 1.0, "C": 1.0},
-    "satimage": {"gamma": 1.0, "C": 3.0},
-    "letter": {"gamma": 2.0, "C": 10.0},
-    "shuttle": {"gamma": 0.25, "C": 100.0, "landmarks": 300},
-    "protein": {"gamma": 0.02, "C": 1.0},
-}
+# The unit of gamma of the teacher, the rbf machine of Crammer and Singer.
+GAMMAS = {
+    "vowel": 1.0, "yeast": 1.0, "satimage": 1.0, "letter": 1.0, "shuttle": 0.25, "protein": 0.02,
+}  # fmt: skip
 TEACHER_GRID = {"gamma": (0.25, 0.5, 1.0, 2.0, 4.0), "C": (0.3, 1.0, 3.0, 10.0, 30.0)}
+SMALL_TEACHER_GRID = {"gamma": (0.25, 0.5, 1.0, 2.0, 4.0), "C": (1.0, 10.0)}
+# Shuttle's teacher works over landmarks, for its 43,500 rows.
+TEACHER_LANDMARKS = {"shuttle": 300}
+TEACHER_ROWS = 1500
 # Accuracy, F and AUC as published: means, then medians.
 SOURCE = {
     "vowel": {
@@ -98,7 +95,7 @@ def main(arguments=None):
 
 
 def quality(bench, report, chosen):
-    for name in available(TEACHERS, chosen):
+    for name in available(GAMMAS, chosen):
         task = {"name": name, "data": chosen.data, "rows": chosen.rows, "full": chosen.full}
         found = bench.run("table", **task)
         lines = []
@@ -240,7 +237,7 @@ def table(name, data, rows, full):
 
     start = perf_counter()
     X, y, X_test, y_test = split(name, data, rows, seed=0)
-    parameters = search_teacher(name, X, y) if full else TEACHERS[name]
+    parameters = search_teacher(name, X, y, SELECTION_ROWS if full else TEACHER_ROWS)
     case = Case(name, parameters, X, y, X_test, y_test, seed=0)
     found = {"teacher": summary(case.judge(lead(case.test_scores)))}
     selection = None if full else SELECTION_ROWS
@@ -268,7 +265,8 @@ def seeded(name, data, rows, first, codings):
     found = []
     for seed in range(first, first + N_SEEDS):
         X, y, X_test, y_test = split(name, data, rows, seed, drawn=True)
-        case = Case(name, TEACHERS[name], X, y, X_test, y_test, seed)
+        parameters = search_teacher(name, X, y, TEACHER_ROWS // 2, SMALL_TEACHER_GRID)
+        case = Case(name, parameters, X, y, X_test, y_test, seed)
         result = {}
         for who in codings:
             # Equal budgets: six costs without decay are as many as three with two decays.
@@ -289,10 +287,11 @@ def timing(name, data, kind, rows):
     from widemargin import CrammerSingerSVC, GatedSVC, LinearSVC, early_exit_predict
 
     X, y, X_test, _ = split(name, data, rows, seed=0)
+    parameters = None if kind == "linear" else search_teacher(name, X, y, TEACHER_ROWS)
     if kind == "linear":
         teacher = CrammerSingerSVC(C=0.1, tol=1e-2).fit(X, y)
     else:
-        teacher = CrammerSingerSVC(kernel="rbf", **TEACHERS[name], tol=0.1).fit(X, y)
+        teacher = CrammerSingerSVC(kernel="rbf", **parameters, tol=0.1).fit(X, y)
     target = teacher.classes_[0]
     student = GatedSVC(target, teacher, C=0.01).fit(X, y)
     svm = LinearSVC(C=0.01, loss="hinge").fit(X, y == target)
@@ -323,7 +322,7 @@ def timing(name, data, kind, rows):
         who["student, two dot products"] = lambda X: student_of_scores.predict(X, X @ own + shift)
         who["exported student"] = lambda X: [function(row) for row in X.tolist()]
     else:
-        small = Nystroem(gamma=TEACHERS[name]["gamma"], n_components=50, random_state=0)
+        small = Nystroem(gamma=parameters["gamma"], n_components=50, random_state=0)
         featured = GatedSVC(target, teacher, features=small, C=0.01).fit(X, y)
         who["student, 50 landmarks"] = featured.predict
     lines = [[label, *clocked(ask, X_test)] for label, ask in who.items()]
@@ -348,8 +347,9 @@ def cost_curve(name, data, rows):
 
     X, y, X_test, y_test = split(name, data, None, seed=0)
     X, y = sample(X, y, rows, seed=0)
-    gamma = TEACHERS[name]["gamma"]
-    machine_ = CrammerSingerSVC(kernel="rbf", **TEACHERS[name], tol=0.1)
+    parameters = search_teacher(name, X, y, TEACHER_ROWS)
+    gamma = parameters["gamma"]
+    machine_ = CrammerSingerSVC(kernel="rbf", **parameters, tol=0.1)
     lines = []
 
     def add(who, students, ask):
@@ -364,7 +364,7 @@ def cost_curve(name, data, rows):
         if m < len(y):
             small = make_pipeline(
                 Nystroem(gamma=gamma, n_components=m, random_state=0),
-                CrammerSingerSVC(C=TEACHERS[name]["C"], tol=0.1, max_iter=100),
+                CrammerSingerSVC(C=parameters["C"], tol=0.1, max_iter=100),
             )
             students = GatedStudents(small, features="teacher", C=0.01, cv=3).fit(X, y)
             one = students.students_[classes[0]]
@@ -514,20 +514,20 @@ def finer(centre):
     return [dict(zip(near, values, strict=True)) for values in product(*choices)]
 
 
-def search_teacher(name, X, y):
+def search_teacher(name, X, y, most_rows, grid=TEACHER_GRID):
     """The teacher's parameters by accuracy in 3 folds of at most so many training rows."""
     from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-    rows, labels = sample(X, y, SELECTION_ROWS, seed=0)
+    warnings.simplefilter("ignore")
+    rows, labels = sample(X, y, most_rows, seed=0)
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    fixed = {key: value for key, value in TEACHERS[name].items() if key not in TEACHER_GRID}
-    scale = TEACHERS[name]["gamma"] if name in ("protein", "shuttle") else 1.0
-    found = {}
-    for gamma, C in product(TEACHER_GRID["gamma"], TEACHER_GRID["C"]):
-        parameters = {"gamma": scale * gamma, "C": C, **fixed}
-        teacher = new_teacher(parameters)
-        found[gamma, C] = cross_val_score(teacher, rows, labels, cv=folds).mean(), parameters
-    return max(found.values(), key=lambda pair: pair[0])[1]
+    fixed = {"landmarks": TEACHER_LANDMARKS[name]} if name in TEACHER_LANDMARKS else {}
+    found = []
+    for gamma, C in product(*grid.values()):
+        parameters = {"gamma": GAMMAS[name] * gamma, "C": C, **fixed}
+        accuracy = cross_val_score(new_teacher(parameters), rows, labels, cv=folds).mean()
+        found.append((accuracy, parameters))
+    return max(found, key=lambda pair: pair[0])[1]
 
 
 def new_teacher(parameters):
