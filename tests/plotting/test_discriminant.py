@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from scipy.integrate import trapezoid
+from sklearn import discriminant_analysis as peer
 from sklearn.datasets import load_iris, make_circles
 from sklearn.linear_model import LogisticRegression
 
@@ -101,17 +102,39 @@ def test_regions_are_those_of_the_probabilities(iris, model):
     assert len(display.ellipses_) == (6 if gaussian else 0)
 
 
-def test_linear_ellipses_are_those_of_the_pooled_covariance(iris):
+LINEAR = [
+    LinearDiscriminantAnalysis(),
+    LinearDiscriminantAnalysis(priors=[0.2, 0.3, 0.5], store_covariance=True),
+    LinearDiscriminantAnalysis(shrinkage=0.5, covariance_divisor="unbiased"),
+    LinearDiscriminantAnalysis(objective="trace_ratio"),
+    LinearDiscriminantAnalysis("svd"),
+    LinearDiscriminantAnalysis("eigen", shrinkage="oas"),
+    LinearDiscriminantAnalysis("eigen", objective="trace_ratio"),
+    LinearDiscriminantAnalysis("lsqr", priors=[0.2, 0.3, 0.5]),
+    peer.LinearDiscriminantAnalysis(),
+    peer.LinearDiscriminantAnalysis("lsqr", shrinkage=0.5),
+]
+
+
+@pytest.mark.parametrize("model", LINEAR, ids=str)
+def test_linear_ellipses_are_those_of_the_covariance_that_decides(iris, model):
     X, y = iris
-    model = LinearDiscriminantAnalysis(store_covariance=True).fit(X[:, :2], y)
-    kept = DiscriminantRegionDisplay.from_estimator(model, X[:, :2], y, grid_resolution=5)
-    model = LinearDiscriminantAnalysis().fit(X[:, :2], y)
-    computed = DiscriminantRegionDisplay.from_estimator(model, X[:, :2], y, grid_resolution=5)
-    for (mean, covariance), (other_mean, other) in zip(
-        kept.gaussians, computed.gaussians, strict=True
-    ):
-        np.testing.assert_allclose(mean, other_mean)
-        np.testing.assert_allclose(covariance, other)
+    model = model.fit(X[:, :2], y)
+    few = slice(None, None, 7)
+    display = DiscriminantRegionDisplay.from_estimator(model, X[few, :2], y[few], grid_resolution=5)
+    slopes = model.coef_ - model.coef_.mean(axis=0)
+    gaps = model.means_ - model.means_.mean(axis=0)
+    for k, (mean, covariance) in enumerate(display.gaussians):
+        np.testing.assert_allclose(mean, model.means_[k])
+        np.testing.assert_allclose(slopes @ covariance, gaps, atol=1e-9)
+
+
+def test_two_classes_are_drawn_with_the_covariance_where_it_was_kept(iris):
+    X, y = iris[0][:100, :2], iris[1][:100]
+    for solver, kept in (("gram", 4), ("svd", 0)):
+        model = LinearDiscriminantAnalysis(solver).fit(X, y)
+        display = DiscriminantRegionDisplay.from_estimator(model, X, y, grid_resolution=5)
+        assert len(display.ellipses_) == kept
 
 
 def test_frames_name_the_axes(iris):
@@ -158,14 +181,26 @@ def test_unequal_variances_have_two_boundaries():
     np.testing.assert_allclose(odds, 0.0, atol=1e-9)
 
 
-def test_densities_need_one_feature_and_different_means(iris):
+@pytest.mark.parametrize("priors", [[0.0, 1.0], [1.0, 0.0], None])
+@pytest.mark.parametrize("means", [(-1.5, 1.5), (0.0, 0.0)])
+def test_without_a_rival_there_is_no_boundary(priors, means):
+    y = np.repeat([0, 1], 20)
+    X = np.array(means)[y, np.newaxis] + np.tile([-1.0, 1.0], 20)[:, np.newaxis]
+    model = LinearDiscriminantAnalysis(priors=priors).fit(X, y)
+    display = DiscriminantDensityDisplay.from_estimator(model, X, y)
+    crossings = priors is None and means[0] != means[1]
+    assert len(display.boundaries) == (1 if crossings else 0)
+    np.testing.assert_allclose(trapezoid(display.densities, display.grid), model.priors_, atol=2e-3)
+
+
+def test_densities_need_one_feature_and_a_variance(iris):
     X, y = iris
     with pytest.raises(ValueError, match="X must have 1 feature"):
         DiscriminantDensityDisplay.from_estimator(LinearDiscriminantAnalysis().fit(X, y), X)
     X = np.tile([-1.0, 1.0], 6)[:, np.newaxis]
-    y = np.repeat([0, 1], 6)
-    with pytest.raises(ValueError, match="different class means"):
-        DiscriminantDensityDisplay.from_estimator(LinearDiscriminantAnalysis().fit(X, y), X)
+    model = LinearDiscriminantAnalysis("svd").fit(X, np.repeat([0, 1], 6))
+    with pytest.raises(ValueError, match="store_covariance=True"):
+        DiscriminantDensityDisplay.from_estimator(model, X)
 
 
 def test_colors_are_one_for_each_class(iris):

@@ -10,6 +10,9 @@ from widemargin.discriminant.statistics import ClassStatistics, dense_rows, roun
 
 _TRACE_RATIO_STEPS = 100
 
+# Means whose distances differ by less than this part of them are equally far out.
+_TIE = 1e-6
+
 # Sum of inverse eigenvalues of the correlations from which on they are computed twice.
 _ROUGH = 1e6
 
@@ -32,9 +35,7 @@ def fisher(factor, priors, means, tol, components):
         spread = np.sqrt(priors)[:, np.newaxis] * centred
         _, singular, axes = svd(spread, full_matrices=False, check_finite=False)
     rank = int((singular > tol * singular[:1].sum()).sum())
-    scalings = factor @ axes[:rank].T
-    if len(means) > 2:
-        scalings = oriented(scalings)
+    scalings = facing(factor @ axes[:rank].T, centred @ axes[:rank].T)
     inner = (means - origin) @ scalings
     coef = inner @ scalings.T
     power = singular**2
@@ -77,8 +78,9 @@ def trace_ratio(covariance, factor, priors, means, learned, components):
             break
         axes, ratio = proposed, reached
     power, turn = eigh(axes.T @ between @ axes)
+    directions = basis @ (axes @ turn[:, ::-1])
     return {
-        "scalings_": oriented(basis @ (axes @ turn[:, ::-1])),
+        "scalings_": facing(directions, means @ directions),
         "explained_variance_ratio_": power[::-1] / (power.sum() or 1.0),
         "objective_": float(ratio),
         "n_iter_": steps,
@@ -137,8 +139,19 @@ class _Seen:
         return (dense_rows(self.X[index]) - self.origin) @ self.factor
 
 
-def oriented(directions):
-    """The directions with a positive largest entry each, so that their sign is no accident."""
-    largest = np.abs(directions).argmax(axis=0)
-    sign = np.sign(directions[largest, np.arange(directions.shape[1])])
-    return directions * np.where(sign < 0, -1.0, 1.0)
+def facing(directions, means):
+    """The directions turned to the class whose mean is farthest out: no sign is an accident.
+
+    Of classes equally far out the last one counts: of two classes always the second.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (n, n_directions)
+    means : ndarray of shape (n_classes, n_directions)
+        Class means along them.
+    """
+    spread = means - means.mean(axis=0)
+    distance = np.abs(spread)
+    farthest = distance >= (1.0 - _TIE) * distance.max(axis=0)
+    last = len(means) - 1 - farthest[::-1].argmax(axis=0)
+    return directions * np.where(spread[last, np.arange(spread.shape[1])] < 0, -1.0, 1.0)

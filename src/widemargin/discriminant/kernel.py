@@ -24,9 +24,10 @@ from widemargin.discriminant.base import (
     encode,
     log_of,
 )
-from widemargin.discriminant.directions import oriented
+from widemargin.discriminant.directions import facing
 from widemargin.discriminant.statistics import ClassStatistics
 from widemargin.kernels import KERNEL_NAMES, KernelFunction, KernelGram
+from widemargin.kernels.gamma import effective_gamma
 
 _PREDICT_ENTRIES = 1 << 21
 
@@ -271,11 +272,13 @@ class KernelDiscriminantAnalysis(
         """A function from checked rows to their kernel values against the training rows."""
         if self.kernel == "precomputed":
             return lambda X: np.ascontiguousarray(X[:, self._order])
-        gram = self._gram(self.X_fit_, self.gamma_)
+        gram, offset = self._gram(self.X_fit_, self.gamma_)
 
         def against(X):
             if sp.issparse(self.X_fit_) and not sp.issparse(X):
                 X = type(self.X_fit_)(X)
+            elif offset is not None:
+                X = (X.toarray() if sp.issparse(X) else X) - offset
             return gram.against(X)
 
         return against
@@ -291,11 +294,15 @@ class KernelDiscriminantAnalysis(
         rows = X[order].astype(np.float64)
         if sp.issparse(rows):
             rows.sum_duplicates()
-        gamma = _effective_gamma(self.gamma, rows, weight)
-        return rows, self._gram(rows, gamma).block(slice(None)), gamma
+        gamma = effective_gamma(self.gamma, rows, weight)
+        gram, _ = self._gram(rows, gamma)
+        return rows, gram.block(slice(None)), gamma
 
     def _gram(self, rows, gamma):
-        return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), rows)
+        """The kernel of rows and what is taken from them: discriminants do not see offsets."""
+        offset = rows.mean(axis=0) if self.kernel == "linear" and not sp.issparse(rows) else None
+        function = KernelFunction(self.kernel, gamma, self.degree, self.coef0)
+        return KernelGram(function, rows if offset is None else rows - offset), offset
 
     def _directions(self, matrix, codes, weight, priors):
         r"""Directions as weights of the rows, class means along them, and eigenvalues.
@@ -341,7 +348,8 @@ class KernelDiscriminantAnalysis(
         values, vectors = eigh(kernel_spread.T @ dual)
         values, vectors = values[::-1].clip(min=0.0), vectors[:, ::-1]
         kept = np.sqrt(values) > self.tol * np.sqrt(values[0])
-        dual = oriented(dual @ vectors[:, kept] / np.sqrt(values[kept]))
+        dual = dual @ vectors[:, kept] / np.sqrt(values[kept])
+        dual = facing(dual, against_means.T @ dual)
         return dual, against_means.T @ dual, values
 
 
@@ -353,18 +361,3 @@ def _centre_by_class(matrix, against_means, averages, codes):
     for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
         matrix[start:end] -= against_means[:, k]
         matrix[:, start:end] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]
-
-
-def _effective_gamma(gamma, X, weight):
-    """The number behind gamma, every row counted by its weight."""
-    if gamma == "auto":
-        return 1.0 / X.shape[1]
-    if gamma != "scale":
-        return float(gamma)
-    squares = X.multiply(X) if sp.issparse(X) else (X - X.mean()) ** 2
-    shift = 0.0 if sp.issparse(X) else X.mean()
-    mean, square = (
-        np.average(np.asarray(part.mean(axis=1)).ravel(), weights=weight) for part in (X, squares)
-    )
-    variance = square - (mean - shift) ** 2
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

@@ -27,9 +27,9 @@ from widemargin.discriminant.base import (
 )
 from widemargin.discriminant.covariance import SHRINKAGES, whitening, within_covariance
 from widemargin.discriminant.directions import (
+    facing,
     fisher,
     loses_digits,
-    oriented,
     sharpened,
     trace_ratio,
     whitening_of_rows,
@@ -133,7 +133,7 @@ class LinearDiscriminantAnalysis(
         Constants of the scores.
 
     covariance_ : ndarray of shape (n_features, n_features)
-        Covariance within classes.
+        Covariance within classes, those of the classes averaged by the priors with every solver.
 
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of each direction in what the objective sums up (not for 'lsqr').
@@ -377,7 +377,9 @@ class LinearDiscriminantAnalysis(
     def _statistics_options(self, solver=None):
         """What has to be known of the rows."""
         solver = solver or self._solver_for()
-        by_priors = self.priors is not None and solver in ("lsqr", "eigen", "svd")
+        by_priors = self.priors is not None and (
+            solver in ("lsqr", "eigen") or self.store_covariance
+        )
         apart = by_priors or self.shrinkage in SHRINKAGES
         scatter = "classes" if apart else "pooled"
         if self._works_on_rows(solver) and not (solver == "svd" and self.store_covariance):
@@ -434,8 +436,7 @@ class LinearDiscriminantAnalysis(
         }
 
     def _solve_gram(self, statistics, priors, means, components, rows=None):
-        covariance, amounts = within_covariance(statistics, self.shrinkage)
-        covariance = covariance * self._inflation(statistics)
+        covariance, amounts = self._pooled(statistics)
         factor = whitening(covariance, self.tol)
         if rows is not None and not self.shrinkage and loses_digits(covariance, factor):
             X, codes, weight = rows
@@ -445,21 +446,21 @@ class LinearDiscriminantAnalysis(
         if self.objective == "trace_ratio":
             learned |= trace_ratio(covariance, factor, priors, means, learned, components)
         if self.store_covariance:
-            learned["covariance_"] = covariance
+            shares = None if self.priors is None else priors
+            learned["covariance_"] = self._pooled(statistics, shares)[0]
         return learned | {"shrinkage_": amounts}
 
     def _solve_svd(self, statistics, priors, means, components, rows):
-        inflation = self._inflation(statistics)
         X, codes, weight = rows
-        factor = whitening_of_rows(X, codes, weight, statistics, self.tol) / np.sqrt(inflation)
+        factor = whitening_of_rows(X, codes, weight, statistics, self.tol)
+        factor /= np.sqrt(self._inflation(statistics))
         learned = fisher(factor, priors, means, self.tol, components)
         if self.store_covariance:
-            learned["covariance_"] = within_covariance(statistics, None, priors)[0] * inflation
+            learned["covariance_"] = self._pooled(statistics, priors)[0]
         return learned | {"shrinkage_": 0.0}
 
     def _solve_lsqr(self, statistics, priors, means, components, rows=None):
         covariance, amounts = self._prior_covariance(statistics, priors, rows)
-        covariance = covariance * self._inflation(statistics)
         factor = whitening(covariance, self.tol)
         origin = priors @ means
         coef = (means - origin) @ factor @ factor.T
@@ -473,11 +474,11 @@ class LinearDiscriminantAnalysis(
 
     def _solve_eigen(self, statistics, priors, means, components, rows=None):
         within, amounts = self._prior_covariance(statistics, priors, rows)
-        between = self._total_covariance(statistics, rows) - within
-        within = within * self._inflation(statistics)
+        between = self._total_covariance(statistics, rows) - within / self._inflation(statistics)
         factor = whitening(within, 0.0)
         values, axes = eigh(factor.T @ between @ factor)
-        values, vectors = values[::-1], oriented(factor @ axes[:, ::-1])
+        values, vectors = values[::-1], factor @ axes[:, ::-1]
+        vectors = facing(vectors, means @ vectors)
         origin = priors @ means
         learned = {
             **_bayes((means - origin) @ vectors @ vectors.T, means, origin, priors),
@@ -497,11 +498,15 @@ class LinearDiscriminantAnalysis(
     def _prior_covariance(self, statistics, priors, rows):
         """Covariances of the classes, averaged by the priors."""
         if self.covariance_estimator is None:
-            shares = None if self.priors is None else priors
-            return within_covariance(statistics, self.shrinkage, shares)
+            return self._pooled(statistics, None if self.priors is None else priors)
         X, codes, _ = rows
         parts = [self._estimated(X[codes == k]) for k in range(len(priors))]
-        return np.tensordot(priors, parts, axes=1), np.nan
+        return np.tensordot(priors, parts, axes=1) * self._inflation(statistics), np.nan
+
+    def _pooled(self, statistics, shares=None):
+        """The covariance within classes, each counted by its share, and how far it was shrunk."""
+        covariance, amounts = within_covariance(statistics, self.shrinkage, shares)
+        return covariance * self._inflation(statistics), amounts
 
     def _total_covariance(self, statistics, rows):
         if self.covariance_estimator is not None:

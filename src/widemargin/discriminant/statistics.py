@@ -5,8 +5,8 @@ For the rows x of class k, with weights w:
     W_k = sum w,    m_k = sum w x / W_k,    S_k = sum w (x - m_k)(x - m_k)'
 
 Rows come in chunks. Features far from zero are taken less an origin near them, which costs no
-digits, so that an offset is gone before anything is added up. Within a chunk they are centred by the chunk's
-own class means before they are multiplied, and two sets of rows A and B are merged by
+digits, so that an offset is gone before anything is added up. Within a chunk rows are centred by
+the chunk's own class means before they are multiplied, and two sets of rows A and B are merged by
 
     S = S_A + S_B + W_A W_B / (W_A + W_B) (m_A - m_B)(m_A - m_B)'
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.plotting.discriminant import axes_for
+from widemargin.plotting.discriminant import axes_for, common_covariance
 from widemargin.plotting.margin import _class_colors
 
 
@@ -187,15 +187,13 @@ def _variances(estimator):
     """The variance of every class on one feature, as the model has it."""
     if hasattr(estimator, "rotations_"):
         return np.array([spread[0] for spread in estimator.scalings_])
-    # The slopes of the scores are the means over the one variance.
-    means = estimator.means_[:, 0]
-    slopes = estimator.coef_[:, 0]
-    if len(slopes) == 1:
-        slopes = np.array([0.0, slopes[0]])
-    low, high = means.argmin(), means.argmax()
-    if means[low] == means[high]:
-        raise ValueError("estimator must have different class means to be drawn, got equal ones.")
-    return np.full(len(means), (means[high] - means[low]) / (slopes[high] - slopes[low]))
+    variance = common_covariance(estimator)
+    if variance is None:
+        raise ValueError(
+            "estimator must have kept its covariance to be drawn, got none: fit it with "
+            "store_covariance=True."
+        )
+    return np.full(len(estimator.means_), variance[0, 0])
 
 
 def _crossings(means, variances, priors, grid):

@@ -153,9 +153,9 @@ class DiscriminantRegionDisplay:
     """Decision regions on two features, with class means and the ellipses of the Gaussians.
 
     The plane is coloured by the most probable class, the fainter the less sure. Ellipses hold one
-    and two standard deviations of the covariance that the model assumes: the same for all classes
-    in linear discriminant analysis, each class's own in the quadratic one; models that assume none
-    get none.
+    and two standard deviations of the covariance that the model decides by: the same for all
+    classes in linear discriminant analysis, each class's own in the quadratic one; models that
+    have or keep none (two classes, 'svd' and no ``store_covariance``) get none.
 
     Create it with :meth:`from_estimator`.
 
@@ -275,7 +275,7 @@ class DiscriminantRegionDisplay:
             classes=estimator.classes_,
             X=points,
             y=np.asarray(y),
-            gaussians=_gaussians(estimator, points, np.asarray(y)),
+            gaussians=_gaussians(estimator),
             feature_names=names,
         )
         return display.plot(ax=ax, colors=colors, legend=legend)
@@ -339,19 +339,28 @@ class DiscriminantRegionDisplay:
                 self.lines_.append(self.ax_.contour(*grid, levels=[0], **look))
 
 
-def _gaussians(estimator, X, y):
+def _gaussians(estimator):
     """Means and covariances of the classes, as the model has them; none where it has none."""
     if hasattr(estimator, "rotations_"):
         parts = estimator.means_, estimator.rotations_, estimator.scalings_
         return [(mean, (axes * spread) @ axes.T) for mean, axes, spread in zip(*parts, strict=True)]
+    covariance = common_covariance(estimator)
+    return [] if covariance is None else [(mean, covariance) for mean in estimator.means_]
+
+
+def common_covariance(estimator):
+    """The covariance by which a linear discriminant decides; None where it cannot be told."""
     if not (hasattr(estimator, "coef_") and hasattr(estimator, "means_")):
-        return []
-    means = estimator.means_
-    covariance = getattr(estimator, "covariance_", None)
-    if covariance is None:
-        centred = X - means[np.searchsorted(estimator.classes_, y)]
-        covariance = centred.T @ centred / len(X)
-    return [(mean, covariance) for mean in means]
+        return None
+    statistics = getattr(estimator, "statistics_", None)
+    if statistics is not None and estimator.solver_ == "gram":
+        return estimator._pooled(statistics)[0]
+    # Directions of the eigenproblem are such that the covariance is the identity along them.
+    directions = getattr(estimator, "scalings_", None)
+    whitening = directions is not None and getattr(estimator, "objective", "") != "trace_ratio"
+    if whitening and np.linalg.matrix_rank(directions) == len(directions):
+        return np.linalg.inv(directions @ directions.T)
+    return getattr(estimator, "covariance_", None)
 
 
 def _covariance(rows):
