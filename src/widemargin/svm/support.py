@@ -120,7 +120,3 @@ class SupportScores:
             else:
                 grams[dtype] = self._support_gram(np.float64).single(_PREDICT_BYTES)
         return grams[dtype]
-
-    def __getstate__(self):
-        state = super().__getstate__()
-        return {**state, "_support_grams": {}} if "_support_grams" in state else state

@@ -561,6 +561,10 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
 
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {**state, "_support_grams": {}} if "_support_grams" in state else state
+
 
 def _is_identity(order, n):
     return len(order) == n and bool((order == np.arange(n)).all())
