@@ -117,3 +117,28 @@ def test_an_indefinite_kernel_is_refused():
     matrix = X @ X.T
     with pytest.raises(ValueError, match="positive semidefinite"):
         KernelDiscriminantAnalysis(kernel="precomputed").fit(-matrix + 0.5 * np.eye(150), y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_offset_of_a_million_changes_nothing(kernel):
+    X, y = load_iris(return_X_y=True)
+    X = np.round(X * 2**12) / 2**12  # so that the offset rounds nothing away
+    near, far = (
+        KernelDiscriminantAnalysis(kernel=kernel, gamma=0.3).fit(X + offset, y)
+        for offset in (0.0, 1e6)
+    )
+    assert_allclose(far.predict_proba(X + 1e6), near.predict_proba(X), rtol=0, atol=1e-6)
+    assert_allclose(far.transform(X + 1e6), near.transform(X), rtol=0, atol=1e-6)
+    assert_allclose(far.predict_proba(sparse.csr_array(X + 1e6)), far.predict_proba(X + 1e6))
+
+
+def test_directions_have_one_sign_whatever_the_order_of_rows():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    for keep in (y < 3, y < 2):
+        rows, labels = X[keep], y[keep]
+        expected = KernelDiscriminantAnalysis().fit(rows, labels).transform(X)
+        for _ in range(5):
+            order = rng.permutation(len(rows))
+            model = KernelDiscriminantAnalysis().fit(rows[order], labels[order])
+            assert_allclose(model.transform(X), expected, atol=1e-6)

@@ -15,7 +15,7 @@ from sklearn.covariance import OAS, ShrunkCovariance
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 
-from widemargin import LinearDiscriminantAnalysis
+from widemargin import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
 SETS = [load_iris, load_wine, load_breast_cancer, load_digits]
 ATTRIBUTES = ["means_", "priors_", "xbar_", "explained_variance_ratio_", "intercept_", "coef_"]
@@ -503,3 +503,64 @@ def test_priors_that_are_no_numbers_are_refused_by_name(priors):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="priors must be non-negative, finite"):
         LinearDiscriminantAnalysis(priors=priors).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["gram", "svd", "eigen", "lsqr"])
+@pytest.mark.parametrize("priors", [None, [0.5, 0.3, 0.2]])
+def test_the_kept_covariance_is_the_peers_whatever_the_priors(solver, priors):
+    X, y = load_iris(return_X_y=True)
+    ours = LinearDiscriminantAnalysis(solver, priors=priors, store_covariance=True).fit(X, y)
+    theirs = peer.LinearDiscriminantAnalysis(priors=priors, store_covariance=True).fit(X, y)
+    assert_allclose(ours.covariance_, theirs.covariance_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["gram", "svd", "eigen"])
+def test_directions_face_the_class_that_is_farthest_out(solver):
+    X, y = gaussians()
+    for labels in (y, y % 2):
+        model = LinearDiscriminantAnalysis(solver).fit(X, labels)
+        means = model.means_ @ model.scalings_[:, : model.between_rank_]
+        spread = means - means.mean(axis=0)
+        farthest = np.abs(spread).argmax(axis=0) if labels is y else np.array([1])
+        assert (spread[farthest, np.arange(spread.shape[1])] > 0).all()
+
+
+@pytest.mark.parametrize("solver", ["gram", "svd", "eigen", "lsqr"])
+def test_rows_that_are_all_the_same_say_nothing(solver):
+    X, y = np.ones((10, 3)), np.arange(10) % 2
+    model = LinearDiscriminantAnalysis(solver, priors=[0.4, 0.6]).fit(X, y)
+    assert_allclose(model.predict_proba(X), np.tile([0.4, 0.6], (10, 1)))
+    assert model.within_rank_ == 0
+    if solver != "lsqr":
+        assert model.transform(X).shape == (10, 0)
+
+
+@pytest.mark.parametrize("kind", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+@pytest.mark.parametrize("change", [{"shrinkage": "auto"}, {"solver": "svd"}])
+def test_parameters_that_come_too_late_are_refused(kind, change):
+    X, y = load_iris(return_X_y=True)
+    model = kind().partial_fit(X, y).set_params(**change)
+    with pytest.raises(ValueError, match="set them before the first partial_fit"):
+        model.predict(X)
+    assert kind().partial_fit(X, y).set_params(shrinkage=0.1).predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("kind", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+def test_before_the_second_class_comes_nothing_is_learnt(kind):
+    X, y = load_iris(return_X_y=True)
+    model = kind().partial_fit(X[:10], y[:10])
+    assert not hasattr(model, "means_")
+    with pytest.raises(ValueError, match="at least two classes, got 1"):
+        model.predict(X)
+    assert hasattr(model.partial_fit(X[10:], y[10:]), "means_")
+
+
+@pytest.mark.parametrize("kind", [LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis])
+@pytest.mark.parametrize("text", [str, object])
+def test_words_and_numbers_are_not_mixed_as_labels(kind, text):
+    X, y = load_iris(return_X_y=True)
+    words = y.astype(str).astype(text)
+    with pytest.raises(ValueError, match="words or numbers, not both"):
+        kind().partial_fit(X, y).partial_fit(X, words)
+    with pytest.raises(ValueError, match="words or numbers, not both"):
+        kind().fit(X, y).merge(kind().fit(X, words))

@@ -6,7 +6,8 @@ from abc import abstractmethod
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._array_api import check_same_namespace
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -99,6 +100,7 @@ class GrowingMixin:
             statistics = ClassStatistics(len(labels), X.shape[1], **self._statistics_options())
         else:
             statistics = self._grown()
+            self._check_statistics(statistics)
             if len(labels) > len(self.classes_):
                 places = np.searchsorted(labels, self.classes_)
                 statistics = statistics.placed(places, len(labels))
@@ -133,11 +135,45 @@ class GrowingMixin:
                 "other must have the same solver, shrinkage and kind of priors: the statistics "
                 "that these need differ."
             )
+        _check_kinds(self.classes_, other.classes_, "other")
         classes = np.union1d(self.classes_, other.classes_)
         statistics = mine.placed(np.searchsorted(classes, self.classes_), len(classes))
         statistics.merge(theirs.placed(np.searchsorted(classes, other.classes_), len(classes)))
         self._keep(classes, statistics)
         return self
+
+    def _check_options(self):
+        """Refuse parameters that do not go together, whatever the rows."""
+        if self.covariance_estimator is not None and self.shrinkage:
+            raise ValueError(
+                "covariance_estimator and shrinkage parameters are not None. Only one of the two "
+                "can be set."
+            )
+        if self.solver == "svd" and self.shrinkage is not None:
+            raise NotImplementedError(
+                "shrinkage not supported with 'svd' solver. Use solver='gram'."
+            )
+
+    def _check_needs(self, X, weight, on_rows):
+        """Refuse rows and weights that what works on the rows does not take."""
+        if on_rows and sp.issparse(X):
+            raise TypeError(
+                "X must be dense for solver='svd' and for a covariance_estimator, got sparse X: "
+                "use solver='gram' with shrinkage."
+            )
+        if weight is not None and self.covariance_estimator is not None:
+            raise ValueError("covariance_estimator takes no sample_weight: use shrinkage.")
+
+    def _estimated(self, X):
+        """The covariance of rows by the estimator that was given for it."""
+        estimator = clone(self.covariance_estimator, safe=False)
+        estimator.fit(X)
+        if not hasattr(estimator, "covariance_"):
+            raise ValueError(
+                "covariance_estimator must have a covariance_ once it is fitted, "
+                f"{type(estimator).__name__} does not have a covariance_ attribute."
+            )
+        return np.atleast_2d(estimator.covariance_)
 
     def _keep(self, classes, statistics, learned=None):
         """Keep new statistics and what was learned from them, or forget what was."""
@@ -156,9 +192,32 @@ class GrowingMixin:
             )
         return self._statistics
 
+    def _check_statistics(self, statistics):
+        """Refuse parameters, set since, that need to know more of the rows."""
+        options = self._statistics_options()
+        lacking = options["scatter"] == "classes" and not statistics.per_class
+        if (
+            lacking
+            or (options.get("fourth") and statistics.fourth is None)
+            or self._works_on_rows()
+        ):
+            raise ValueError(
+                "Parameters such as solver, shrinkage or priors were changed after rows had come, "
+                "of which they need to know more than was kept: set them before the first "
+                "partial_fit."
+            )
+
+    def _settle(self):
+        if self.__dict__.get("_pending"):
+            self._check_statistics(self._statistics)
+            self._keep(self.classes_, self._statistics, self._learn(self._statistics))
+
     def __getattr__(self, name):
         if name in type(self)._learned and self.__dict__.get("_pending"):
-            self._keep(self.classes_, self._statistics, self._learn(self._statistics))
+            try:
+                self._settle()
+            except ValueError as error:  # so that hasattr may ask
+                raise NotFittedError(str(error)) from error
             if name in self.__dict__:
                 return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -178,6 +237,9 @@ class BayesMixin:
     @abstractmethod
     def _scores(self, X):
         """Logarithms of prior times density, up to a constant of each row."""
+
+    def _settle(self):
+        """Learn what is still to be learnt from the rows that have come."""
 
     def decision_function(self, X):
         """Logarithms of the posterior probabilities, up to a constant of each row.
@@ -253,6 +315,7 @@ class BayesMixin:
 
     def _check_rows(self, X, method):
         check_is_fitted(self)
+        self._settle()
         check_same_namespace(X, self, attribute="means_", method=method)
         return validate_data(self, X, reset=False, dtype=float_types(X), accept_sparse="csr")
 
@@ -360,8 +423,11 @@ def _nonnegative_weights(sample_weight, y):
 def _known_labels(known, classes, y, declared):
     """The labels after rows with labels y, of which some may be new unless all were declared."""
     present = np.unique(y)
+    if known is not None:
+        _check_kinds(known, present, "y")
     if classes is not None:
         classes = np.unique(classes)
+        _check_kinds(classes, present, "y")
         if known is not None and not (declared and np.array_equal(classes, known)):
             raise ValueError(
                 f"classes must be given at the first call and stay the same, got {classes} after "
@@ -377,3 +443,13 @@ def _known_labels(known, classes, y, declared):
             "give all labels that will come as classes at the first call, or none."
         )
     return labels
+
+
+def _check_kinds(known, labels, name):
+    """Refuse to mix words and numbers."""
+    words = [part.dtype.kind in "UST" or isinstance(part[0], str) for part in (known, labels)]
+    if words[0] != words[1]:
+        raise ValueError(
+            f"{name} must have labels of the kind of those that are known ({known}), got {labels}: "
+            "words or numbers, not both."
+        )

@@ -63,6 +63,8 @@ def trace_ratio(covariance, factor, priors, means, learned, components):
     Huang, 2007). They stay in the directions in which rows vary, and come in the order of the
     scatter between classes along them.
     """
+    if not learned["between_rank_"]:
+        return {}
     basis, _ = qr(factor, mode="economic")
     spread = np.sqrt(priors)[:, np.newaxis] * (means - priors @ means) @ basis
     between, within = spread.T @ spread, basis.T @ covariance @ basis

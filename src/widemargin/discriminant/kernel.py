@@ -224,7 +224,9 @@ class KernelDiscriminantAnalysis(
             "dual_coef_": dual,
             "means_": means - origin,
             "priors_": priors,
-            "explained_variance_ratio_": (values / values.sum())[: self.n_components or most],
+            "explained_variance_ratio_": (values / (values.sum() or 1.0))[
+                : self.n_components or most
+            ],
             "between_rank_": dual.shape[1],
             "_origin": origin,
             "_order": order,

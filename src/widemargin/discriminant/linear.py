@@ -11,7 +11,6 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     _fit_context,
-    clone,
 )
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
@@ -43,8 +42,8 @@ _TALL = 2
 
 class LinearDiscriminantAnalysis(
     ClassNamePrefixFeaturesOutMixin,
-    BayesMixin,
     GrowingMixin,
+    BayesMixin,
     ClassifierMixin,
     TransformerMixin,
     BaseEstimator,
@@ -295,13 +294,7 @@ class LinearDiscriminantAnalysis(
         classes, codes, weight = encode(y, sample_weight)
         solver = self._solver_for(X)
         on_rows = self._works_on_rows(solver)
-        if on_rows and sp.issparse(X):
-            raise TypeError(
-                "X must be dense for solver='svd' and for a covariance_estimator, got sparse X: "
-                "use solver='gram', 'lsqr' or 'eigen' with shrinkage."
-            )
-        if weight is not None and self.covariance_estimator is not None:
-            raise ValueError("covariance_estimator takes no sample_weight: use shrinkage.")
+        self._check_needs(X, weight, on_rows)
         options = self._statistics_options(solver)
         statistics = ClassStatistics(len(classes), X.shape[1], **options)
         statistics.update(X, codes, weight)
@@ -340,20 +333,11 @@ class LinearDiscriminantAnalysis(
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _check_solver(self):
-        if self.covariance_estimator is not None:
-            if self.shrinkage is not None and self.shrinkage != 0:
-                raise ValueError(
-                    "covariance_estimator and shrinkage parameters are not None. Only one of the "
-                    "two can be set."
-                )
-            if self.solver in ("svd", "gram"):
-                raise ValueError(
-                    f"covariance estimator is not supported with {self.solver} solver. Try "
-                    "another solver: 'eigen' or 'lsqr'."
-                )
-        if self.solver == "svd" and self.shrinkage is not None:
-            raise NotImplementedError(
-                "shrinkage not supported with 'svd' solver. Use solver='gram'."
+        self._check_options()
+        if self.covariance_estimator is not None and self.solver in ("svd", "gram"):
+            raise ValueError(
+                f"covariance estimator is not supported with {self.solver} solver. Try another "
+                "solver: 'eigen' or 'lsqr'."
             )
         if self.objective == "trace_ratio" and self.solver in ("svd", "lsqr"):
             raise ValueError(
@@ -484,9 +468,9 @@ class LinearDiscriminantAnalysis(
             **_bayes((means - origin) @ vectors @ vectors.T, means, origin, priors),
             "covariance_": within,
             "scalings_": vectors,
-            "explained_variance_ratio_": (values / values.sum())[:components],
+            "explained_variance_ratio_": (values / (values.sum() or 1.0))[:components],
             "within_rank_": factor.shape[1],
-            "between_rank_": int((values > self.tol**2 * values[0]).sum()),
+            "between_rank_": int((values > self.tol**2 * values[:1].sum()).sum()),
             "shrinkage_": amounts,
             "objective_": float(values[:components].sum()),
             "n_iter_": 1,
@@ -512,16 +496,6 @@ class LinearDiscriminantAnalysis(
         if self.covariance_estimator is not None:
             return self._estimated(rows[0])
         return within_covariance(statistics.total(), self.shrinkage)[0]
-
-    def _estimated(self, X):
-        estimator = clone(self.covariance_estimator, safe=False)
-        estimator.fit(X)
-        if not hasattr(estimator, "covariance_"):
-            raise ValueError(
-                f"covariance_estimator must have a covariance_ once it is fitted, "
-                f"{type(estimator).__name__} does not have a covariance_ attribute."
-            )
-        return np.atleast_2d(estimator.covariance_)
 
     def _inflation(self, statistics):
         """What turns a covariance over n into one over the divisor that is wanted."""

@@ -3,9 +3,8 @@
 from numbers import Real
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import LinAlgError, eigh, svd
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from widemargin._core.products import tiled_multiply
@@ -24,7 +23,7 @@ from widemargin.discriminant.namespaces import like
 from widemargin.discriminant.statistics import ClassStatistics, dense_rows
 
 
-class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, BaseEstimator):
+class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, BaseEstimator):
     r"""Quadratic discriminant analysis: Bayes' rule with a covariance for each class.
 
     A drop-in for :class:`sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis` that takes
@@ -193,13 +192,7 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
         X, y = check_rows_and_labels(self, X, y)
         classes, codes, weight = encode(y, sample_weight)
         on_rows = self._works_on_rows()
-        if on_rows and sp.issparse(X):
-            raise TypeError(
-                "X must be dense for solver='svd' and for a covariance_estimator, got sparse X: "
-                "use solver='gram' with shrinkage."
-            )
-        if weight is not None and self.covariance_estimator is not None:
-            raise ValueError("covariance_estimator takes no sample_weight: use shrinkage.")
+        self._check_needs(X, weight, on_rows)
         options = {"scatter": "none"} if on_rows else self._statistics_options()
         statistics = ClassStatistics(len(classes), X.shape[1], **options)
         statistics.update(X, codes, weight)
@@ -230,21 +223,12 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
         return scores.astype(self._like.dtype, copy=False)
 
     def _check_solver(self):
-        if self.solver == "svd" and self.shrinkage is not None:
-            raise NotImplementedError(
-                "shrinkage not supported with 'svd' solver. Use solver='gram'."
+        self._check_options()
+        if self.covariance_estimator is not None and self.solver in ("svd", "gram"):
+            raise ValueError(
+                f"covariance_estimator is not supported with solver={self.solver!r}. Try "
+                "solver='eigen' instead."
             )
-        if self.covariance_estimator is not None:
-            if self.solver in ("svd", "gram"):
-                raise ValueError(
-                    f"covariance_estimator is not supported with solver={self.solver!r}. Try "
-                    "solver='eigen' instead."
-                )
-            if self.shrinkage is not None and self.shrinkage != 0:
-                raise ValueError(
-                    "covariance_estimator and shrinkage parameters are not None. Only one of the "
-                    "two can be set."
-                )
 
     def _works_on_rows(self):
         return self.solver == "svd" or self.covariance_estimator is not None
@@ -330,14 +314,7 @@ class QuadraticDiscriminantAnalysis(BayesMixin, GrowingMixin, ClassifierMixin, B
         if self.covariance_estimator is None:
             return class_covariance(statistics, k, self.shrinkage)
         X, codes, _ = rows
-        estimator = clone(self.covariance_estimator, safe=False)
-        estimator.fit(X[codes == k])
-        if not hasattr(estimator, "covariance_"):
-            raise ValueError(
-                f"covariance_estimator must have a covariance_ once it is fitted, "
-                f"{type(estimator).__name__} does not have a covariance_ attribute."
-            )
-        return np.atleast_2d(estimator.covariance_), np.nan
+        return self._estimated(X[codes == k]), np.nan
 
     def _check_rank(self, variances, label, count, solver):
         n_features = self.n_features_in_

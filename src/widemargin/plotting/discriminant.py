@@ -356,10 +356,10 @@ def common_covariance(estimator):
     if statistics is not None and estimator.solver_ == "gram":
         return estimator._pooled(statistics)[0]
     # Directions of the eigenproblem are such that the covariance is the identity along them.
-    directions = getattr(estimator, "scalings_", None)
-    whitening = directions is not None and getattr(estimator, "objective", "") != "trace_ratio"
-    if whitening and np.linalg.matrix_rank(directions) == len(directions):
-        return np.linalg.inv(directions @ directions.T)
+    if hasattr(estimator, "scalings_") and getattr(estimator, "objective", "") != "trace_ratio":
+        directions = estimator.scalings_
+        if np.linalg.matrix_rank(directions) == len(directions):
+            return np.linalg.inv(directions @ directions.T)
     return getattr(estimator, "covariance_", None)
 
 
