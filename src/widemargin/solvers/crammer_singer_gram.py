@@ -19,8 +19,9 @@ from widemargin.solvers.crammer_singer import (
     SMALLEST_TOL,
     MultiClassSolution,
     certify,
-    check_dual,
+    feasible,
 )
+from widemargin.solvers.crammer_singer_leap import free_rows, leap
 from widemargin.solvers.crammer_singer_steps import settle
 
 BATCH_ROWS = 512
@@ -38,6 +39,7 @@ def solve_gram(
     cost: np.ndarray,
     n_classes: int,
     *,
+    margin: np.ndarray | None = None,
     bias: float = 0.0,
     tol: float = 1e-3,
     gap_tol: float | None = None,
@@ -52,8 +54,8 @@ def solve_gram(
     a batch of rows.
     """
     state = start(
-        gram, label, cost, n_classes, bias=bias, tol=tol, gap_tol=gap_tol, max_iter=max_iter,
-        seed=seed, dual=dual,
+        gram, label, cost, n_classes, margin=margin, bias=bias, tol=tol, gap_tol=gap_tol,
+        max_iter=max_iter, seed=seed, dual=dual,
     )  # fmt: skip
     drive(lambda: advance(state), lambda: report is not None and report(state))
     return finish(state)
@@ -69,6 +71,7 @@ class State(Resumable):
 
     gram: Gram
     label: np.ndarray
+    margin: np.ndarray
     cost: np.ndarray
     bias: float
     gap_tol: float | None
@@ -89,8 +92,8 @@ class State(Resumable):
 
 
 def start(
-    gram, label, cost, n_classes, *, bias=0.0, tol=1e-3, gap_tol=None, max_iter=-1, seed=0,
-    dual=None,
+    gram, label, cost, n_classes, *, margin=None, bias=0.0, tol=1e-3, gap_tol=None, max_iter=-1,
+    seed=0, dual=None,
 ) -> State:  # fmt: skip
     """A state at ``dual``, or at zero."""
     label, cost = np.asarray(label, dtype=np.int64), np.asarray(cost, dtype=np.float64)
@@ -98,10 +101,11 @@ def start(
     if dual is None:
         dual = np.zeros((gram.size, n_classes))
     else:
-        dual = check_dual(dual, label, cost, n_classes)
+        dual = feasible(dual, label, cost, n_classes)
     tol = tol if gap_tol is None else max(tol, FIRST_GAP_TOL)
+    margin = np.ones(gram.size) if margin is None else np.asarray(margin, dtype=np.float64)
     random = random_state(seed)
-    state = State(gram, label, cost, bias, gap_tol, max_iter, dual, scores, tol, random)
+    state = State(gram, label, margin, cost, bias, gap_tol, max_iter, dual, scores, tol, random)
     moved = np.flatnonzero(dual.any(axis=1))
     step = min(BATCH_ROWS, gram.most_rows)
     for first in range(0, len(moved), step):
@@ -153,8 +157,8 @@ def solution_at(state: State) -> MultiClassSolution:
 def _violations(state: State) -> np.ndarray:
     """By how much every row violates its optimality conditions."""
     rows = np.arange(state.gram.size)
-    gradient = state.scores + 1.0
-    gradient[state.label, rows] -= 1.0
+    gradient = state.scores + state.margin
+    gradient[state.label, rows] -= state.margin
     free = state.dual.T < 0.0
     free[state.label, rows] = state.dual[rows, state.label] < state.cost
     return gradient.max(axis=0) - gradient.min(axis=0, where=free, initial=np.inf)
@@ -176,22 +180,25 @@ def _batch(state: State, violation: np.ndarray, tol: float) -> None:
     working = np.concatenate([kept, new])
     square = state.gram.block(working, working) + state.bias**2
     dual, scores = state.dual[working], np.ascontiguousarray(state.scores[:, working])
-    settle(
-        square,
-        state.label[working],
-        state.cost[working],
-        state.norms[working],
-        dual,
-        scores,
-        state.random,
-        max(tol, _rounding(state)),
-        _BATCH_PASSES,
-    )
+    fixed = state.label[working], state.margin[working], state.cost[working]
+    tol = max(tol, _rounding(state))
+    norms = state.norms[working]
+    if not settle(square, *fixed, norms, dual, scores, state.random, tol, _BATCH_PASSES):
+        _leap(square, *fixed, dual, scores)
     change = dual - state.dual[working]
     moved = change.any(axis=1)
     state.dual[working] = dual
     state.working = working
     _carry(state, working[moved], change[moved])
+
+
+def _leap(square, label, margin, cost, dual, scores) -> None:
+    """A Newton step on the free variables of a batch that passes have not settled."""
+    free = free_rows(dual, label, cost)
+    part, values = dual[free], np.ascontiguousarray(scores[:, free])
+    if leap(square[np.ix_(free, free)], label[free], margin[free], cost[free], part, values):
+        scores += (part - dual[free]).T @ square[free]
+        dual[free] = part
 
 
 def _carry(state: State, rows: np.ndarray, change: np.ndarray) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._core.progress import drive
 from widemargin._core.threads import single_threaded_blas
@@ -25,16 +26,23 @@ from widemargin.solvers.crammer_singer import (
     SMALLEST_TOL,
     MultiClassSolution,
     certify,
-    check_dual,
+    feasible,
 )
+from widemargin.solvers.crammer_singer_leap import MOST_WORK, free_rows, leap
 from widemargin.solvers.crammer_singer_steps import sweep
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 50
+_LEAP_PASSES = 5
+_CHEAP_LEAP = 2_000_000
+# A multiplication in a leap costs a fraction of one in a pass, where rows come in random order.
+_LEAP_SPEED = 8
 _POLISHED_WORK = 200_000
-_POLISH_WORK = 400_000_000
 _POLISHED_TOL = 1e-10
+_POLISH_ROUNDS = 100
+_POLISH_PASSES = 20
 _WITHOUT_END = np.iinfo(np.int64).max
+_POSITION, _FULL, _WORST = 4, 5, 0
 
 
 def solve_rows(
@@ -43,6 +51,7 @@ def solve_rows(
     cost: np.ndarray,
     n_classes: int,
     *,
+    margin: np.ndarray | None = None,
     bias: float = 0.0,
     tol: float = 1e-4,
     gap_tol: float | None = None,
@@ -62,6 +71,8 @@ def solve_rows(
     cost : ndarray of shape (n,)
         Positive and finite.
     n_classes : int
+    margin : ndarray of shape (n,), optional
+        Positive; 1 for all rows if it is not given.
     bias : float, default=0.0
         The constant feature; 0 for no intercept.
     tol : float, default=1e-4
@@ -73,7 +84,7 @@ def solve_rows(
     seed : int, default=0
         Of the order of rows.
     dual : ndarray of shape (n, n_classes), optional
-        Feasible point to start from.
+        Point to start from, made feasible if it is not.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -82,8 +93,8 @@ def solve_rows(
     MultiClassSolution
     """
     state = start(
-        X, label, cost, n_classes, bias=bias, tol=tol, gap_tol=gap_tol, max_iter=max_iter,
-        seed=seed, dual=dual,
+        X, label, cost, n_classes, margin=margin, bias=bias, tol=tol, gap_tol=gap_tol,
+        max_iter=max_iter, seed=seed, dual=dual,
     )  # fmt: skip
     drive(lambda: advance(state), lambda: report is not None and report(state))
     return finish(state)
@@ -95,11 +106,12 @@ class State(Passing):
 
     kept: ClassVar = (
         "dual", "weights", "tol", "order", "classes", "active_classes", "counts", "levels",
-        "random",
+        "random", "worked",
     )  # fmt: skip
 
     X: np.ndarray
     label: np.ndarray
+    margin: np.ndarray
     cost: np.ndarray
     bias: float
     gap_tol: float | None
@@ -116,6 +128,8 @@ class State(Passing):
     # The worst violation of this pass, and the one below which everything is made active again.
     levels: np.ndarray
     random: np.ndarray
+    # Work since the last leap, which is taken when it costs no more than that.
+    worked: float = 0.0
     norms: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,20 +137,22 @@ class State(Passing):
 
 
 def start(
-    X, label, cost, n_classes, *, bias=0.0, tol=1e-4, gap_tol=None, max_iter=1000, seed=0, dual=None
-) -> State:
+    X, label, cost, n_classes, *, margin=None, bias=0.0, tol=1e-4, gap_tol=None, max_iter=1000,
+    seed=0, dual=None,
+) -> State:  # fmt: skip
     """A state at ``dual``, or at zero."""
     n, d = X.shape
     label, cost = np.asarray(label, dtype=np.int64), np.asarray(cost, dtype=np.float64)
     if dual is None:
         dual, weights = np.zeros((n, n_classes)), np.zeros((d + 1, n_classes))
     else:
-        dual = check_dual(dual, label, cost, n_classes)
+        dual = feasible(dual, label, cost, n_classes)
         weights = _combine(X, bias, dual)
     tol = tol if gap_tol is None else max(tol, FIRST_GAP_TOL)
     return State(
         X,
         label,
+        np.ones(n) if margin is None else np.asarray(margin, dtype=np.float64),
         cost,
         bias,
         gap_tol,
@@ -157,24 +173,29 @@ def advance(state: State) -> bool:
     """Work for about a fifth of a second; True when there is nothing more to do."""
     if not state.finished:
         n, n_classes = state.dual.shape
-        steps = _SLICE_WORK // ((entries(state.X) // n + 1) * n_classes + _STEP_WORK) + 1
-        _work(state, state.tol, state.max_iter, steps)
-        if state.converged and state.gap_tol is not None:
-            closed = solution_at(state).gap <= state.gap_tol
-            tighter = not closed and state.tol > SMALLEST_TOL
-            if tighter:
-                state.tol *= 0.1
-            state.end(finished=not tighter, converged=closed)
+        per_row = (entries(state.X) // n + 1) * n_classes + _STEP_WORK
+        limit = min(state.max_iter, state.iterations + _LEAP_PASSES)
+        state.worked += per_row * _work(state, state.tol, limit, _SLICE_WORK // per_row + 1)
+        if state.converged:
+            _end_by_gap(state)
+        elif state.iterations < state.max_iter:
+            state.end(finished=False, converged=False)
+        if not state.finished:
+            _leap_if_cheap(state)
     return state.finished
 
 
 def finish(state: State) -> MultiClassSolution:
     """The solution at the state, brought to high precision where that is cheap."""
-    work = state.X.shape[1] * state.dual.size
-    if state.converged and state.gap_tol is None and work <= _POLISHED_WORK:
+    small = state.X.shape[1] * state.dual.size <= _POLISHED_WORK
+    if state.converged and state.gap_tol is None and small:
         passes = state.iterations
-        state.end(finished=False, converged=False)
-        _work(state, _POLISHED_TOL, _WITHOUT_END, _POLISH_WORK // (work // len(state.dual)))
+        for _ in range(_POLISH_ROUNDS):
+            _leap(state, free_rows(state.dual, state.label, state.cost))
+            state.end(finished=False, converged=False)
+            _work(state, _POLISHED_TOL, state.iterations + _POLISH_PASSES, _SLICE_WORK)
+            if state.converged:
+                break
         state.end(finished=True, converged=True)
         state.counts[PASSES] = passes
     return solution_at(state)
@@ -194,14 +215,59 @@ def _combine(X, bias, dual) -> np.ndarray:
         return np.vstack([X.T @ dual, bias * dual.sum(axis=0)])
 
 
-def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
+def _end_by_gap(state: State) -> None:
+    """Where the gap decides, go on at a smaller tolerance until it is closed."""
+    if state.gap_tol is not None:
+        closed = solution_at(state).gap <= state.gap_tol
+        tighter = not closed and state.tol > SMALLEST_TOL
+        if tighter:
+            state.tol *= 0.1
+        state.end(finished=not tighter, converged=closed)
+
+
+def _leap_if_cheap(state: State) -> None:
+    free = free_rows(state.dual, state.label, state.cost)
+    affordable = max(state.worked, _CHEAP_LEAP)
+    if _leap_work(state, free) <= affordable:
+        _leap(state, free, _LEAP_SPEED * affordable)
+        state.worked = 0.0
+
+
+def _leap_work(state: State, free: np.ndarray) -> float:
+    """About how much work a leap is; infinite where it has nothing to be about."""
+    n = len(free)
+    if not n:
+        return np.inf
+    return n * n * (entries(state.X) / len(state.dual) + n) / _LEAP_SPEED
+
+
+def _leap(state: State, free: np.ndarray, most_work: float = MOST_WORK) -> None:
+    """A Newton step on free variables, after which the pass under way starts afresh."""
+    part = state.X[free]
+    with single_threaded_blas():
+        square = part @ part.T
+        scores = part @ state.weights[:-1] + state.bias * state.weights[-1]
+    square = square.toarray() if sp.issparse(square) else np.ascontiguousarray(square)
+    before = state.dual[free]
+    dual, scores = before.copy(), np.ascontiguousarray(scores.T)
+    fixed = state.label[free], state.margin[free], state.cost[free]
+    if leap(square + state.bias**2, *fixed, dual, scores, most_work):
+        state.dual[free] = dual
+        state.weights += _combine(part, state.bias, dual - before)
+        # What this pass has seen no longer holds, nor that the rows left out of it are at rest.
+        state.counts[[_POSITION, _FULL]] = 0
+        state.levels[_WORST] = 0.0
+
+
+def _work(state: State, tol: float, max_iter: int, steps: int) -> int:
     # Violations below this are rounding errors of the scores.
     size = np.sqrt(state.norms.max(initial=0.0) * np.square(state.weights).sum(axis=0).max())
     rounding = 8.0 * np.finfo(float).eps * (1.0 + float(size))
-    sweep(
+    return sweep(
         *flat_rows(state.X),
         state.bias,
         state.label,
+        state.margin,
         state.cost,
         state.norms,
         state.dual,

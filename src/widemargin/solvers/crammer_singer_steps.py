@@ -15,14 +15,14 @@ _WORST, _LOOSE = range(2)
 
 @compiled
 def sweep(
-    data, indices, indptr, bias, label, cost, norms, dual, weights, order, classes,
+    data, indices, indptr, bias, label, margin, cost, norms, dual, weights, order, classes,
     active_classes, counts, levels, random, tol, max_iter, steps,
 ):  # fmt: skip
-    """Best responses of rows, pass after pass, until the end or until ``steps`` are done."""
+    """Best responses of rows, pass after pass, until the end or ``steps``; how many there were."""
     n, n_classes = dual.shape
     gradient, change = np.empty(n_classes), np.empty(n_classes)
     moved = np.empty(n_classes, np.uint32)
-    for _ in range(steps):
+    for done in range(steps):
         if counts[_POSITION] == counts[_ACTIVE]:
             counts[_PASSES] += 1
             counts[_POSITION] = 0
@@ -30,7 +30,7 @@ def sweep(
                 if levels[_WORST] <= tol and counts[_FULL] == 1:
                     counts[_FINISHED] = counts[_CONVERGED] = 1
                     levels[_WORST] = 0.0
-                    return
+                    return done
                 counts[_ACTIVE], counts[_FULL] = n, 1
                 active_classes[:] = n_classes
                 levels[_LOOSE] = max(0.5 * levels[_LOOSE], tol)
@@ -39,7 +39,7 @@ def sweep(
             levels[_WORST] = 0.0
         if counts[_PASSES] >= max_iter:
             counts[_FINISHED] = 1
-            return
+            return done
         position, active = counts[_POSITION], counts[_ACTIVE]
         other = position + _below(random, active - position)
         i = order[other]
@@ -47,7 +47,7 @@ def sweep(
         order[position] = i
         members, own, mine = classes[i], label[i], dual[i]
         m = active_classes[i]
-        _gradient(data, indices, indptr, i, bias, own, members, m, weights, gradient)
+        _gradient(data, indices, indptr, i, bias, own, margin[i], members, m, weights, gradient)
         highest, lowest = _extremes(gradient, mine, own, cost[i], members, m)
         m = _rest(gradient, mine, own, cost[i], members, m, lowest)
         active_classes[i] = m
@@ -61,25 +61,36 @@ def sweep(
         if highest - lowest > 1e-3 * tol:
             _respond(gradient, mine, own, cost[i], norms[i], members, m, change)
             _add(data, indices, indptr, i, bias, members, m, change, weights, moved)
+    return steps
 
 
 @compiled
-def settle(square, label, cost, norms, dual, scores, random, tol, passes):
-    """Best responses of the rows of a batch until none violates by more than tol."""
+def settle(square, label, margin, cost, norms, dual, scores, random, tol, passes):
+    """Best responses of the rows of a batch; whether in the end none violates by more than tol.
+
+    Rows found at rest are left out from then on.
+    """
     n, n_classes = dual.shape
+    active = n
     gradient, change = np.empty(n_classes), np.empty(n_classes)
     members, order = np.arange(n_classes), np.arange(n)
     for _ in range(passes):
-        worst = 0.0
-        for position in range(n):
-            other = position + _below(random, n - position)
+        worst, position = 0.0, 0
+        while position < active:
+            other = position + _below(random, active - position)
             i = order[other]
             order[other] = order[position]
             order[position] = i
             own, mine = label[i], dual[i]
             for k in range(n_classes):
-                gradient[k] = scores[k, i] + (0.0 if k == own else 1.0)
+                gradient[k] = scores[k, i] + (0.0 if k == own else margin[i])
             highest, lowest = _extremes(gradient, mine, own, cost[i], members, n_classes)
+            if highest <= lowest:
+                active -= 1
+                order[position] = order[active]
+                order[active] = i
+                continue
+            position += 1
             worst = max(worst, highest - lowest)
             if highest - lowest > 0.1 * tol:
                 _respond(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
@@ -90,7 +101,8 @@ def settle(square, label, cost, norms, dual, scores, random, tol, passes):
                         for j in range(n):
                             line[j] += amount * row[j]
         if worst <= tol:
-            return
+            return True
+    return False
 
 
 @compiled
@@ -151,14 +163,14 @@ def _respond(gradient, mine, own, cost, norm, members, m, change):
 
 
 @compiled
-def _gradient(data, indices, indptr, i, bias, own, members, m, weights, gradient):
+def _gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, gradient):
     """g of the active classes of row i: of all where most are active, else four at a time."""
     n_classes = gradient.shape[0]
     constant = weights.shape[0] - 1
     first, last = _ends(indices, indptr, i, constant)
     if 2 * m > n_classes:
         for k in range(n_classes):
-            gradient[k] = 1.0 + bias * weights[constant, k]
+            gradient[k] = margin + bias * weights[constant, k]
         for p in range(first, last - 1, 2):
             value, other = data[p], data[p + 1]
             line = weights[_feature(indices, p, first)]
@@ -181,11 +193,11 @@ def _gradient(data, indices, indptr, i, bias, own, members, m, weights, gradient
                 at_b += value * line[b]
                 at_c += value * line[c]
                 at_d += value * line[d]
-            gradient[a] = 1.0 + bias * weights[constant, a] + at_a
-            gradient[b] = 1.0 + bias * weights[constant, b] + at_b
-            gradient[c] = 1.0 + bias * weights[constant, c] + at_c
-            gradient[d] = 1.0 + bias * weights[constant, d] + at_d
-    gradient[own] -= 1.0
+            gradient[a] = margin + bias * weights[constant, a] + at_a
+            gradient[b] = margin + bias * weights[constant, b] + at_b
+            gradient[c] = margin + bias * weights[constant, c] + at_c
+            gradient[d] = margin + bias * weights[constant, d] + at_d
+    gradient[own] -= margin
 
 
 @compiled

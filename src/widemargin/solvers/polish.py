@@ -99,7 +99,7 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
         if m == 0:
             break
         work -= m * m * m + n * n
-        step, endless = _free_step(matrix, free[:m], residual, intercept)
+        step, endless = free_step(matrix, free[:m], residual, intercept)
         length, blocking = np.inf if endless else 1.0, -1
         for a in range(m):
             k = free[a]
@@ -148,7 +148,7 @@ def _value(dual, linear, residual):
 
 
 @compiled
-def _free_step(matrix, free, residual, intercept):
+def free_step(matrix, free, residual, intercept):
     """d of the equations in the module's docstring, and whether it is a direction without end.
 
     sum(d) = 0 lets a constant be added to the matrix without changing d; it carries the
