@@ -251,11 +251,24 @@ def test_a_printed_report_names_classes_and_measures():
         ({"scores": [0, 1, 2], "bounds": (9, 1)}, r"the smaller first, got \(9, 1\)"),
         ({"scores": [0, 1, 2], "counts": [5]}, "counts must have a number for each of the 3"),
         ({"scores": [0, 1]}, "inconsistent numbers of samples"),
+        ({"scores": np.eye(4)[:3]}, r"3 classes \[0, 1, 2\].* name all of them by classes="),
     ],
 )
 def test_reports_on_other_things_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         imbalance_report([0, 1, 2], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([0.2, 0.7, 0.4], "between 0 and 1 only.*both columns of predict_proba"),
+        ([-3, 5, 2], "floating-point scores of the second; got .* type int"),
+    ],
+)
+def test_one_column_must_be_scores(scores, message):
+    with pytest.raises(ValueError, match=message):
+        imbalance_report(["no", "yes", "yes"], scores)
 
 
 class TestWithImbalancedLearn:

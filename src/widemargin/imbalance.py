@@ -97,7 +97,10 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     -----
     A machine that has given up on a rare class ranks its rows no better than by chance, and no
     threshold helps. Give an `SVC` class weights inside: calibration brings its probabilities back
-    to the priors of the training data, whatever the weights.
+    to the priors of the training data, whatever the weights. An estimator that has probabilities
+    of its own, as :class:`sklearn.linear_model.LogisticRegression`, must be trained without class
+    weights: its probabilities would be those of balanced classes already, and rescaling them by
+    the training priors would correct twice.
 
     A matrix of costs may hold gains (numbers below zero) and costs of right decisions. Costs and
     priors are two ways to say the same: the priors of the training data with costs inverse to
@@ -339,10 +342,11 @@ def imbalance_report(
     y_true : array-like of shape (n_samples,)
         True labels.
     scores : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Scores or probabilities of the classes; with two classes also scores of the second one,
-        which is decided for where they are positive; or the decisions themselves.
+        Scores or probabilities of the classes; with two classes also scores (not probabilities) of
+        the second one, which is decided for where they are positive; or the decisions themselves.
     classes : array-like of shape (n_classes,), default=None
-        The labels in the order of the columns of `scores`; by default those of `y_true`, sorted.
+        The labels in the order of the columns of `scores`; by default those of `y_true`, sorted,
+        which is right only if it has rows of all of them.
     counts : array-like of shape (n_classes,) or dict, default=None
         How many rows of every class there were in training; by default those in `y_true`.
     bounds : tuple of two numbers, default=(20, 100)
@@ -421,11 +425,18 @@ def _decisions(scores, classes):
     if scores.ndim == 1 and np.isin(scores, classes).all():
         return scores, None
     if scores.ndim == 1 and len(classes) == 2 and scores.dtype.kind == "f":
+        if scores.min() >= 0 and scores.max() <= 1:
+            raise ValueError(
+                "scores of one column are decided at 0, got numbers between 0 and 1 only, as "
+                "probabilities are: give both columns of predict_proba, or the probabilities of "
+                "the second class less the threshold."
+            )
         return classes[(scores > 0).astype(np.intp)], np.column_stack([-scores, scores])
     raise ValueError(
-        f"scores must have a column for each of the {len(classes)} classes, or be decisions for "
-        f"them, or for two classes scores of the second; got an array of shape {scores.shape} and "
-        f"type {scores.dtype}."
+        f"scores must have a column for each of the {len(classes)} classes {classes.tolist()}, or "
+        "be decisions for them, or for two classes floating-point scores of the second; got an "
+        f"array of shape {scores.shape} and type {scores.dtype}. If y_true lacks a class, name all "
+        "of them by classes=."
     )
 
 
