@@ -1,10 +1,10 @@
 """Pictures of discriminants: the projection of rows, and the regions of two features."""
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.plotting.margin import _class_colors, _grid, _pyplot
+from widemargin.plotting.margin import _class_colors, _plane, _pyplot
 
 # Ellipses hold this many standard deviations.
 _DEVIATIONS = (1.0, 2.0)
@@ -256,18 +256,7 @@ class DiscriminantRegionDisplay:
             The display, drawn.
         """
         check_is_fitted(estimator)
-        names = [str(name) for name in getattr(X, "columns", ["feature 0", "feature 1"])]
-        points = check_array(X)
-        if points.shape[1] != 2:
-            raise ValueError(
-                f"X must have 2 features to be drawn, got {points.shape[1]}: "
-                "fit the estimator on two columns, or on two directions of transform."
-            )
-        check_consistent_length(points, y)
-        xx0, xx1 = _grid(points, grid_resolution, padding)
-        corners = np.column_stack([xx0.ravel(), xx1.ravel()])
-        if hasattr(X, "columns"):
-            corners = type(X)(dict(zip(X.columns, corners.T, strict=True)))
+        points, names, (xx0, xx1), corners = _plane(X, y, grid_resolution, padding)
         display = cls(
             xx0=xx0,
             xx1=xx1,

@@ -122,18 +122,7 @@ class MarginDisplay:
             The display, drawn.
         """
         check_is_fitted(estimator)
-        names = [str(name) for name in getattr(X, "columns", ["feature 0", "feature 1"])]
-        points = check_array(X)
-        if points.shape[1] != 2:
-            raise ValueError(
-                f"X must have 2 features to be drawn, got {points.shape[1]}: "
-                "fit the estimator on two columns, or on two components."
-            )
-        check_consistent_length(points, y)
-        xx0, xx1 = _grid(points, grid_resolution, padding)
-        corners = np.column_stack([xx0.ravel(), xx1.ravel()])
-        if hasattr(X, "columns"):
-            corners = type(X)(dict(zip(X.columns, corners.T, strict=True)))
+        points, names, (xx0, xx1), corners = _plane(X, y, grid_resolution, padding)
         display = cls(
             xx0=xx0,
             xx1=xx1,
@@ -205,6 +194,23 @@ class MarginDisplay:
             look = {key.rstrip("s"): value for key, value in _LINES[level].items()}
             handles.append(Line2D([], [], label=name, **look))
         self.ax_.legend(handles=handles, fontsize="small", framealpha=0.9)
+
+
+def _plane(X, y, resolution, padding):
+    """Rows of two features, their names, and a grid around them: two arrays, and as rows like X."""
+    names = [str(name) for name in getattr(X, "columns", ["feature 0", "feature 1"])]
+    points = check_array(X)
+    if points.shape[1] != 2:
+        raise ValueError(
+            f"X must have 2 features to be drawn, got {points.shape[1]}: fit the estimator on two "
+            "columns, or on two directions of a transform."
+        )
+    check_consistent_length(points, y)
+    grid = _grid(points, resolution, padding)
+    corners = np.column_stack([part.ravel() for part in grid])
+    if hasattr(X, "columns"):
+        corners = type(X)(dict(zip(X.columns, corners.T, strict=True)))
+    return points, names, grid, corners
 
 
 def _grid(points, resolution, padding):
