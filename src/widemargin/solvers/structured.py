@@ -107,6 +107,39 @@ class Record:
         return cls(**{**numbers, "curves": curves})
 
 
+class SomeSamples:
+    """Some samples of an oracle, as an oracle of their own.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    samples : ndarray of int
+    extra : list of ndarray, optional
+        For each of ``samples`` what its outputs gain: added to their losses, less what the truth
+        would gain.
+    """
+
+    def __init__(self, oracle, samples, extra=None):
+        self.oracle, self.samples, self.extra = oracle, np.asarray(samples), extra
+        self.n_samples, self.size = len(self.samples), oracle.size
+
+    def violation(self, i, w, out):
+        """Write the difference of sample ``i`` and return its loss and slack."""
+        if self.extra is None:
+            return self.oracle.violation(self.samples[i], w, out)
+        found = self.oracle.violations(
+            w, samples=self.samples[i : i + 1], extra=self.extra[i : i + 1], rows=True
+        )
+        out[:] = found.difference[0]
+        return found.slacks[0] + dot(w, out), found.slacks[0]
+
+    def violations(self, w, samples=None, weight=None):
+        """The same for many samples."""
+        chosen = np.arange(self.n_samples) if samples is None else np.asarray(samples)
+        gains = {} if self.extra is None else {"extra": [self.extra[i] for i in chosen]}
+        return self.oracle.violations(w, samples=self.samples[chosen], weight=weight, **gains)
+
+
 def upper_bounds(oracle, w, cost, anchor):
     """The objective at ``w``, what it is at most, and the plane that touches it there."""
     found = oracle.violations(w, weight=cost)

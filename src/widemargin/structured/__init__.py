@@ -1,5 +1,13 @@
-"""Structured outputs: models, inference and learners."""
+"""Structured outputs: models, inference, learners and ensembles."""
 
+from widemargin.structured.ensembles import (
+    CoulombSSVM,
+    DiverseMultipleChoiceSSVM,
+    MultipleChoiceSSVM,
+    PerturbedSSVM,
+    batch_diverse_predictions,
+    diverse_predictions,
+)
 from widemargin.structured.inference import inference_dispatch
 from widemargin.structured.learners import FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM
 from widemargin.structured.models import (
@@ -19,17 +27,23 @@ from widemargin.structured.nodes import NodeTransformer
 __all__ = [
     "BinaryClf",
     "ChainCRF",
+    "CoulombSSVM",
     "DirectionalGridCRF",
+    "DiverseMultipleChoiceSSVM",
     "EdgeFeatureGraphCRF",
     "FrankWolfeSSVM",
     "GraphCRF",
     "GridCRF",
     "MultiClassClf",
     "MultiLabelClf",
+    "MultipleChoiceSSVM",
     "NodeTransformer",
     "OneSlackSSVM",
+    "PerturbedSSVM",
     "StructuredModel",
     "SubgradientSSVM",
+    "batch_diverse_predictions",
+    "diverse_predictions",
     "inference_dispatch",
     "make_grid_edges",
 ]

@@ -144,6 +144,19 @@ class PlainOracle(_Oracle):
             difference += weight[i] * own
         return np.array(losses), np.array(slacks), difference
 
+    def true_rows(self):
+        """The joint features of all samples with their truth."""
+        return np.array(self.true_features)
+
+    def best_states(self, w):
+        """The states of the parts of the best output of each sample."""
+        return [self.model.states(self.model.inference(x, w)) for x in self.X]
+
+    def task_losses(self, w):
+        """Losses of the best outputs of all samples."""
+        found = [self.model.inference(x, w) for x in self.X]
+        return np.array([self.model.loss(y, y_hat) for y, y_hat in zip(self.Y, found, strict=True)])
+
     def outputs(self, labels, samples=None):
         """Outputs of the model, from labels that the oracle has returned."""
         del samples  # the labels are outputs already
@@ -277,6 +290,25 @@ class GraphOracle(_Oracle):
             slacks.append(losses[-1] - float(w @ own))
             difference += weight[i] * own
         return np.array(losses), np.array(slacks), difference
+
+    def true_rows(self):
+        """The joint features of all samples with their truth."""
+        rows = np.zeros((self.n_samples, self.size))
+        for i, row in enumerate(rows):
+            edges = self.graphs.edges[self.graphs.links[i] : self.graphs.links[i + 1]]
+            beliefs = one_hot(self.truth[self.nodes(i)], edges, self.layout.n_states)
+            flat.add_marginals(self.graphs, self.layout, i, *beliefs, 1.0, row)
+        return rows
+
+    def best_states(self, w):
+        """The states of the nodes in the best output of each sample."""
+        labels = self.decode(w)[0]
+        return [a[0].argmax(axis=1) if isinstance(a, tuple) else a for a in labels]
+
+    def task_losses(self, w):
+        """Losses of the best outputs of all samples."""
+        found = self.best_states(w)
+        return np.array([self._loss(i, states) for i, states in enumerate(found)])
 
     def outputs(self, labels, samples=None):
         """Outputs of the model, from labels that the oracle has returned."""

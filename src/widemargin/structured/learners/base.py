@@ -74,8 +74,8 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         self : object
             The fitted learner.
         """
-        X, Y = _plain(X), _plain(Y)
-        weight = self._check_data(X, Y, sample_weight)
+        X, Y = plain(X), plain(Y)
+        weight = check_samples(X, Y, sample_weight)
         self.model.initialize(X, Y)
         oracle = self.model.oracle(X, Y, threads=self._threads())
         cost = self.C * weight
@@ -129,7 +129,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
             Outputs.
         """
         check_is_fitted(self, "w")
-        return self.model.batch_inference(_plain(X), self.w)
+        return self.model.batch_inference(plain(X), self.w)
 
     def score(self, X, Y):
         """How much of the largest possible loss is avoided.
@@ -148,7 +148,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         score : float
             At most 1.
         """
-        Y = _plain(Y)
+        Y = plain(Y)
         losses = self.model.batch_loss(Y, self.predict(X))
         most = sum(self.model.max_loss(y) for y in Y)
         return 1.0 - float(np.sum(losses)) / most
@@ -180,19 +180,6 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
     def _threads(self):
         return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
 
-    def _check_data(self, X, Y, sample_weight):
-        n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n_inputs != len(Y) or len(Y) == 0:
-            raise ValueError(
-                "X and Y must have equal lengths of at least 1; found inconsistent numbers of "
-                f"samples: {n_inputs} and {len(Y)}."
-            )
-        if sample_weight is None:
-            return np.ones(n_inputs)
-        return _check_sample_weight(
-            sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
-        )
-
     def _attributes(self, state, solution):
         """Fitted attributes by name."""
         curves = state.record.curves
@@ -214,9 +201,24 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
             )
 
 
-def _plain(samples):
-    """Rows of a data frame or entries of a series as an array; all else as it is."""
+def plain(samples):
+    """Return rows of a data frame or entries of a series as an array; all else as it is."""
     return samples.to_numpy() if hasattr(samples, "to_numpy") else samples
+
+
+def check_samples(X, Y, sample_weight):
+    """Return the weights of samples, or say what is wrong with them."""
+    n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_inputs != len(Y) or len(Y) == 0:
+        raise ValueError(
+            "X and Y must have equal lengths of at least 1; found inconsistent numbers of "
+            f"samples: {n_inputs} and {len(Y)}."
+        )
+    if sample_weight is None:
+        return np.ones(n_inputs)
+    return _check_sample_weight(
+        sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
+    )
 
 
 class _Keeper:

@@ -1,0 +1,294 @@
+"""What the ensembles share: from data to members, and from members to proposals."""
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._core.progress import FitProgress
+from widemargin._core.threads import for_each
+from widemargin.solvers.block_frank_wolfe import solve_blocks
+from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
+from widemargin.structured.learners.base import check_samples, plain
+from widemargin.structured.models.crf import CRF
+
+
+class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
+    """Base of the ensembles; see `CoulombSSVM`."""
+
+    _parameter_constraints: dict = {
+        "model": [HasMethods(["joint_feature", "inference"])],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    # What differs between ensembles.
+
+    def _train(self, oracle, cost, random, report):
+        """Fitted attributes by name, `W` in the oracle's order among them.
+
+        ``report(**figures)`` is called now and then; True means to stop.
+        """
+        raise NotImplementedError
+
+    # What users call.
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, Y, sample_weight=None):
+        """Train the members.
+
+        Parameters
+        ----------
+        X : sequence of length n_samples
+            Inputs, as the model takes them; one is enough.
+        Y : sequence of length n_samples
+            Outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies `C` by sample; at least 0.
+
+        Returns
+        -------
+        self : object
+            The fitted ensemble.
+        """
+        X, Y = plain(X), plain(Y)
+        weight = check_samples(X, Y, sample_weight)
+        self.model.initialize(X, Y)
+        oracle = self.model.oracle(X, Y, threads=self._threads())
+        seed = 0 if self.random_state is None else self.random_state
+        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
+        with progress.task(0) as stop:
+
+            def report(**figures):
+                if self.verbose:
+                    shown = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+                    print(f"[{type(self).__name__}] {shown}")
+                return stop()
+
+            found = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
+        for name, value in found.items():
+            setattr(self, name, value)
+        self.W = np.array([oracle.outward(w) for w in found["W"]])
+        if "w" in found:
+            self.w = oracle.outward(found["w"])
+        self.reranker_ = None
+        progress.close()
+        return self
+
+    def fit_reranker(self, X, Y):
+        """Learn on held-out data which proposal to take; `predict` then takes that.
+
+        For each proposal the mean score under all members, the score under its own, how far it
+        agrees with the others and which member made it are known; a ridge regression tells from
+        these how much worse or better than the mean of the proposals it will be.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs that the members were not trained on.
+        Y : sequence
+            Outputs.
+
+        Returns
+        -------
+        self : object
+            The ensemble.
+        """
+        check_is_fitted(self, "W")
+        X, Y = plain(X), plain(Y)
+        check_samples(X, Y, None)
+        proposals = self.predict_all(X)
+        self.reranker_ = Reranker(self.model, self.W).fit(X, Y, proposals)
+        return self
+
+    def predict_all(self, X):
+        """The proposals of all members, each found by itself, in parallel.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        proposals : list of list
+            For every input `n_estimators` outputs.
+        """
+        check_is_fitted(self, "W")
+        X = plain(X)
+        found = for_each(lambda w: self.model.batch_inference(X, w), self.W, self._threads())
+        return [list(outputs) for outputs in zip(*found, strict=True)]
+
+    def predict(self, X):
+        """One output for every input: the consensus of the members, or the re-ranker's choice.
+
+        The consensus takes for each part the state that most members propose, and of equally many
+        that of the earliest member. After `fit_reranker` it is the proposal with the best
+        prospects, as a whole.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        Y : list or ndarray
+            Outputs.
+        """
+        proposals = self.predict_all(X)
+        if self.reranker_ is not None:
+            chosen = self.reranker_.choose(plain(X), proposals)
+            outputs = [own[m] for own, m in zip(proposals, chosen, strict=True)]
+        else:
+            outputs = [consensus(own) for own in proposals]
+        return self.model._join(outputs) if isinstance(self.model, CRF) else outputs
+
+    def member_losses(self, X, Y):
+        """The loss of every member on every sample.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            The truth.
+
+        Returns
+        -------
+        losses : ndarray of shape (n_estimators, n_samples)
+            As the model counts them.
+        """
+        Y, proposals = plain(Y), self.predict_all(X)
+        columns = [
+            [self.model.loss(y, own) for own in outputs]
+            for y, outputs in zip(Y, proposals, strict=True)
+        ]
+        return np.array(columns, dtype=float).T
+
+    def pick_best_score(self, X, Y):
+        """What `score` is where somebody picks the best proposal for every input.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            The truth.
+
+        Returns
+        -------
+        score : float
+            At most 1; for models that count wrong parts the share of right parts.
+        """
+        return self._share(self.member_losses(X, Y).min(axis=0), plain(Y))
+
+    def score(self, X, Y):
+        """How much of the largest possible loss `predict` avoids.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            The truth.
+
+        Returns
+        -------
+        score : float
+            At most 1; for models that count wrong parts the share of right parts.
+        """
+        Y = plain(Y)
+        return self._share(self.model.batch_loss(Y, self.predict(X)), Y)
+
+    def disagreement(self, X):
+        """How far the members differ, part by part.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        disagreement : list of ndarray
+            In the shape of the outputs, the share of pairs of members that differ there: from 0,
+            where all agree, to 1, where no two do.
+        """
+        return [disagreement(own) for own in self.predict_all(X)]
+
+    # Helpers.
+
+    def _share(self, losses, Y):
+        return 1.0 - float(np.sum(losses)) / sum(self.model.max_loss(y) for y in Y)
+
+    def _threads(self):
+        """None for as many as there are; a model of the user's need not allow more than one."""
+        if self.n_jobs is not None:
+            return effective_n_jobs(self.n_jobs)
+        return None if isinstance(self.model, CRF) else 1
+
+    def _single(self, oracle, cost, seed, report):
+        """The one machine that members start from."""
+
+        def look(state):
+            curves = state.record.curves
+            fresh = curves["iteration"] and curves["iteration"][-1] == state.iterations
+            return report(passes=state.iterations, gap=curves["gap"][-1]) if fresh else False
+
+        found = solve_blocks(
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed, report=look
+        )
+        report(passes=found.iterations, gap=found.gap)
+        if not found.converged:
+            warnings.warn(
+                f"The single machine stopped before its relative gap was below tol={self.tol} "
+                f"(max_iter={self.max_iter}). Relative duality gap: {found.gap:.1e}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found
+
+
+def random_directions(random, n, size):
+    """Return ``n`` directions, none more likely than others."""
+    return _unit(random.normal(size=(n, size)))
+
+
+def directions_of_outputs(oracle, w, random, n):
+    """Return ``n`` random directions in which scores of outputs of the samples change.
+
+    They are mixtures of differences between the joint features of the truth and those of what
+    random weights prefer, and so are combinations of what learning moves weights along. A direction
+    drawn from all is mostly one that changes the scores of all outputs alike, or none.
+    """
+    scale = np.sqrt(np.sum(w**2) / len(w))
+    found = np.zeros((n, oracle.size))
+    for direction in found:
+        for _ in range(_MIXED):
+            weight = random.normal(size=oracle.n_samples)
+            direction += oracle.violations(
+                scale * random.normal(size=oracle.size), weight=weight
+            ).difference
+    return _unit(found)
+
+
+_MIXED = 8
+
+
+def _unit(rows):
+    norms = np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
+    return rows / np.maximum(norms, np.finfo(float).tiny ** 0.5)

@@ -1,0 +1,84 @@
+"""Repulsion of directions: its force, its known minima, and steps that stay bounded."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from tests.structured.cases import examples
+
+from widemargin.solvers.coulomb import coulomb_energy, coulomb_forces, turned
+
+# Energies of so many charges on a sphere in three dimensions (Thomson's problem).
+THOMSON = {
+    5: 6.474691495, 6: 9.985281374, 7: 14.452977414, 8: 19.675287861, 9: 25.759986531,
+    10: 32.716949460, 11: 40.596450510, 12: 49.165253058,
+}  # fmt: skip
+
+
+def directions(n, size, seed=0):
+    W = np.random.default_rng(seed).normal(size=(n, size))
+    return W / np.linalg.norm(W, axis=1, keepdims=True)
+
+
+def settled(n, size, exponent=1.0, steps=2000):
+    """Directions after repulsion alone."""
+    U = directions(n, size)
+    for _ in range(steps):
+        U = U + turned(U, 1.0 / n, exponent)
+    return U
+
+
+@given(st.integers(2, 6), st.integers(2, 5), st.sampled_from([0.5, 1.0, 2.0]), st.integers(0, 99))
+@examples(50)
+def test_the_force_is_minus_the_gradient_of_the_energy(n, size, exponent, seed):
+    rng = np.random.default_rng(seed)
+    U, way = directions(n, size, seed), rng.normal(size=(n, size))
+
+    def energy(t):
+        # The energy of points that need not be on the sphere, pair by pair.
+        points = U + t * way
+        pairs = [(i, j) for i in range(n) for j in range(i)]
+        return sum(np.linalg.norm(points[i] - points[j]) ** -exponent for i, j in pairs)
+
+    assert_allclose(coulomb_energy(U, exponent), energy(0.0), rtol=1e-10)
+    nearest = min(np.linalg.norm(U[i] - U[j]) for i in range(n) for j in range(i))
+    h = 1e-5 * nearest
+    slope = (energy(h) - energy(-h)) / (2.0 * h)
+    along = -np.sum(coulomb_forces(U, exponent) * way)
+    assert_allclose(along, slope, rtol=1e-5, atol=1e-6 * abs(energy(0.0)))
+
+
+def test_the_energy_does_not_depend_on_norms():
+    W = np.random.default_rng(0).normal(size=(4, 5))
+    assert_allclose(coulomb_energy(W * [[1.0], [2.0], [0.1], [7.0]]), coulomb_energy(W))
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_two_directions_become_opposite(size):
+    U = settled(2, size)
+    assert_allclose(U[0], -U[1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "size"), [(3, 2), (3, 6), (4, 3), (4, 7)])
+def test_three_and_four_directions_become_the_corners_of_a_simplex(n, size):
+    U = settled(n, size)
+    assert_allclose(U @ U.T, np.where(np.eye(n), 1.0, -1.0 / (n - 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("n", THOMSON)
+def test_repulsion_alone_reaches_the_energies_of_thomson(n):
+    assert_allclose(coulomb_energy(settled(n, 3)), THOMSON[n], rtol=1e-6)
+
+
+def test_a_turn_keeps_the_norm():
+    W = 3.0 * directions(5, 4)
+    assert_allclose(np.linalg.norm(W + turned(W, 0.1), axis=1), 3.0)
+
+
+def test_directions_that_coincide_have_a_finite_force():
+    U = np.repeat(directions(1, 4), 3, axis=0)
+    assert np.isfinite(coulomb_energy(U))
+    assert np.isfinite(coulomb_forces(U)).all()
+    U[0] += 1e-12
+    assert np.isfinite(turned(U, 10.0)).all()

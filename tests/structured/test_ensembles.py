@@ -1,0 +1,431 @@
+"""Ensembles: every model, one example, repeatable; what is done with proposals."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_param_validation
+from tests.structured.cases import MODELS, all_outputs, samples
+from tests.structured.models.test_models import OwnClasses
+
+from widemargin.structured import (
+    ChainCRF,
+    CoulombSSVM,
+    DiverseMultipleChoiceSSVM,
+    FrankWolfeSSVM,
+    GridCRF,
+    MultiClassClf,
+    MultipleChoiceSSVM,
+    PerturbedSSVM,
+    batch_diverse_predictions,
+    diverse_predictions,
+)
+from widemargin.structured.ensembles.coulomb import _by_loss
+from widemargin.structured.ensembles.voting import consensus, disagreement
+from widemargin.structured.oracle import PlainOracle
+
+FEW = {"C": 0.5, "tol": 0.1, "random_state": 0}
+ENSEMBLES = {
+    "all": CoulombSSVM(None, 3, n_steps=6, **FEW),
+    "best": CoulombSSVM(None, 3, assignment="best", n_steps=6, **FEW),
+    "sampled": CoulombSSVM(None, 3, assignment="sampled", n_steps=6, **FEW),
+    "stochastic": CoulombSSVM(None, 3, assignment="stochastic", n_steps=6, **FEW),
+    "anchored": CoulombSSVM(None, 3, solver="anchored", n_steps=2, **FEW),
+    "multiple choice": MultipleChoiceSSVM(None, 3, n_rounds=2, **FEW),
+    "diverse choice": DiverseMultipleChoiceSSVM(None, 3, n_rounds=2, **FEW),
+    "perturbed": PerturbedSSVM(None, 3, **FEW),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(params=ENSEMBLES, ids=str)
+def kind(request):
+    return request.param
+
+
+def new(kind, model, **parameters):
+    return clone(ENSEMBLES[kind].set_params(model=clone(model))).set_params(**parameters)
+
+
+def drawn(name, n=6, seed=0):
+    model, draw_one = MODELS[name]
+    return clone(model), *samples(draw_one, n, seed)
+
+
+def words(n=12):
+    return drawn("chain", n)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_ensemble_works_with_every_model(kind, name):
+    model, X, Y = drawn(name)
+    ensemble = new(kind, model).fit(X, Y)
+    assert ensemble.W.shape == (3, ensemble.model.size_joint_feature)
+    assert np.isfinite(ensemble.W).all()
+    proposals = ensemble.predict_all(X)
+    for w, m in zip(ensemble.W, range(3), strict=True):
+        for x, own in zip(X, proposals, strict=True):
+            assert_array_equal(own[m], ensemble.model.inference(x, w))
+    for y, found in zip(Y, ensemble.predict(X), strict=True):
+        assert np.shape(found) == np.shape(y)
+
+
+@pytest.mark.parametrize("name", ["classes", "chain", "grid", "all pairs of labels"])
+def test_one_training_example_is_enough(kind, name):
+    model, draw_one = MODELS[name]
+    X, Y = samples(draw_one, 1, seed=3)
+    sizes = {"classes": {"n_classes": 3}, "all pairs of labels": {}}.get(name, {"n_states": 3})
+    ensemble = new(kind, clone(model).set_params(**sizes)).fit(X, Y)
+    assert np.isfinite(ensemble.W).all()
+    assert 0.0 <= ensemble.pick_best_score(X, Y) <= 1.0
+
+
+def test_a_model_of_the_users_works(kind):
+    X, y = load_iris(return_X_y=True)
+    ensemble = new(kind, OwnClasses()).fit(X[::10], y[::10])
+    assert np.isfinite(ensemble.W).all()
+    proposals = np.array(ensemble.predict_all(X))
+    for own, w in zip(proposals.T, ensemble.W, strict=True):
+        assert_array_equal(own, ensemble.model.batch_inference(X, w))
+    most = [np.bincount(own).max() for own in proposals]
+    agreeing = np.sum(proposals == np.array(ensemble.predict(X))[:, np.newaxis], axis=1)
+    assert_array_equal(agreeing, most)
+
+
+def test_members_do_not_depend_on_the_number_of_jobs(kind):
+    model, X, Y = words(40)
+    fits = [new(kind, model, n_jobs=n).fit(X, Y) for n in (1, 2, 3)]
+    for other in fits[1:]:
+        assert_array_equal(other.W, fits[0].W)
+        for a, b in zip(other.predict_all(X), fits[0].predict_all(X), strict=True):
+            assert_array_equal(np.array(a), np.array(b))
+
+
+def test_seeds_repeat_and_matter(kind):
+    model, X, Y = words()
+    first, again, other = (new(kind, model, random_state=s).fit(X, Y).W for s in (1, 1, 2))
+    assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_weights_of_samples_are_costs(kind):
+    if kind in ("best", "sampled", "stochastic"):
+        pytest.skip("a sample of weight 2 is drawn once, two copies by themselves")
+    model, X, Y = words()
+    heavy = new(kind, model, C=1.0).fit(X, Y, sample_weight=np.full(len(Y), 0.5))
+    assert_array_equal(heavy.W, new(kind, model, C=0.5).fit(X, Y).W)
+
+
+def test_an_ensemble_survives_copies_and_pickles(kind):
+    model, X, Y = words()
+    ensemble = new(kind, model).fit(X, Y)
+    again = pickle.loads(pickle.dumps(ensemble))
+    for a, b in zip(again.predict(X), ensemble.predict(X), strict=True):
+        assert_array_equal(a, b)
+    assert not hasattr(clone(ensemble), "W")
+
+
+def test_parameters_are_checked(kind):
+    check_param_validation(type(ENSEMBLES[kind]).__name__, new(kind, MultiClassClf()))
+
+
+def test_nothing_is_predicted_before_a_fit(kind):
+    with pytest.raises(NotFittedError):
+        new(kind, MultiClassClf()).predict_all([[1.0]])
+
+
+def test_inputs_and_outputs_must_be_equally_many(kind):
+    model, X, Y = words()
+    with pytest.raises(ValueError, match="X and Y must have equal lengths"):
+        new(kind, model).fit(X, Y[:-1])
+
+
+@pytest.mark.parametrize("solver", ["subgradient", "anchored"])
+@pytest.mark.parametrize("name", ["classes", "chain", "grid"])
+def test_without_repulsion_every_member_is_the_single_machine(solver, name):
+    model, X, Y = drawn(name)
+    ensemble = CoulombSSVM(model, 3, alpha=0.0, solver=solver, C=0.5, tol=1e-3).fit(X, Y)
+    single = FrankWolfeSSVM(clone(model), C=0.5, tol=1e-3).fit(X, Y)
+    assert_array_equal(ensemble.W, np.tile(ensemble.w, (3, 1)))
+    assert_allclose(ensemble.objective_, 3 * single.objective_, rtol=2e-3)
+    assert_allclose(ensemble.w, single.w, atol=0.05 * np.linalg.norm(single.w))
+
+
+def test_repulsion_is_as_strong_as_the_objective_of_the_single_machine():
+    model, X, Y = words()
+    ensemble = CoulombSSVM(model, 3, C=0.5, n_steps=5).fit(X, Y)
+    own = 0.5 * ensemble.w @ ensemble.w
+    own += 0.5 * np.sum(PlainOracle(ensemble.model, X, Y).violations(ensemble.w).slacks)
+    assert_allclose(ensemble.alpha_, own)
+
+
+def test_members_differ_only_where_outputs_do():
+    # A number added to the weights of all classes changes no output.
+    X, y = load_iris(return_X_y=True)
+    for solver in ("subgradient", "anchored"):
+        ensemble = CoulombSSVM(MultiClassClf(), 4, solver=solver, C=0.1, n_steps=5).fit(X, y)
+        scale = np.abs(ensemble.W).max()
+        assert_allclose(ensemble.W.reshape(4, 3, -1).sum(axis=1) / scale, 0.0, atol=1e-9)
+
+
+def test_one_member_is_the_single_machine():
+    model, X, Y = words()
+    ensemble = CoulombSSVM(model, 1, alpha=5.0).fit(X, Y)
+    assert_array_equal(ensemble.W[0], ensemble.w)
+
+
+@pytest.mark.parametrize("kind", ["all", "best", "sampled", "stochastic", "anchored"])
+def test_the_objective_is_energy_and_risk_of_what_is_returned(kind):
+    model, X, Y = words()
+    ensemble = new(kind, model, n_steps=20).fit(X, Y)
+    oracle = PlainOracle(ensemble.model, X, Y)
+    risk = sum(0.5 * w @ w + ensemble.C * np.sum(oracle.violations(w).slacks) for w in ensemble.W)
+    U = ensemble.W / np.linalg.norm(ensemble.W, axis=1, keepdims=True)
+    energy = sum(1.0 / np.linalg.norm(U[i] - U[j]) for i in range(3) for j in range(i))
+    assert_allclose(ensemble.energy_, energy)
+    assert_allclose(ensemble.objective_, ensemble.alpha_ * energy + risk)
+    assert ensemble.objective_ == ensemble.history_["objective"].min()
+
+
+@pytest.mark.parametrize("kind", ["all", "best", "sampled", "stochastic", "anchored"])
+def test_repulsion_lowers_the_objective_below_that_of_the_start(kind):
+    model, X, Y = words()
+    curve = new(kind, model, n_steps=20, noise=0.001).fit(X, Y).history_["objective"]
+    assert curve.min() < 0.9 * curve[0]
+
+
+def test_anchored_rounds_end_near_a_stationary_point():
+    model, X, Y = words()
+    ensemble = CoulombSSVM(
+        model, 3, alpha=1.0, solver="anchored", C=0.5, tol=1e-4, n_steps=60, random_state=0
+    ).fit(X, Y)
+    oracle = PlainOracle(ensemble.model, X, Y)
+
+    def objective(W):
+        U = W / np.linalg.norm(W, axis=1, keepdims=True)
+        energy = sum(1.0 / np.linalg.norm(U[i] - U[j]) for i in range(3) for j in range(i))
+        return energy + sum(0.5 * w @ w + 0.5 * np.sum(oracle.violations(w).slacks) for w in W)
+
+    rng = np.random.default_rng(0)
+    here = objective(ensemble.W)
+    for _ in range(20):
+        step = 0.01 * rng.normal(size=ensemble.W.shape)
+        assert objective(ensemble.W + step) > here - 1e-3 * here
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("assignment", ["all", "best", "sampled", "stochastic"])
+def test_norms_stay_finite_over_ten_thousand_steps(assignment):
+    X, y = load_iris(return_X_y=True)
+    ensemble = CoulombSSVM(
+        MultiClassClf(), 2, alpha=10.0, assignment=assignment, C=1.0, n_steps=10_000, n_jobs=1
+    ).fit(X[::50], y[::50])
+    assert ensemble.n_iter_ == 10_000
+    # The risk bounds the norms of every step that was looked at, the last one included.
+    assert ensemble.history_["risk"].max() < 1e3
+    norms = np.linalg.norm(ensemble.W, axis=1)
+    assert norms.max() < 20.0 * np.linalg.norm(ensemble.w)
+
+
+class Losses:
+    """Members with given losses."""
+
+    threads = 1
+
+    def __init__(self, losses):
+        self.losses = np.asarray(losses, dtype=float)
+
+    def task_losses(self, w):
+        return self.losses[int(w[0])]
+
+
+def shares(losses, best_alone, n=4000):
+    """How often each sample goes to each member."""
+    oracle, random = Losses(losses), np.random.default_rng(0)
+    W = np.arange(len(losses))[:, np.newaxis]
+    counts = np.zeros(np.shape(losses))
+    for _ in range(n):
+        for m, own in enumerate(_by_loss(oracle, W, random, best_alone)):
+            counts[m, own] += 1
+    assert (counts.sum(axis=0) == n).all()
+    return counts / n
+
+
+def test_samples_go_to_the_member_with_the_least_loss_and_ties_to_any():
+    found = shares([[1, 0, 2], [0, 0, 2], [3, 1, 2]], best_alone=True)
+    assert_allclose(found, [[0, 0.5, 1 / 3], [1, 0.5, 1 / 3], [0, 0, 1 / 3]], atol=0.03)
+
+
+def test_samples_are_drawn_for_members_by_one_minus_the_share_of_the_loss():
+    found = shares([[1, 0, 0], [3, 0, 5], [0, 0, 5]], best_alone=False)
+    expected = [[3 / 8, 1 / 3, 1 / 2], [1 / 8, 1 / 3, 1 / 4], [1 / 2, 1 / 3, 1 / 4]]
+    assert_allclose(found, expected, atol=0.03)
+
+
+def test_a_single_member_gets_every_sample():
+    for best_alone in (True, False):
+        assert_array_equal(shares([[0, 1, 7]], best_alone, n=10), np.ones((1, 3)))
+
+
+def test_choice_without_diversity_is_multiple_choice():
+    model, X, Y = words()
+    plain = MultipleChoiceSSVM(clone(model), 3, C=0.5, n_rounds=3).fit(X, Y)
+    diverse = DiverseMultipleChoiceSSVM(clone(model), 3, 0.0, C=0.5, n_rounds=3).fit(X, Y)
+    assert_array_equal(plain.W, diverse.W)
+
+
+def test_multiple_choice_counts_each_sample_for_its_best_member():
+    model, X, Y = words()
+    ensemble = MultipleChoiceSSVM(model, 3, C=0.5, tol=1e-3, max_iter=1000).fit(X, Y)
+    oracle = PlainOracle(ensemble.model, X, Y)
+    slacks = np.array([oracle.violations(w).slacks for w in ensemble.W])
+    assert_array_equal(ensemble.assignment_, slacks.argmin(axis=0))
+    value = 0.5 * np.sum(ensemble.W**2) + 0.5 * slacks.min(axis=0).sum()
+    assert_allclose(ensemble.objective_, value)
+    # Given who counts for whom, every member is the machine of its own samples.
+    for m, w in enumerate(ensemble.W):
+        own = np.flatnonzero(ensemble.assignment_ == m)
+        if len(own):
+            alone = FrankWolfeSSVM(clone(model), C=0.5, tol=1e-3, max_iter=1000)
+            alone.set_params(model__n_states=3).fit([X[i] for i in own], [Y[i] for i in own])
+            mine = 0.5 * w @ w + 0.5 * slacks[m, own].sum()
+            assert_allclose(mine, alone.objective_, rtol=3e-3)
+
+
+def test_members_that_are_paid_for_differing_differ_more():
+    model, X, Y = words(30)
+    apart = []
+    for diversity in (0.0, 2.0):
+        ensemble = DiverseMultipleChoiceSSVM(clone(model), 3, diversity, C=1.0, n_rounds=4)
+        apart.append(np.mean(np.concatenate(ensemble.fit(X, Y).disagreement(X))))
+    assert apart[1] > apart[0]
+
+
+def test_perturbed_members_keep_the_norm_and_the_first_is_the_machine():
+    model, X, Y = words()
+    ensemble = PerturbedSSVM(model, 4, spread=0.7, C=0.5).fit(X, Y)
+    norm = np.linalg.norm(ensemble.w)
+    assert_allclose(np.linalg.norm(ensemble.W, axis=1), norm)
+    assert_allclose(ensemble.W[0], ensemble.w)
+    cosines = ensemble.W[1:] @ ensemble.w / norm**2
+    assert (cosines < 1.0 - 1e-3).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_diverse_predictions_are_the_best_outputs_at_each_turn(name):
+    model, X, Y = drawn(name, 3)
+    model.initialize(X, Y)
+    w = np.random.default_rng(1).normal(size=model.size_joint_feature)
+    for x, y in zip(X, Y, strict=True):
+        found = diverse_predictions(model, w, x, 3, diversity=0.7)
+        for m, own in enumerate(found):
+
+            def value(other, x=x, earlier=found[:m]):
+                apart = sum(np.sum(np.asarray(other) != np.asarray(before)) for before in earlier)
+                return w @ model.joint_feature(x, other) + 0.7 * apart
+
+            assert_allclose(value(own), max(map(value, all_outputs(model, y))))
+    for x, own in zip(X, batch_diverse_predictions(model, w, X, 3, diversity=0.7), strict=True):
+        single = diverse_predictions(model, w, x, 3, diversity=0.7)
+        assert all(np.array_equal(a, b) for a, b in zip(own, single, strict=True))
+
+
+def test_diverse_predictions_of_a_model_of_the_users():
+    X, y = load_iris(return_X_y=True)
+    learner = FrankWolfeSSVM(OwnClasses(), C=0.1, tol=0.1).fit(X, y)
+    found = np.array(batch_diverse_predictions(learner.model, learner.w, X[:5], 3, 1e6))
+    assert_array_equal(np.sort(found, axis=1), np.tile(np.arange(3), (5, 1)))
+
+
+def test_diverse_predictions_refuse_what_makes_no_sense():
+    model = MultiClassClf(n_features=1, n_classes=2)
+    with pytest.raises(ValueError, match="M must be at least 1, got 0"):
+        diverse_predictions(model, np.zeros(2), [1.0], 0)
+    with pytest.raises(ValueError, match="diversity must be at least 0, got -1"):
+        diverse_predictions(model, np.zeros(2), [1.0], 2, diversity=-1)
+
+
+def test_the_consensus_is_what_most_members_say_and_ties_go_to_the_earliest():
+    assert_array_equal(consensus([[2, 0, 1], [0, 0, 2], [1, 3, 2]]), [2, 0, 2])
+    assert consensus([1, 2, 2]) == 2
+
+
+def test_disagreement_is_the_share_of_pairs_that_differ():
+    assert_allclose(disagreement([[1, 1, 1], [1, 2, 2], [1, 2, 3]]), [0, 2 / 3, 1])
+    assert_array_equal(disagreement([[1, 2]]), [0, 0])
+
+
+def test_outputs_without_parts_have_no_consensus():
+    with pytest.raises(ValueError, match="Outputs can only be compared part by part"):
+        consensus(["tree", "other"])
+
+
+def test_picking_the_best_is_never_worse_than_any_member(kind):
+    model, X, Y = words()
+    ensemble = new(kind, model).fit(X, Y)
+    losses = ensemble.member_losses(X, Y)
+    most = sum(map(len, Y))
+    assert_allclose(ensemble.pick_best_score(X, Y), 1.0 - losses.min(axis=0).sum() / most)
+    assert ensemble.pick_best_score(X, Y) >= 1.0 - losses.sum(axis=1).min() / most
+
+
+def test_a_reranker_learns_which_member_to_trust():
+    # Two members always say the same wrong thing and one is right: the consensus is wrong.
+    X, y = load_iris(return_X_y=True)
+    ensemble = PerturbedSSVM(MultiClassClf(), 3, C=0.1, tol=0.05).fit(X, y)
+    good = ensemble.w
+    rolled = np.roll(good.reshape(3, -1), 1, axis=0).ravel()
+    ensemble.W = np.array([rolled, good, rolled])
+    before = ensemble.score(X[1::2], y[1::2])
+    after = ensemble.fit_reranker(X[::2], y[::2]).score(X[1::2], y[1::2])
+    assert before < 0.3
+    assert after > 0.9
+    assert ensemble.fit(X, y).reranker_ is None
+
+
+def test_a_search_chooses_the_repulsion_by_the_best_pick():
+    model, X, Y = words(30)
+    model.set_params(n_states=3)
+
+    def pick_best(estimator, X, Y):
+        return estimator.pick_best_score(X, Y)
+
+    search = GridSearchCV(
+        CoulombSSVM(model, 3, n_steps=10, C=0.5, tol=0.1),
+        {"alpha": [0.0, 3.0]},
+        scoring=pick_best,
+        cv=2,
+        error_score="raise",
+    ).fit(X, Y)
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[1] >= scores[0]
+
+
+def test_a_single_machine_that_stops_early_warns():
+    model, X, Y = words()
+    with pytest.warns(ConvergenceWarning, match="The single machine stopped"):
+        CoulombSSVM(model, 2, max_iter=1, tol=1e-6, n_steps=1).fit(X, Y)
+
+
+def test_a_fit_tells_how_it_gets_on(capsys, kind):
+    model, X, Y = words()
+    new(kind, model, verbose=True).fit(X, Y)
+    assert f"[{type(ENSEMBLES[kind]).__name__}]" in capsys.readouterr().out
+
+
+def test_disagreement_has_the_shape_of_the_outputs():
+    _, X, Y = drawn("grid", 4)
+    ensemble = CoulombSSVM(GridCRF(), 2, n_steps=3, C=0.1, tol=0.1).fit(X, Y)
+    assert [part.shape for part in ensemble.disagreement(X)] == [y.shape for y in Y]
+
+
+def test_chains_with_few_labels_seen():
+    X, Y = samples(MODELS["chain"][1], 5)
+    ensemble = CoulombSSVM(ChainCRF(n_states=5), 2, n_steps=3, C=0.1, tol=0.1).fit(X, Y)
+    assert ensemble.W.shape[1] == 5 * 4 + 25
