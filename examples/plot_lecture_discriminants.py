@@ -22,11 +22,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from widemargin import (
+    SVC,
+    CodeMatrixClassifier,
     KernelDiscriminantAnalysis,
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
+    RescaledClassifier,
+    imbalance_report,
 )
+from widemargin.datasets import load_vowel, make_long_tail
 from widemargin.plotting import (
+    ClassRecallDisplay,
+    CodeMatrixDisplay,
     DiscriminantDensityDisplay,
     DiscriminantProjectionDisplay,
     DiscriminantRegionDisplay,
@@ -261,10 +268,67 @@ merged = halves[0].merge(halves[1])
 print(f"largest difference: {np.abs(merged.coef_ - whole.coef_).max():.0e}")
 
 # %%
-# And on
-# ------
+# Many classes from machines for two
+# ----------------------------------
 #
-# - Many classes from machines for two: one against one, one against the rest, and codes:
-#   :ref:`sphx_glr_gallery_plot_multiclass.py`.
-# - Classes with few rows: rescaling, weights, margins and long tails:
-#   :ref:`sphx_glr_gallery_plot_imbalance.py`.
+# A discriminant knows many classes; most machines know two. One against one trains a machine for
+# every pair of classes on the rows of both, one against the rest a machine for every class on all
+# rows; both are code matrices, a row for every class and a column for every machine, and so are
+# codes in which classes differ in many columns, which correct the errors of their machines. Of
+# eleven vowels:
+
+X, y = load_vowel(subset="train", return_X_y=True)
+X_test, y_test = load_vowel(subset="test", return_X_y=True)
+codes = {"one-vs-one": "ovo", "one-vs-rest": "ovr", "dense code": "dense", "sparse code": "sparse"}
+
+figure, axes = pyplot.subplots(2, 2, figsize=(11, 5.4), layout="constrained")
+for ax, (name, code) in zip(axes.ravel(), codes.items(), strict=True):
+    many = CodeMatrixClassifier(SVC(C=10, gamma=1), code=code).fit(X, y)
+    CodeMatrixDisplay(many.code_matrix_, minimum_distance=many.minimum_distance_).plot(ax=ax)
+    ax.set_title(
+        f"{name}: {many.code_matrix_.shape[1]} machines, accuracy {many.score(X_test, y_test):.2f}"
+    )
+
+# %%
+# Time, memory and what happens when machines fail: :ref:`sphx_glr_gallery_plot_multiclass.py`.
+#
+# Rescaling
+# ---------
+#
+# With 600 rows of one class and 30 of the other, Bayes' rule hardly ever names the rare one. If
+# both are to be found equally well, decide by :math:`p / (1 - p) > n_+ / n_-` instead of 1: the
+# boundary moves to where it would be with equal priors.
+
+y = np.repeat([0, 1], [600, 30])
+X = rng.standard_normal((630, 2)) + 1.9 * np.outer(y, [1, 0.6])
+figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
+plain = LinearDiscriminantAnalysis()
+for ax, (name, one) in zip(
+    axes, {"as trained": plain, "rescaled": RescaledClassifier(plain)}.items(), strict=True
+):
+    DiscriminantRegionDisplay.from_estimator(one.fit(X, y), X, y, ax=ax, legend=False)
+    recall = imbalance_report(y, one.predict_proba(X)).recall
+    ax.set_title(f"{name}: recall {recall[0]:.2f} and {recall[1]:.2f}")
+
+# %%
+# Long tails
+# ----------
+#
+# Of many classes a few have most rows, the head, and many have few, the tail. A machine is right
+# most of the time if it cares for the head alone: recall falls with the number of training rows.
+# Rescaling, by the same rule for each class, gives the tail its due; the head pays for it.
+
+X, y = make_long_tail(2000, 20, imbalance=100, separation=3.5, random_state=0)
+X_test, y_test = make_long_tail(2000, 20, imbalance=1, separation=3.5, random_state=0)
+counts = np.bincount(y)
+figure, axes = pyplot.subplots(1, 2, figsize=(11, 3.8), sharey=True, layout="constrained")
+for ax, (name, one) in zip(
+    axes, {"as trained": plain, "rescaled": RescaledClassifier(plain)}.items(), strict=True
+):
+    ClassRecallDisplay.from_estimator(
+        one.fit(X, y), X_test, y_test, counts=counts, name=name, ax=ax
+    )
+
+# %%
+# Class weights, margins by class and the measures that fit:
+# :ref:`sphx_glr_gallery_plot_imbalance.py`.
