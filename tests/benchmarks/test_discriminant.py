@@ -35,3 +35,11 @@ def test_it_runs_and_keeps_what_it_found(discriminant, tmp_path):
     bars = {bar["bar"]: bar["verdict"] for bar in result["bars"]}
     assert {bars[name] for name in bars if "equal" in name or "gives" in name} == {"met"}
     assert len(bars) == 6
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_it_judges_agreement_far_from_zero_too(discriminant, offset):
+    found = discriminant.task_agree((2_000, 8, 3), offset)
+    assert found["proba"] <= 1e-12
+    assert found["pieces"] <= 1e-12
+    assert (found["peer"] > 1e-12) == (offset > 0)

@@ -36,7 +36,10 @@ def test_times_machines_and_accuracies_are_kept(multiclass, monkeypatch, tmp_pat
     machines = {(row[1], row[2]): int(row[3]) for row in rows}
     assert machines["ovo", "ours"] == machines["ovo", "scikit-learn"] == 55
     assert machines["dense", "ours"] == machines["dense", "scikit-learn"] == 35
-    assert len(kept["bars"]) == 6
+    same = {bar["bar"]: bar["figure"] for bar in kept["bars"] if "accuracy" in bar["bar"]}
+    assert same["vowel, dense: accuracy at least scikit-learn's"] == "0"
+    assert [row[0] for row in kept["tables"][1]["rows"]] == ["vowel"]
+    assert len(kept["bars"]) == 7
 
 
 def test_the_part_of_a_set_has_its_most_frequent_classes(multiclass, tmp_path):
