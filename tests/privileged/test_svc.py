@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.oracles import privileged as oracle
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
-from widemargin.solvers import smo
+from widemargin.solvers import NotSeparableError, smo
 
 LOSSES = {"squared_hinge": oracle.svm2plus, "hinge": oracle.svm1plus}
 GRAMS = {
@@ -214,6 +214,76 @@ def test_extreme_costs_are_solved(C):
     exact = oracle.svm2plus(X @ X.T, Z @ Z.T, sign, np.full(len(y), C), 1.0)
     model = quietly(PrivilegedSVC(kernel="linear", C=C), X, y, privileged=Z)
     assert model.objective_[0] == pytest.approx(exact.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("C", [1e-8, 1e8])
+@pytest.mark.parametrize("penalty", [1e-8, 1e8])
+def test_slack_makes_every_set_separable_at_any_cost(kernel, C, penalty):
+    X, Z, y = data()
+    model = PrivilegedSVC(kernel=kernel, C=C, privileged_penalty=penalty)
+    quietly(model, X, y, privileged=Z)
+    assert model.fit_status_ == 0
+    assert model.dual_gap_[0] < 1e-3
+
+
+def test_the_unit_of_columns_can_be_made_up_for_by_the_costs():
+    X, Z, y = data(n=120)
+    unit = quietly(PrivilegedSVC(kernel="linear"), X, y, privileged=Z)
+    small = PrivilegedSVC(kernel="linear", C=1e-8, privileged_penalty=1e-8)
+    quietly(small, 1e4 * X, y, privileged=Z)
+    np.testing.assert_allclose(
+        small.decision_function(1e4 * X), unit.decision_function(X), atol=1e-6
+    )
+    large = quietly(PrivilegedSVC(kernel="linear"), 1e4 * X, y, privileged=Z)
+    assert large.fit_status_ == 0
+
+
+def test_pairs_that_crawl_give_way_to_the_other_solver(monkeypatch):
+    X, Z, y = data(n=60)
+    pairs = PrivilegedSVC(C=10.0, tol=1e-8).fit(X, y, privileged=Z)
+    monkeypatch.setattr("widemargin.privileged.machines._CRAWL", 0)
+    steps = PrivilegedSVC(C=10.0, tol=1e-8).fit(X, y, privileged=Z)
+    assert steps.n_iter_[0] < 50 < pairs.n_iter_[0]
+    np.testing.assert_allclose(steps.decision_function(X), pairs.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(steps.slack_, pairs.slack_, atol=1e-6)
+
+
+def test_pairs_that_see_no_margin_give_way_to_the_other_solver(monkeypatch):
+    X, Z, y = data()
+    expected = PrivilegedSVC().fit(X, y, privileged=Z)
+
+    def give_up(*arguments, **named):
+        raise NotSeparableError
+
+    monkeypatch.setattr("widemargin.privileged.machines.solve_hinge", give_up)
+    model = PrivilegedSVC().fit(X, y, privileged=Z)
+    np.testing.assert_allclose(model.slack_, expected.slack_, atol=1e-6)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_few_columns_beside_many_rows_are_solved_by_their_columns(container, monkeypatch):
+    X, Z, y = data(n=300)
+    by_columns = quietly(PrivilegedSVC(kernel="linear"), container(X), y, privileged=Z)
+    monkeypatch.setattr("widemargin.privileged.machines._MOST_COLUMNS", 0)
+    by_pairs = quietly(PrivilegedSVC(kernel="linear", tol=1e-8), container(X), y, privileged=Z)
+    assert by_columns.n_iter_[0] < 50 < by_pairs.n_iter_[0]
+    assert by_columns.objective_ == pytest.approx(by_pairs.objective_, rel=1e-8)
+    np.testing.assert_allclose(
+        by_columns.decision_function(X), by_pairs.decision_function(X), atol=1e-6
+    )
+
+
+def test_large_dual_variables_are_no_function_that_vanishes():
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((500, 50)), rng.standard_normal((500, 100))
+    score = X[:, :5].sum(axis=1) / 5**0.5
+    y = score + 0.5 * rng.standard_normal(500) > 0
+    Z[:, 0] = np.maximum(0.0, 1.0 - np.where(y, 2.0, -2.0) * score) + 0.5 * Z[:, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PrivilegedSVC(kernel="linear").fit(X, y, privileged=Z)
+    assert np.linalg.norm(model.coef_) > 1.0
 
 
 @pytest.mark.parametrize("loss", LOSSES)

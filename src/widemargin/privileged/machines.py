@@ -8,18 +8,25 @@ import threading
 from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._core.products import tiled_multiply, tiled_product
 from widemargin.kernels import GramCache, KernelGram
 from widemargin.kernels.privileged import PrivilegedGram, SignedSum
 from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.solvers import HingeProblem, NotSeparableError, solve_hinge
 from widemargin.solvers.active_set import MOST_UNKNOWNS
+from widemargin.solvers.hard_margin import solve_hard_margin
 from widemargin.solvers.smo import WHOLE_ROWS
 from widemargin.solvers.svm1plus import SlackSolution, solve_svm1plus
 
 _NORM_ENTRIES = 1 << 22
-_NOTHING = 1e-6
+_MOST_EXACT = 500
+_CRAWL = 200
+_MOST_COLUMNS = 500
+_ROWS_FOR_A_COLUMN = 2
+_NOTHING = 1e-3
+_FLAT = 0.01
 
 
 class SquaredHinge:
@@ -43,9 +50,10 @@ class SquaredHinge:
         self.space = space
         self.weight = weight
         self.cache_bytes = cache_bytes
+        self._columns = self._few_columns()
         # Beyond so many rows the solver asks for rows and not for the matrix.
-        whole = gram.size <= WHOLE_ROWS
-        self._matrix = gram.block(slice(None), slice(None)) if whole else None
+        whole = gram.size <= WHOLE_ROWS and self._columns is None
+        self.matrix = gram.block(slice(None), slice(None)) if whole else None
 
     def at(self, C, penalty, options):
         """A function from signs, a dual point to start from and a report to a `SlackSolution`."""
@@ -55,9 +63,11 @@ class SquaredHinge:
         gram_of = self._grams(factor, ridge)
 
         def solve(sign, start=None, report=None):
-            problem = HingeProblem(gram_of(sign), sign, 1.0, np.inf)
-            dual = None if start is None else start.dual
-            found = solve_hinge(problem, **options, dual=dual, report=report)
+            if self._columns is not None:
+                found = self._by_columns(sign, factor, options, report)
+            else:
+                problem = HingeProblem(gram_of(sign), sign, 1.0, np.inf, separable=True)
+                found = self._by_pairs(problem, start, options, report)
             alpha = sign * found.dual
             return SlackSolution(
                 found.dual, found.intercept, alpha, alpha, None, 0.0, alpha,
@@ -80,9 +90,46 @@ class SquaredHinge:
             for s, slack, t in zip(solutions, slacks.T, coordinates.T, strict=True)
         ]
 
+    def _by_columns(self, sign, factor, options, report):
+        """The solution over rows of x_i beside y_i times those of the factor."""
+        turned = sign[:, np.newaxis] * factor
+        gram = PrivilegedGram(self.gram, turned)
+        problem = HingeProblem(gram, sign, 1.0, np.inf, separable=True)
+        rows = np.hstack([self._columns, turned])
+        return solve_hard_margin(problem, rows=rows, **options, report=report)
+
+    def _by_pairs(self, problem, start, options, report):
+        """The solution by pairs of rows; if they crawl and the matrix is at hand, over all rows."""
+        n, dual = problem.size, None if start is None else start.dual
+        if self.matrix is None:
+            return solve_hinge(problem, **options, dual=dual, report=report)
+        limit = options["max_iter"]
+        pairs = {**options, "max_iter": _CRAWL * n if limit < 0 else min(_CRAWL * n, limit // 2)}
+        try:
+            found = solve_hinge(problem, **pairs, dual=dual, exact=n <= _MOST_EXACT, report=report)
+        except NotSeparableError:  # which rounding has made of a tiny margin
+            done = 0
+        else:
+            if found.converged:
+                return found
+            done = found.iterations
+        rest = {**options, "max_iter": -1 if limit < 0 else limit - done}
+        found = solve_hard_margin(problem, **rest, report=report)
+        return replace(found, iterations=done + found.iterations)
+
+    def _few_columns(self):
+        """The rows of X, if both sides are linear with few columns beside many rows; or None."""
+        if self.space is None or not _is_linear(self.gram):
+            return None
+        n, X = self.gram.size, self.gram.X
+        n_columns = X.shape[1] + self.space.vectors.shape[1]
+        if n_columns > min(_MOST_COLUMNS, n / _ROWS_FOR_A_COLUMN):
+            return None
+        return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
     def _grams(self, factor, ridge):
         """A function from signs to the Gram matrix of the machine."""
-        if self._matrix is None:
+        if self.matrix is None:
             return lambda sign: GramCache(
                 PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge), self.cache_bytes
             ).of()
@@ -92,7 +139,7 @@ class SquaredHinge:
 
         def gram_of(sign):
             if not hasattr(own, "sum"):
-                own.sum = SignedSum(self._matrix, second, known)
+                own.sum = SignedSum(self.matrix, second, known)
             return own.sum.of(sign)
 
         return gram_of
@@ -119,11 +166,11 @@ class Hinge:
         self.gram = gram
         self.space = space
         self.weight = weight
-        self._second = None
+        self.matrix = self._second = None
         if second is None:
             self._cache = GramCache(gram, cache_bytes, shared=True, jobs=jobs)
         else:
-            self._matrix = gram.block(slice(None), slice(None))
+            self.matrix = gram.block(slice(None), slice(None))
             self._second = second.block(slice(None), slice(None))
 
     def at(self, C, penalty, options):
@@ -136,7 +183,7 @@ class Hinge:
         def solve(sign, start=None, report=None):
             point = None if start is None else _moved(start.point, cost)
             return solve_svm1plus(
-                self._matrix, self._second, sign, cost, penalty,
+                self.matrix, self._second, sign, cost, penalty,
                 factor=factor, **options, point=point, report=report,
             )  # fmt: skip
 
@@ -162,22 +209,35 @@ def small_enough(n: int, n_columns: int) -> bool:
     return min(n, n_columns) < MOST_UNKNOWNS
 
 
-def collapsed(gram, solutions) -> np.ndarray:
-    """Numbers of the solutions whose function is 0, though their dual variables are not."""
+def collapsed(shared: SquaredHinge | Hinge, solutions) -> np.ndarray:
+    """Numbers of the solutions whose function is 0, though their dual variables are not.
+
+    Its norm is small beside what the rows would make if they did not cancel out, and too small to
+    move any margin.
+    """
     duals = np.vstack([solution.dual for solution in solutions])
     support = np.flatnonzero(duals.any(axis=0))
     duals = np.ascontiguousarray(duals[:, support])
-    if isinstance(gram, KernelGram) and gram.function.name == "linear":
+    gram, matrix = shared.gram, shared.matrix
+    diagonal = np.abs(gram.diagonal())
+    if matrix is None and _is_linear(gram):
         squared = np.sum(np.asarray(duals @ gram.X[support]) ** 2, axis=1)
     else:
         squared = np.zeros(len(duals))
         step = max(1, _NORM_ENTRIES // max(1, len(support)))
         for i in range(0, len(support), step):
-            values = tiled_multiply(gram.block(support[i : i + step], support), duals.T)
+            rows = support[i : i + step]
+            block = gram.block(rows, support) if matrix is None else matrix[np.ix_(rows, support)]
+            values = tiled_multiply(block, duals.T)
             squared += np.sum(duals[:, i : i + step] * values.T, axis=1)
-    most = np.abs(duals) @ np.sqrt(np.abs(gram.diagonal()[support]))
+    apart = np.abs(duals) @ np.sqrt(diagonal[support])
     done = np.array([solution.converged for solution in solutions])
-    return np.flatnonzero(done & (squared <= _NOTHING * most**2))
+    flat = squared * diagonal.mean() <= _FLAT**2
+    return np.flatnonzero(done & flat & (squared <= _NOTHING**2 * apart**2))
+
+
+def _is_linear(gram):
+    return isinstance(gram, KernelGram) and gram.function.name == "linear"
 
 
 def _moved(point, cost):

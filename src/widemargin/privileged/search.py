@@ -318,7 +318,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
             gram = self._gram(X, training.order, training.gamma)
             shared = self._shared(gram, side, training)
             solutions = self._solve(shared, X, training, *chosen, progress)
-            self._settle(X, training, gram, side, shared, solutions)
+            self._settle(X, training, side, shared, solutions)
         else:
             self.__dict__.pop("support_", None)
         self._keep_search(scores, best, grid)

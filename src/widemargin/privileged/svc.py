@@ -287,7 +287,7 @@ class PrivilegedSVC(PrivilegedBase):
         gram = self._gram(X, training.order, training.gamma)
         shared = self._shared(gram, side, training)
         solutions = self._solve(shared, X, training, self.C, self.privileged_penalty, progress)
-        self._settle(X, training, gram, side, shared, solutions)
+        self._settle(X, training, side, shared, solutions)
         progress.close()
         self._tell(solutions, progress.asked)
         return self
@@ -374,7 +374,7 @@ class PrivilegedSVC(PrivilegedBase):
         for_each(work, range(len(machines)), effective_n_jobs(self.n_jobs))
         return shared.complete(solutions, C, penalty)
 
-    def _settle(self, X, training, gram, side, shared, solutions):
+    def _settle(self, X, training, side, shared, solutions):
         """Set the fitted attributes and warn of machines that say nothing."""
         self._forget_privileged()
         for name, value in self._attributes(X, training, solutions).items():
@@ -385,7 +385,7 @@ class PrivilegedSVC(PrivilegedBase):
         if side is not None:
             self.slack_ = slack[:, 0] if len(solutions) == 1 else slack
             self._settle_slack(side, shared.space, solutions)
-        nothing = collapsed(gram, solutions)
+        nothing = collapsed(shared, solutions)
         if len(nothing):
             which = "" if len(solutions) == 1 else f" of the classes {self.classes_[nothing]}"
             warnings.warn(

@@ -51,6 +51,8 @@ class HingeProblem:
     cost : ndarray of shape (n,) or float, default=1.0
         At least 0; ``np.inf`` makes the margin a hard constraint.
     intercept : bool, default=True
+    separable : bool, default=False
+        Whether rows of infinite cost are known to have a solution, however small its margin.
     """
 
     gram: Gram
@@ -58,6 +60,7 @@ class HingeProblem:
     margin: Any = 1.0
     cost: Any = 1.0
     intercept: bool = True
+    separable: bool = False
     _bounds: tuple[np.ndarray, np.ndarray] = field(init=False, repr=False)
     _linear: np.ndarray = field(init=False, repr=False)
 

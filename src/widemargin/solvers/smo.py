@@ -74,6 +74,7 @@ def solve_hinge(
     max_iter: int = -1,
     shrinking: bool = True,
     dual: np.ndarray | None = None,
+    exact: bool = True,
     report: Callable[["State"], bool] | None = None,
 ) -> Solution:
     """Solve the problem from start to end.
@@ -92,6 +93,8 @@ def solve_hinge(
         Whether rows that will not move are left out of the work for a while.
     dual : ndarray of shape (n,), optional
         Feasible point to start from.
+    exact : bool, default=True
+        Whether a solution to tol is brought to machine precision where few rows are free.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -103,7 +106,7 @@ def solve_hinge(
         problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, shrinking=shrinking, dual=dual
     )
     drive(lambda: advance(state), lambda: report is not None and report(state))
-    return finish(state)
+    return finish(state, exact)
 
 
 @dataclass
@@ -234,11 +237,11 @@ def advance(state: State) -> bool:
     return state.finished
 
 
-def finish(state: State) -> Solution:
-    """The solution at the state, brought to machine precision where that is cheap."""
+def finish(state: State, exact: bool = True) -> Solution:
+    """The solution at the state, brought to machine precision where that is wanted and cheap."""
     while len(state.scopes) > 1:
         _widen(state)
-    if state.converged and _can_leap(state):
+    if exact and state.converged and _can_leap(state):
 
         def descend(factor):
             steps = _LEAP_STEPS * state.problem.size
@@ -552,7 +555,7 @@ def _check_separable(state: State) -> None:
     value = gain - 0.5 * norm
     if cone:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
-    if 2.0 * value * scope.largest > _HOPELESS:
+    if not state.problem.separable and 2.0 * value * scope.largest > _HOPELESS:
         raise NotSeparableError
     if cone and gain > 1.5 * norm:
         factor = gain / norm
