@@ -5,6 +5,12 @@ from widemargin.plotting.discriminant import (
     DiscriminantProjectionDisplay,
     DiscriminantRegionDisplay,
 )
+from widemargin.plotting.ensembles import (
+    BestMemberDisplay,
+    LossHistogramDisplay,
+    PickBestDisplay,
+    ProposalsDisplay,
+)
 from widemargin.plotting.gated import DifficultyDisplay, StudentsDisplay
 from widemargin.plotting.imbalance import ClassRecallDisplay
 from widemargin.plotting.margin import MarginDisplay
@@ -13,6 +19,7 @@ from widemargin.plotting.privileged import SlackDisplay
 from widemargin.plotting.structured import GridLabelDisplay, ObjectiveDisplay, WordDisplay
 
 __all__ = [
+    "BestMemberDisplay",
     "ClassRecallDisplay",
     "CodeMatrixDisplay",
     "DifficultyDisplay",
@@ -20,8 +27,11 @@ __all__ = [
     "DiscriminantProjectionDisplay",
     "DiscriminantRegionDisplay",
     "GridLabelDisplay",
+    "LossHistogramDisplay",
     "MarginDisplay",
     "ObjectiveDisplay",
+    "PickBestDisplay",
+    "ProposalsDisplay",
     "SlackDisplay",
     "StudentsDisplay",
     "WordDisplay",

@@ -74,6 +74,8 @@ class RepelledState:
         samples to every member.
     W : ndarray of shape (n_members, size)
         The weights.
+    keep_first : bool
+        Whether the first member stays where it is.
     best : ndarray of shape (n_members, size)
         Those with the least objective so far.
     """
@@ -88,6 +90,7 @@ class RepelledState:
     max_iter: int
     check_every: int
     offset: float
+    keep_first: bool = False
     tol: float = 1e-3
     passes: int = 50
     best: np.ndarray = field(init=False)
@@ -115,12 +118,15 @@ def advance_repelled(state: RepelledState) -> bool:
         else:
             _look(state)
     eta = 1.0 / (state.offset + state.iterations)
+    first = state.W[0].copy()
     turn = turned(state.W, eta * state.alpha, state.exponent)
     for m, answer in enumerate(found):
         if answer is not None:
             share = len(state.cost) / len(assigned[m])
             state.W[m] -= eta * (state.W[m] - share * answer.difference)
     state.W += turn
+    if state.keep_first:
+        state.W[0] = first
     state.iterations += 1
     last = state.iterations >= state.max_iter
     if last:
@@ -142,7 +148,7 @@ def advance_anchored(state: RepelledState) -> bool:
 
     def solved(m):
         samples = assigned[m]
-        if len(samples) == 0:
+        if len(samples) == 0 or (state.keep_first and m == 0):
             return state.W[m]
         cost = state.cost[samples] * (len(state.cost) / len(samples))
         oracle = SomeSamples(state.oracle, samples)

@@ -62,6 +62,9 @@ class CoulombSSVM(StructuredEnsemble):
         step is longer than a tenth of the weights.
     noise : float, default=0.1
         Length of the perturbations in the beginning, relative to the weights.
+    keep_single : bool, default=False
+        Let the first member stay the single machine, from which the others keep away: the best
+        proposal is then never worse than that of the single machine.
     max_iter : int, default=1000
         Most passes over the samples for the single machine.
     tol : float, default=0.01
@@ -125,6 +128,7 @@ class CoulombSSVM(StructuredEnsemble):
         "n_steps": [Interval(Integral, 1, None, closed="left"), None],
         "offset": [Interval(Real, 1.0, None, closed="left"), None],
         "noise": [Interval(Real, 0.0, None, closed="neither")],
+        "keep_single": ["boolean"],
     }
 
     def __init__(
@@ -140,6 +144,7 @@ class CoulombSSVM(StructuredEnsemble):
         n_steps=None,
         offset=None,
         noise=0.1,
+        keep_single=False,
         max_iter=1000,
         tol=0.01,
         n_jobs=None,
@@ -156,6 +161,7 @@ class CoulombSSVM(StructuredEnsemble):
         self.n_steps = n_steps
         self.offset = offset
         self.noise = noise
+        self.keep_single = keep_single
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
@@ -173,11 +179,14 @@ class CoulombSSVM(StructuredEnsemble):
             return self._attributes(single, start, curves, 0, 0, alpha)
         noise = directions_of_outputs(oracle, single.w, random, self.n_estimators)
         start = perturbed(single.w, self.noise * noise) if single.w.any() else noise
+        if self.keep_single:
+            start[0] = single.w
         anchored = self.solver == "anchored"
         state = RepelledState(
             oracle, cost, alpha, self.exponent, self._assign(oracle), random, start,
             max_iter=self.n_steps or (10 if anchored else 200), check_every=10,
-            offset=self.offset or _offset(oracle, cost, single.w), tol=self.tol,
+            offset=self.offset or _offset(oracle, cost, single.w), keep_first=self.keep_single,
+            tol=self.tol,
         )  # fmt: skip
         advance = advance_anchored if anchored else advance_repelled
 

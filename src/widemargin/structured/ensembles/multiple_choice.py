@@ -115,23 +115,23 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         member, slacks, W, curve = self._clusters(oracle, random), None, None, []
         for _ in range(self.n_rounds):
             groups = _groups(member, slacks, self.n_estimators, random)
-            gains = self._gains(oracle, W)
             seeds = random.integers(2**31, size=self.n_estimators)
 
-            def trained(m, groups=groups, gains=gains, seeds=seeds):
+            def trained(m, gains=None, groups=groups, seeds=seeds):
                 samples = groups[m]
-                extra = None if gains is None else [gains[m][i] for i in samples]
+                extra = None if gains is None else [gains[i] for i in samples]
                 return solve_blocks(
                     SomeSamples(oracle, samples, extra), cost[samples], tol=self.tol,
                     max_iter=self.max_iter, seed=int(seeds[m]),
                 ).w  # fmt: skip
 
-            W = np.array(for_each(trained, range(self.n_estimators), oracle.threads))
+            paid = W is not None and self._paid()
+            W = self._in_turn(oracle, W, trained) if paid else self._at_once(oracle, trained)
             slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
             curve.append(0.5 * float(np.sum(W**2)) + float(np.sum(cost * slacks.min(axis=0))))
             before, member = member, slacks.argmin(axis=0)
             stop = report(round=len(curve), objective=curve[-1])
-            if stop or (gains is None and len(curve) > 1 and (member == before).all()):
+            if stop or (not self._paid() and len(curve) > 1 and (member == before).all()):
                 break
         return {
             "W": W,
@@ -153,10 +153,15 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         with single_threaded_blas():
             return means.fit_predict(rows / np.maximum(norms, np.finfo(float).tiny))
 
-    def _gains(self, oracle, W):
-        """What outputs of each sample gain, for each member; None if nothing."""
-        del oracle, W
-        return
+    def _at_once(self, oracle, trained):
+        return np.array(for_each(trained, range(self.n_estimators), oracle.threads))
+
+    def _paid(self):
+        """Whether members are paid for differing."""
+        return False
+
+    def _in_turn(self, oracle, W, trained):
+        raise NotImplementedError
 
 
 class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
@@ -262,16 +267,21 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         )
         self.diversity = diversity
 
-    def _gains(self, oracle, W):
-        if W is None or self.diversity == 0.0 or len(W) == 1:
-            return None
-        states = for_each(oracle.best_states, W, oracle.threads)
-        saved = [[self._saved(own) for own in member] for member in states]
-        total = [sum(own) for own in zip(*saved, strict=True)]
-        share = self.diversity / (len(W) - 1)
-        return [
-            [share * (rest - mine) for rest, mine in zip(total, own, strict=True)] for own in saved
-        ]
+    def _paid(self):
+        return self.diversity > 0.0 and self.n_estimators > 1
+
+    def _in_turn(self, oracle, W, trained):
+        """Train members one after the other: at once, equal ones would stay equal."""
+        W = W.copy()
+        saved = [self._savings(oracle, w) for w in W]
+        for m in range(len(W)):
+            others = zip(*(own for k, own in enumerate(saved) if k != m), strict=True)
+            W[m] = trained(m, [self.diversity / (len(W) - 1) * sum(own) for own in others])
+            saved[m] = self._savings(oracle, W[m])
+        return W
+
+    def _savings(self, oracle, w):
+        return [self._saved(states) for states in oracle.best_states(w)]
 
     def _saved(self, states):
         """Minus the loss of each state of each part, where ``states`` are taken for the truth."""

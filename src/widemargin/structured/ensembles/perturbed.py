@@ -3,9 +3,13 @@
 from numbers import Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from widemargin.structured.ensembles.base import StructuredEnsemble, random_directions
+from widemargin.structured.ensembles.base import (
+    StructuredEnsemble,
+    directions_of_outputs,
+    random_directions,
+)
 
 
 class PerturbedSSVM(StructuredEnsemble):
@@ -26,6 +30,9 @@ class PerturbedSSVM(StructuredEnsemble):
         Number of members.
     spread : float, default=0.5
         Length of the perturbation, relative to the weights.
+    directions : {'weights', 'outputs'}, default='weights'
+        Where perturbations point: anywhere, or in directions in which scores of outputs of the
+        training data differ, as those do with which `CoulombSSVM` begins.
     C : float, default=1.0
         Cost of a unit of slack.
     max_iter : int, default=1000
@@ -71,6 +78,7 @@ class PerturbedSSVM(StructuredEnsemble):
     _parameter_constraints: dict = {
         **StructuredEnsemble._parameter_constraints,
         "spread": [Interval(Real, 0.0, None, closed="left")],
+        "directions": [StrOptions({"weights", "outputs"})],
     }
 
     def __init__(
@@ -79,6 +87,7 @@ class PerturbedSSVM(StructuredEnsemble):
         n_estimators=6,
         spread=0.5,
         *,
+        directions="weights",
         C=1.0,
         max_iter=1000,
         tol=0.01,
@@ -89,6 +98,7 @@ class PerturbedSSVM(StructuredEnsemble):
         self.model = model
         self.n_estimators = n_estimators
         self.spread = spread
+        self.directions = directions
         self.C = C
         self.max_iter = max_iter
         self.tol = tol
@@ -98,7 +108,10 @@ class PerturbedSSVM(StructuredEnsemble):
 
     def _train(self, oracle, cost, random, report):
         single = self._single(oracle, cost, int(random.integers(2**31)), report)
-        noise = random_directions(random, self.n_estimators, oracle.size)
+        if self.directions == "weights":
+            noise = random_directions(random, self.n_estimators, oracle.size)
+        else:
+            noise = directions_of_outputs(oracle, single.w, random, self.n_estimators)
         noise[0] = 0.0
         return {
             "W": perturbed(single.w, self.spread * noise),
