@@ -194,14 +194,19 @@ _NUMBERS = (
 _SCOPE_NUMBERS = ("index", "dual", "residual")
 
 
-def start(problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=None) -> State:
-    """A state at ``dual``, or at zero."""
+def start(
+    problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=None, values=None
+) -> State:
+    """A state at ``dual``, or at zero; ``values`` are those of f there, if they are known."""
     gram, residual = problem.gram, problem.linear().copy()
     if dual is None:
         dual = np.zeros(problem.size)
     else:
         dual = problem.check_feasible(dual)
-        _subtract_kernel_sum(gram, dual, residual)
+        if values is None:
+            _subtract_kernel_sum(gram, dual, residual)
+        else:
+            residual -= values
     diagonal = gram.diagonal()
     largest = float(np.abs(diagonal).max(initial=0.0))
     everything = Scope(
@@ -250,6 +255,16 @@ def finish(state: State, exact: bool = True) -> Solution:
         polish(*_faces(state), descend)
     _settle(state)
     return solution_at(state)
+
+
+def add_kernel_sum(gram: Gram, change: np.ndarray, values: np.ndarray) -> None:
+    """Take the values of f to where the dual variables have changed, in place."""
+    _subtract_kernel_sum(gram, -change, values)
+
+
+def values_at(state: State) -> np.ndarray:
+    """f without its intercept at all rows, after `finish`."""
+    return state.problem.linear() - state.scope.residual
 
 
 def solution_at(state: State) -> Solution:
@@ -374,11 +389,13 @@ def _rounding(scope: Scope) -> float:
 def _narrow(state: State) -> bool:
     """Leave out the rows that are held at a bound, if they are many."""
     scope = state.scope
-    if not state.shrinking or state.hard or state.rounds == 0 or scope.size < _SHRINK_ROWS:
+    if not state.shrinking or state.hard or scope.size < _SHRINK_ROWS:
         return False
-    highest, lowest = _ends(scope) if state.problem.intercept else (0.0, 0.0)
-    held = (scope.dual <= scope.lower) & (scope.residual < lowest)
-    held |= (scope.dual >= scope.upper) & (scope.residual > highest)
+    held = scope.lower == scope.upper
+    if state.rounds:
+        highest, lowest = _ends(scope) if state.problem.intercept else (0.0, 0.0)
+        held |= (scope.dual <= scope.lower) & (scope.residual < lowest)
+        held |= (scope.dual >= scope.upper) & (scope.residual > highest)
     if np.count_nonzero(held) < _NARROWING * scope.size:
         return False
     state.scopes.append(_narrowed(scope, np.flatnonzero(~held)))

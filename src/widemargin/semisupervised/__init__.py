@@ -1,0 +1,1 @@
+"""Demands on precision and recall, few labels and many rows without one."""

@@ -1,0 +1,335 @@
+"""What preference machines share: the split of the labels, the rounds, the threshold."""
+
+import hashlib
+import os
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._core.progress import FitProgress
+from widemargin.semisupervised.demand import NAMES, Curve, Demand, refined
+from widemargin.semisupervised.promise import Promise, promise
+from widemargin.semisupervised.rounds import HISTORY, State, run
+from widemargin.semisupervised.rows import SomeLabels
+
+_SHARE = Interval(Real, 0.0, 1.0, closed="right")
+
+
+class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """A two-class machine that meets a demand; subclasses say how rows are learned from.
+
+    A subclass has ``_learner(X, y, weight, rows, unlabeled)``, whose ``train(soft)`` trains a
+    round, and ``_raw_scores(X)``.
+    """
+
+    _parameter_constraints: dict = {
+        "precision": [_SHARE, None],
+        "recall": [_SHARE, None],
+        "false_positive_rate": [Interval(Real, 0.0, 1.0, closed="both"), None],
+        "beta": [Interval(Real, 0.0, None, closed="neither")],
+        "cost_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
+        "confidence": [Interval(Real, 0.0, 1.0, closed="neither"), None],
+        "split": [StrOptions({"part", "full"})],
+        "update": [StrOptions({"inc", "rec"})],
+        "threshold": [StrOptions({"refined", "adjusted", "zero"})],
+        "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
+        "min_new": [Interval(Integral, 1, None, closed="left")],
+        "pos_label": "no_validation",
+        "checkpoint": [str, os.PathLike, None],
+        "random_state": ["random_state"],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        y : array-like of shape (n_samples,)
+            Labels of two classes; -1 for rows that have none, unless `X_unlabeled` is given.
+
+        X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), default=None
+            Rows without labels. -1 is a label like any other then.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows of `X`. A demand with a `confidence` counts rows and takes none.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        demand = self._demand()
+        if self.confidence is not None and sample_weight is not None:
+            raise ValueError("confidence counts rows: it cannot be had with sample_weight.")
+        X, y, weight, unlabeled = self._check_training(X, y, X_unlabeled, sample_weight)
+        truth = y == self.pos_label_
+        parts = self._parts(truth)
+        steer = parts[1]
+        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
+        learner = self._learner(X, truth, weight, unlabeled, parts)
+        keeper = _Keeper(self, X, truth, weight, unlabeled, *parts)
+        state = keeper.resumed(learner) or State(np.zeros(unlabeled.shape[0], dtype=np.int8))
+        with progress.task(0, name="rounds") as stop:
+
+            def report(state):
+                keeper.save(learner, state)
+                return stop()
+
+            run(
+                learner.train,
+                truth[steer],
+                None if weight is None else weight[steer],
+                demand,
+                state,
+                update=self.update,
+                max_rounds=self.max_rounds,
+                min_new=self.min_new,
+                report=report,
+            )
+        self._keep(learner, state.best)
+        self.history_ = {name: np.array(state.history[name]) for name in HISTORY}
+        self.n_iter_ = len(self.history_["added"])
+        self.soft_labels_ = state.soft
+        self._upper = state.upper
+        self._steering = (
+            state.best.steering,
+            truth[steer],
+            None if weight is None else weight[steer],
+        )
+        self._certifying = (state.best.certifying, truth[parts[2]]) if len(parts) > 2 else None
+        self._others = state.best.unlabeled
+        self._settle(demand, self.confidence)
+        progress.close()
+        return self
+
+    def set_demand(self, **demand: float | None) -> Self:
+        """Ask for something else, without training again.
+
+        Parameters
+        ----------
+        **demand : float or None
+            `precision`, `recall`, `false_positive_rate`, `beta`, `cost_ratio` and `confidence`;
+            those that are not named are asked for no longer.
+
+        Returns
+        -------
+        self : object
+            The estimator, with a new `threshold_` and `promise_`.
+        """
+        check_is_fitted(self)
+        wrong = set(demand) - {*NAMES, "confidence"}
+        if wrong:
+            raise TypeError(
+                f"set_demand got {', '.join(sorted(wrong))}; a demand is made of "
+                f"{', '.join(NAMES)} and confidence."
+            )
+        asked = {"beta": 1.0, **demand}
+        before = {name: getattr(self, name) for name in (*NAMES, "confidence")}
+        for name in before:
+            setattr(self, name, asked.get(name))
+        try:
+            self._validate_params()
+            self._settle(self._demand(), self.confidence)
+        except BaseException:
+            vars(self).update(before)
+            raise
+        return self
+
+    def recalibrate(self, X: Any, y: ArrayLike) -> Self:
+        """Choose the threshold anew on rows that the machine has not seen.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        y : array-like of shape (n_samples,)
+            Their labels, of both classes.
+
+        Returns
+        -------
+        self : object
+            The estimator, with a new `threshold_` and `promise_`. Later demands go by these rows.
+        """
+        check_is_fitted(self)
+        scores, y = self._raw_scores(X), np.asarray(y)
+        truth = y == self.pos_label_
+        unknown = ~np.isin(y, self.classes_)
+        if len(y) != len(scores) or unknown.any() or truth.all() or not truth.any():
+            raise ValueError(
+                f"y must hold one of the labels {self.classes_.tolist()} for every row of X, and "
+                f"each of them somewhere, got {np.unique(y).tolist()} for {len(scores)} rows."
+            )
+        self._steering, self._certifying = (scores, truth, None), (scores, truth)
+        self._settle(self._demand(), self.confidence)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """How far the score of every row is above the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Positive for ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        above = self._raw_scores(X) - self.threshold_
+        return above if self.pos_label_ == self.classes_[1] else -above
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            One of `classes_` for every row.
+        """
+        check_is_fitted(self)
+        accepted = self._raw_scores(X) > self.threshold_
+        return np.where(accepted, self.pos_label_, self._negative)
+
+    def _demand(self) -> Demand:
+        if self.cost_ratio is not None and self.beta != 1.0:
+            raise ValueError("beta and cost_ratio exclude each other: F-beta or costs.")
+        return Demand(**{name: getattr(self, name) for name in NAMES})
+
+    def _parts(self, truth):
+        """Labelled rows to train on, to steer by, and with a confidence to certify by."""
+        if self.split == "full":
+            if self.confidence is not None:
+                raise ValueError(
+                    "confidence needs rows that training has not seen: use split='part'."
+                )
+            everything = np.arange(len(truth))
+            return everything, everything
+        n_parts = 2 if self.confidence is None else 3
+        rng = check_random_state(self.random_state)
+        parts: list[list[np.ndarray]] = [[] for _ in range(n_parts)]
+        for side in (False, True):
+            rows = rng.permutation(np.flatnonzero(truth == side))
+            if len(rows) < n_parts:
+                label = self.pos_label_ if side else self._negative
+                raise ValueError(
+                    f"y must hold at least {n_parts} rows of every class for split='part'"
+                    f"{' with a confidence' if n_parts > 2 else ''}, got {len(rows)} of class "
+                    f"{label!r}: label more rows, or use split='full'."
+                )
+            for part, own in zip(parts, np.array_split(rows, n_parts), strict=True):
+                part.append(own)
+        return tuple(np.sort(np.concatenate(part)) for part in parts)
+
+    def _settle(self, demand, confidence):
+        """Set the threshold, and what is promised of it."""
+        scores, truth, weight = self._steering
+        if confidence is not None:
+            self.promise_ = self._promised(demand, confidence)
+            self.threshold_ = self.promise_.threshold
+            return
+        self.promise_ = None
+        if self.threshold == "refined":
+            curve = Curve(scores, truth, weight)
+            self.threshold_ = float(curve.thresholds[refined(demand, curve)])
+        else:
+            self.threshold_ = self._upper if self.threshold == "adjusted" else 0.0
+
+    def _promised(self, demand, confidence) -> Promise:
+        if not demand.limits:
+            raise ValueError(
+                "confidence needs something to promise: give precision, recall or "
+                "false_positive_rate."
+            )
+        if self._certifying is None:
+            raise NotFittedError(
+                "confidence needs rows that have not been used yet: fit with a confidence, or "
+                "call recalibrate with new labelled rows first."
+            )
+        scores, truth = self._certifying
+        others = self._others if len(self._others) else self._steering[0]
+        given = promise(demand, confidence, scores, truth, others)
+        if not given.kept:
+            wanted, could = (
+                ", ".join(f"{name} {value:.3g}" for name, value in what.items())
+                for what in (demand.limits, given.possible)
+            )
+            warnings.warn(
+                f"{wanted} cannot be promised with confidence {confidence:g} by "
+                f"{int(truth.sum())} positive and {int((~truth).sum())} negative rows; alone, "
+                f"{could} could. The threshold is a best effort: give more labels (recalibrate), "
+                "a lower confidence or a smaller demand.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return given
+
+
+class _Keeper:
+    """Writes where the rounds stand to a file after each of them, and reads it back."""
+
+    def __init__(self, model, *data):
+        self.path = model.checkpoint
+        if self.path is None:
+            return
+        if model.random_state is None and model.split == "part":
+            raise ValueError(
+                "checkpoint needs a random_state, so that a later fit splits the labels alike."
+            )
+        self.kind = type(model).__name__
+        parameters = {k: v for k, v in model.get_params().items() if k != "checkpoint"}
+        digest = hashlib.sha256(repr(sorted(parameters.items())).encode())
+        for part in data:
+            arrays = (part.data, part.indices, part.indptr) if sp.issparse(part) else (part,)
+            for array in arrays:
+                digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        self.mark = digest.hexdigest()
+
+    def resumed(self, learner) -> State | None:
+        if self.path is None or not os.path.exists(self.path):
+            return None
+        kept = load_checkpoint(self.path, self.kind)
+        if kept["mark"] != self.mark:
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} was written for other data or parameters. Name "
+                "another file, or remove it to start again."
+            )
+        best = learner.resume(kept["learner"], kept["rounds"]["best_soft"])
+        return State.resume(kept["rounds"], best)
+
+    def save(self, learner, state) -> None:
+        if self.path is not None:
+            content = {
+                "mark": self.mark,
+                "rounds": state.numbers(),
+                "learner": learner.numbers(state.best),
+            }
+            save_checkpoint(self.path, self.kind, content)
