@@ -1,5 +1,7 @@
 """Repulsion of directions: its force, its known minima, and steps that stay bounded."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.structured.cases import examples
 
-from widemargin.solvers.coulomb import coulomb_energy, coulomb_forces, turned
+from widemargin.solvers.coulomb import (
+    RepelledState,
+    advance_repelled,
+    coulomb_energy,
+    coulomb_forces,
+    turned,
+)
 
 # Energies of so many charges on a sphere in three dimensions (Thomson's problem).
 THOMSON = {
@@ -74,6 +82,41 @@ def test_repulsion_alone_reaches_the_energies_of_thomson(n):
 def test_a_turn_keeps_the_norm():
     W = 3.0 * directions(5, 4)
     assert_allclose(np.linalg.norm(W + turned(W, 0.1), axis=1), 3.0)
+
+
+class Hinges:
+    """Two classes in the plane: H_k = max(0, 1 - w . d_k)."""
+
+    threads, size = 1, 2
+    rows = np.array([[1.0, 0.2], [0.3, 1.0], [-0.1, 0.5]])
+    n_samples = len(rows)
+
+    def violations(self, w, samples=None, weight=None):
+        rows = self.rows if samples is None else self.rows[samples]
+        slacks = np.maximum(0.0, 1.0 - rows @ w)
+        weight = np.ones(len(rows)) if weight is None else weight
+        return SimpleNamespace(slacks=slacks, difference=(weight * (slacks > 0.0)) @ rows)
+
+
+def shared_out(W, random):
+    member = random.integers(len(W), size=3)
+    return [np.flatnonzero(member == m) for m in range(len(W))]
+
+
+@pytest.mark.parametrize(("assign", "alpha"), [(None, 1e4), (shared_out, 1.0)])
+def test_norms_stay_finite_over_ten_thousand_steps(assign, alpha):
+    random = np.random.default_rng(0)
+    state = RepelledState(
+        Hinges(), np.full(3, 2.0), alpha, 1.0, assign, random, random.normal(size=(3, 2)),
+        max_iter=10_000, check_every=100, offset=20.0,
+    )  # fmt: skip
+    largest = 0.0
+    while not advance_repelled(state):
+        largest = max(largest, np.abs(state.W).max())
+    # A member is never longer than what pulls on it: 3 samples of cost 2, each shorter than 1.1.
+    assert largest < 6 * 3 * 1.1
+    assert np.isfinite(state.W).all()
+    assert state.objective == min(state.curves["objective"])
 
 
 def test_directions_that_coincide_have_a_finite_force():

@@ -1,0 +1,348 @@
+"""Ensembles of structured machines: the error of the best proposal for 1 to 10 members.
+
+``python benchmarks/ensembles.py --data DIR [--full] [--json FILE] [--only PART ...]``
+
+DIR holds the sets ocr_letters and weizmann_horses and a ``load.py`` whose ``load(name)`` returns
+lists of inputs and outputs. For every seed C is the one with which a single machine does best on
+validation data, and the strength of diversity of every method is the one with which six of its
+members do best there (two on the 704 words); errors are those on test data. "random" perturbs the
+single machine anywhere, "random outputs" in directions in which outputs of the training data
+differ; "kept" is "anchored" with the single machine as its first member. --full takes more seeds,
+more test data, more groups of horses and all numbers of members.
+"""
+
+import runpy
+import sys
+import warnings
+from pathlib import Path
+
+from _harness import Bench, Report, answer, machine, options
+
+PARTS = ("grid9", "grid43", "letters50", "horses", "folds", "letters704")
+TITLES = {
+    "grid9": "One image of a grid, 9 weights",
+    "grid43": "One image of a grid, 43 weights",
+    "letters50": "Letters, 50 words, 4004 weights",
+    "letters704": "Letters, 704 words, 4004 weights",
+    "horses": "Horses, one image, 79 weights",
+    "folds": "Horses, groups of five: train on one, validate on two, test on two",
+}
+COULOMB = ("Coulomb all", "Coulomb best", "Coulomb sampled", "Coulomb stochastic")
+METHODS = (
+    *COULOMB,
+    "Coulomb anchored",
+    "Coulomb kept",
+    "random",
+    "random outputs",
+    "DivMBest",
+    "MCL",
+    "DivMCL",
+)
+
+
+def main():
+    wanted = options(__doc__.splitlines()[0], PARTS)
+    if wanted.task:
+        warnings.simplefilter("ignore")
+        return answer(wanted.task, {"run": run})
+    packages = "numpy", "scipy", "scikit-learn", "numba", "widemargin"
+    report = Report("ensembles", wanted.json, machine(*packages))
+    bench = Bench(__file__)
+    curves = {}
+    for part in wanted.only:
+        if part.startswith("grid") or wanted.data is not None:
+            show(part, bench, report, wanted, curves)
+    report.keep("curves", curves)
+    report.close()
+    return None
+
+
+def show(part, bench, report, wanted, curves):
+    seeds = (20 if wanted.full else 10) if part == "folds" else (10 if wanted.full else 5)
+    found = [
+        bench.run("run", part=part, seed=seed, data=wanted.data, rows=wanted.rows, full=wanted.full)
+        for seed in range(1 if wanted.rows else seeds)
+    ]
+    members = sorted(map(int, found[0]["errors"]["random"]))
+    header = ["method", *(f"M={m}" for m in members), "mean", "worst", "best share"]
+    rows, last = [], str(6 if 6 in members else members[-1])
+    single = mean([own["single"] for own in found])
+    curves[part] = {"members": members, "single": single}
+    for name in METHODS:
+        own = [figures["errors"][name] for figures in found]
+        picks = [mean([figures[str(m)]["pick"] for figures in own]) for m in members]
+        curves[part][name] = picks
+        rest = [mean([figures[last][key] for figures in own]) for key in ("mean", "worst", "least")]
+        rows.append([name, *(f"{value:.4f}" for value in (*picks, *rest[:2])), f"{rest[2]:.2f}"])
+    text = (
+        f"Error of the best proposal for M members, mean of {len(found)} seeds; mean and worst "
+        f"error of a member, and how often the least useful member is the best, for M={last}. The "
+        f"single machine errs on {single:.4f}."
+    )
+    report.table(TITLES[part], text, header, rows)
+    bars(part, report, found, members, single)
+
+
+def bars(part, report, found, members, single):
+    several = [str(m) for m in members if m > 1]
+    picks = {
+        name: [mean([own["errors"][name][m]["pick"] for own in found]) for m in several]
+        for name in METHODS
+    }
+    ours = {name: picks[name] for name in (*COULOMB, "Coulomb anchored")}
+    worst = max(value / single for value in ours["Coulomb anchored"])
+    report.bar(f"{part}: Coulomb below the single machine for every M", worst, worst < 1, " times")
+    for rival in ("MCL", "DivMCL", "random"):
+        ratio = mean([a / b for a, b in zip(ours["Coulomb anchored"], picks[rival], strict=True)])
+        report.bar(f"{part}: Coulomb (anchored) below {rival}", ratio, ratio < 1, " times")
+
+
+def mean(values):
+    return float(sum(values) / len(values))
+
+
+def run(part, seed, data, rows, full):
+    """Errors of all methods on the test data of one seed."""
+    import numpy as np
+
+    from widemargin.structured import FrankWolfeSSVM
+
+    task = Task(part, seed, data, rows, full)
+    tried = {}
+    for C in task.costs:
+        learner = FrankWolfeSSVM(task.model(), C=C, tol=0.02, max_iter=task.passes)
+        tried[C] = learner.fit(*task.train)
+    learner = max(tried.values(), key=lambda own: own.score(*task.valid))
+    task.C, task.w, task.objective = learner.C, learner.w, learner.objective_
+    errors = {}
+    for name in METHODS:
+        choices = STRENGTHS[name.split()[0]]
+        most = task.members[-1] if name in NESTED else task.choose_at
+        picks = []
+        for value in choices:
+            losses = propose(task, name, value, most, task.valid)[: task.choose_at]
+            picks.append(losses.min(axis=0).sum())
+        value = choices[int(np.argmin(picks))]
+        errors[name] = curve(task, name, value)
+    return {"single": 1.0 - learner.score(*task.test), "C": learner.C, "errors": errors}
+
+
+def curve(task, name, value):
+    """Errors for every number of members, on test data."""
+    import numpy as np
+
+    most = np.array([task.model_.max_loss(y) for y in task.test[1]]).sum()
+    nested = propose(task, name, value, task.members[-1], task.test) if name in NESTED else None
+    found = {}
+    for m in task.members:
+        losses = propose(task, name, value, m, task.test) if nested is None else nested[:m]
+        best = losses == losses.min(axis=0)
+        # Members that are equally good share a sample.
+        share = (best / best.sum(axis=0)).mean(axis=1)
+        found[m] = {
+            "pick": float(losses.min(axis=0).sum() / most),
+            "mean": float(losses.mean(axis=0).sum() / most),
+            "worst": float(losses.sum(axis=1).max() / most),
+            "least": float(share.min()),
+        }
+    return found
+
+
+def propose(task, name, value, m, samples):
+    """Losses of ``m`` proposals for each sample."""
+    import numpy as np
+
+    from widemargin.structured import batch_diverse_predictions
+
+    if name == "DivMBest":
+        X, Y = samples
+        found = batch_diverse_predictions(task.model_, task.w, X, m, value)
+        pairs = zip(Y, found, strict=True)
+        return np.array([[task.model_.loss(y, own) for own in outputs] for y, outputs in pairs]).T
+    return task.fitted(name, value, m).member_losses(*samples)
+
+
+NESTED = ("random", "random outputs", "DivMBest")
+"""The first members of many are what fewer would be."""
+
+STRENGTHS = {
+    "Coulomb": (0.1, 0.5, 2.0),
+    "random": (0.1, 0.3, 1.0, 3.0),
+    "DivMBest": (0.03, 0.1, 0.3, 1.0),
+    "MCL": (None,),
+    "DivMCL": (0.3, 1.0),
+}
+"""Coulomb's alpha in units of the single machine's objective, and what others have in its place."""
+
+
+class Task:
+    """Training, validation and test data of one seed."""
+
+    def __init__(self, part, seed, data, rows, full):
+        import numpy as np
+
+        from widemargin.structured import ChainCRF, GraphCRF, GridCRF
+
+        self.seed, self.fits = seed, {}
+        self.members = tuple(range(1, 11)) if full else (1, 2, 3, 4, 6, 8, 10)
+        self.choose_at, self.steps, self.rounds, self.passes = 6, 100, 6, 60
+        random = np.random.default_rng(seed)
+        if part.startswith("grid"):
+            make = few_colours if part == "grid9" else many_colours
+            self.train, self.valid, self.test = make(random, 6 if rows else 20)
+            self.costs, self.make = (0.01, 0.1), lambda: GridCRF(n_states=2)
+        elif part.startswith("letters"):
+            n = min(int(part[len("letters") :]), rows or 10_000)
+            self.train, self.valid, self.test = words(
+                data, random, n, rows or (2000 if full else 500)
+            )
+            self.costs, self.make = (0.03, 0.1, 0.3), lambda: ChainCRF(n_states=26)
+            if n > 100:
+                self.choose_at, self.steps, self.rounds, self.passes = 2, 30, 3, 15
+                if not full:
+                    self.members = (1, 2, 6, 10)
+        else:
+            sizes = (1, 2, 2) if part == "folds" else (1, 3, rows or (324 if full else 100))
+            self.train, self.valid, self.test = horses(data, seed, sizes)
+            self.costs, self.make = (0.001, 0.01), lambda: GraphCRF(n_states=2)
+            if part == "folds" and not full:
+                self.members = (1, 6)
+        if rows:
+            self.members, self.steps, self.rounds, self.passes = (1, 2, 6), 10, 2, 10
+        self.model_ = self.model()
+        self.model_.initialize(*self.train)
+
+    def model(self):
+        return self.make()
+
+    def fitted(self, name, value, m):
+        """The ensemble, trained once."""
+        if (name, value, m) not in self.fits:
+            self.fits[name, value, m] = self.ensemble(name, value, m).fit(*self.train)
+        return self.fits[name, value, m]
+
+    def ensemble(self, name, value, m):
+        from widemargin.structured import (
+            CoulombSSVM,
+            DiverseMultipleChoiceSSVM,
+            MultipleChoiceSSVM,
+            PerturbedSSVM,
+        )
+
+        kind, *rest = name.split()
+        common = {"C": self.C, "tol": 0.02, "random_state": self.seed, "max_iter": self.passes}
+        if kind == "Coulomb":
+            anchored = rest[0] in ("anchored", "kept")
+            return CoulombSSVM(
+                self.model(), m, value * self.objective,
+                assignment="all" if anchored else rest[0],
+                solver="anchored" if anchored else "subgradient",
+                n_steps=self.rounds if anchored else self.steps,
+                keep_single=rest[0] == "kept", **common,
+            )  # fmt: skip
+        if kind == "random":
+            directions = "outputs" if rest else "weights"
+            return PerturbedSSVM(self.model(), m, value, directions=directions, **common)
+        common["max_iter"] = min(30, self.passes)
+        if kind == "MCL":
+            return MultipleChoiceSSVM(self.model(), m, n_rounds=3, **common)
+        return DiverseMultipleChoiceSSVM(self.model(), m, value, n_rounds=3, **common)
+
+
+def few_colours(random, n_test):
+    """Discs that differ from what is around them in two colours, in one image in both alike.
+
+    In other images the light has another colour, anything between those two.
+    """
+    import numpy as np
+
+    def image(angle):
+        labels = discs(random)
+        colours = 2.1 * np.multiply.outer(labels - 0.5, [np.cos(angle), np.sin(angle)])
+        colours += random.normal(size=colours.shape)
+        return np.concatenate([colours, np.ones((*labels.shape, 1))], axis=-1), labels
+
+    angles = random.uniform(-np.pi / 4, 3 * np.pi / 4, size=5 + n_test)
+    return split(image(np.pi / 4), [image(angle) for angle in angles])
+
+
+def many_colours(random, n_test):
+    """The same with nineteen colours, of which every other image shows its own mixture."""
+    import numpy as np
+
+    def image(shown):
+        labels = discs(random)
+        colours = np.multiply.outer(labels - 0.5, shown)
+        colours += random.normal(size=colours.shape)
+        return np.concatenate([colours, np.ones((*labels.shape, 1))], axis=-1), labels
+
+    first = np.full(19, 2.1 / np.sqrt(19))
+    others = first + 0.6 * random.normal(size=(5 + n_test, 19))
+    others *= 2.1 / np.linalg.norm(others, axis=1, keepdims=True)
+    return split(image(first), [image(shown) for shown in others])
+
+
+def discs(random, size=16):
+    import numpy as np
+
+    row, column = np.indices((size, size))
+    labels = np.zeros((size, size), dtype=int)
+    for _ in range(3):
+        place = random.uniform(2, size - 2, size=2)
+        inside = (row - place[0]) ** 2 + (column - place[1]) ** 2
+        labels[inside < random.uniform(2.5, size / 4) ** 2] = 1
+    return labels
+
+
+def split(first, others):
+    parts = [first], others[:5], others[5:]
+    return [tuple(list(side) for side in zip(*part, strict=True)) for part in parts]
+
+
+def load(data, name):
+    return runpy.run_path(str(Path(data) / "load.py"))["load"](name)
+
+
+def words(data, random, n_train, n_test):
+    """Words of fold 1, and of the others to validate and to test on."""
+    import numpy as np
+
+    raw = load(data, "ocr_letters")
+    first = random.permutation(np.flatnonzero(raw["folds"] == 1))[:n_train]
+    others = random.permutation(np.flatnonzero(raw["folds"] != 1))
+    pick = lambda which: (  # noqa: E731
+        [raw["X"][i].astype(float) for i in which],
+        [raw["y"][i].astype(int) for i in which],
+    )
+    return pick(first), pick(others[:150]), pick(others[150 : 150 + n_test])
+
+
+def horses(data, seed, sizes):
+    """Superpixel graphs; what is known of features is what the training image tells.
+
+    With five images in all, seeds 0 to 4 are the folds of one group, 5 to 9 of the next.
+    """
+    import numpy as np
+    from sklearn.preprocessing import StandardScaler
+
+    raw = load(data, "weizmann_horses")
+    if sum(sizes) == 5:
+        order = np.random.default_rng(seed // 5).permutation(len(raw["X"]))[:5]
+        order = np.roll(order, -(seed % 5))
+    else:
+        order = np.random.default_rng(seed).permutation(len(raw["X"]))
+    ends = np.cumsum(sizes)
+    parts = order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] : ends[2]]
+    scaler = StandardScaler().fit(np.concatenate([raw["X"][i][0] for i in parts[0]]))
+
+    def graph(i):
+        nodes, edges = raw["X"][i][:2]
+        scaled = np.clip(scaler.transform(nodes), -5.0, 5.0)
+        return np.column_stack([scaled, np.ones(len(nodes))]), edges
+
+    return [([graph(i) for i in part], [raw["y"][i].astype(int) for i in part]) for part in parts]
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main()
