@@ -7,13 +7,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import svm
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import scale
 from tests.oracles.crammer_singer import solve_exactly
+from tests.suites.callbacks import Recorder
 
 from widemargin import CrammerSingerSVC
+from widemargin.solvers import crammer_singer_rows
 
 KERNELS = [
     {"kernel": "linear"},
@@ -104,8 +106,12 @@ def test_equal_scores_of_rivals_are_settled_in_the_same_way_everywhere():
         random_state=0,
     )  # fmt: skip
     model = CrammerSingerSVC().fit(X, y)
-    _, scores = model.top_two(X)
-    assert (scores[:, 0] == scores[:, 1]).any()
+    labels, scores = model.top_two(X)
+    tied = np.abs(scores[:, 0] - scores[:, 1]) < 1e-8
+    assert tied.any()
+    assert (labels[tied, 0] < labels[tied, 1]).all()
+    places = np.searchsorted(model.classes_, labels)
+    assert_array_equal(scores, np.take_along_axis(model.decision_function(X), places, axis=1))
     order = np.random.default_rng(0).permutation(len(y))
     again = CrammerSingerSVC().fit(X[order], y[order])
     assert_array_equal(again.predict(X), model.predict(X))
@@ -130,6 +136,98 @@ def test_a_fit_that_is_stopped_warns_and_can_be_used(kernel):
     assert model.fit_status_ == model.n_iter_ == 1
     assert model.dual_gap_ > 1e-3
     assert model.score(X, y) > 0.4
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_fit_that_a_callback_stopped_goes_on_to_the_same_answer(iris, kernel, monkeypatch):
+    monkeypatch.setattr(crammer_singer_rows, "_LEAP_PASSES", 1)
+    X, y = iris
+    model = CrammerSingerSVC(kernel=kernel, C=10.0, warm_start=True)
+    model.set_callbacks(Recorder(stop=lambda context: context.task_name == "slice"))
+    with pytest.warns(ConvergenceWarning, match="a callback asked for it"):
+        model.fit(X, y)
+    stopped = model.objective_
+    model.set_callbacks().fit(X, y)
+    whole = CrammerSingerSVC(kernel=kernel, C=10.0).fit(X, y)
+    assert stopped > 1.0001 * whole.objective_
+    assert_allclose(model.objective_, whole.objective_, rtol=1e-8)
+    again = model.fit(X, y).n_iter_
+    assert again < whole.n_iter_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_smaller_costs_and_other_labels_may_follow(iris, kernel):
+    X, y = iris
+    model = CrammerSingerSVC(kernel=kernel, C=10.0, warm_start=True).fit(X, y)
+    other = np.where(np.arange(len(y)) % 7 == 0, (y + 1) % 3, y)
+    for C, labels in ((0.1, y), (1.0, other)):
+        model.set_params(C=C).fit(X, labels)
+        cold = CrammerSingerSVC(kernel=kernel, C=C).fit(X, labels)
+        assert_allclose(model.objective_, cold.objective_, rtol=1e-8)
+    model.fit(X[:-1], y[:-1])
+    assert_array_equal(
+        model.decision_function(X),
+        CrammerSingerSVC(kernel=kernel).fit(X[:-1], y[:-1]).decision_function(X),
+    )
+
+
+def test_kernel_values_may_be_given_or_computed_by_a_function(iris):
+    X, y = iris
+    weight = np.arange(len(y)) % 3 * 1.0
+    by_name = CrammerSingerSVC(kernel="rbf", gamma=0.5).fit(X, y, sample_weight=weight)
+    expected = by_name.decision_function(X)
+
+    def kernel(X, Y):
+        return pairwise_kernels(X, Y, metric="rbf", gamma=0.5)
+
+    by_function = CrammerSingerSVC(kernel=kernel).fit(X, y, sample_weight=weight)
+    assert_allclose(by_function.decision_function(X), expected, atol=1e-8)
+    given = CrammerSingerSVC(kernel="precomputed").fit(kernel(X, X), y, sample_weight=weight)
+    assert_allclose(given.decision_function(kernel(X, X)), expected, atol=1e-8)
+    assert_array_equal(given.support_, by_name.support_)
+    assert given.dual_gap_ < 1e-9
+    with pytest.raises(ValueError, match="square matrix"):
+        CrammerSingerSVC(kernel="precomputed").fit(X, y)
+
+
+def test_attributes_of_another_kernel_do_not_stay(iris):
+    X, y = iris
+    model = CrammerSingerSVC(kernel="rbf").fit(X, y)
+    model.set_params(kernel="linear").fit(X, y)
+    for name in ("support_", "support_vectors_", "dual_coef_"):
+        assert not hasattr(model, name)
+    model.set_params(kernel="rbf").fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert_array_equal(
+        model.decision_function(X), CrammerSingerSVC(kernel="rbf").fit(X, y).decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:2], ids=str)
+def test_margins_by_class_are_those_of_an_exact_solver(iris, kernel):
+    X, y = iris
+    model = CrammerSingerSVC(**kernel, class_margin={0: 0.5, 2: 2.0}).fit(X, y)
+    parameters = {name: value for name, value in kernel.items() if name != "kernel"}
+    gram = pairwise_kernels(X, metric=kernel["kernel"], **parameters) + 1.0
+    exact = solve_exactly(gram, y, np.ones(len(y)), 3, np.array([0.5, 1.0, 2.0])[y])
+    assert_allclose(model.objective_, exact.objective, rtol=1e-6)
+    assert_allclose(model.class_margin_, [0.5, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.large
+def test_features_need_not_be_scaled(load, kernel):
+    X, y = load(return_X_y=True)
+    model = CrammerSingerSVC(kernel=kernel, degree=1, gamma=1.0).fit(X, y)
+    assert model.dual_gap_ < 1e-6
+
+
+def test_without_a_gap_the_tolerance_decides(iris):
+    settings = {"kernel": "sigmoid", "gamma": 0.1, "gap_tol": 1e-9}
+    model = CrammerSingerSVC(**settings).fit(*iris)
+    assert np.isnan(model.dual_gap_)
+    assert model.fit_status_ == 0
 
 
 def test_rows_of_many_zeros_may_be_sparse(iris):

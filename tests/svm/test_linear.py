@@ -8,9 +8,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import svm
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
+from tests.oracles.hinge import Hinge, solve_exactly
+from tests.suites.callbacks import Recorder
 
 from widemargin import LinearSVC, LinearSVCCV
 from widemargin.datasets import load_satimage
@@ -127,7 +135,7 @@ class TestCertificate:
     def test_the_gap_bounds_the_distance_of_a_stopped_fit(self, way):
         X, y = make_classification(n_samples=2000, n_features=30, flip_y=0.2, random_state=0)
         best = LinearSVC(**way, tol=1e-8, max_iter=100_000).fit(X, y)
-        with pytest.warns(ConvergenceWarning, match=r"increase the number.*gap"):
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=1\).*gap"):
             stopped = LinearSVC(**way, max_iter=1, tol=1e-8).fit(X, y)
         distance = 1 - best.objective_[0] / stopped.objective_[0]
         assert stopped.n_iter_ == 1
@@ -167,6 +175,74 @@ class TestParameters:
         assert capsys.readouterr().out.count("[LinearSVC] machine") == 3
 
 
+class TestMargins:
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_margins_by_class_are_those_of_an_exact_solver(self, iris, way):
+        X, y = iris
+        margins = {0: 0.5, 2: 2.0}
+        model = LinearSVC(**way, class_margin=margins, C=0.5, max_iter=100_000).fit(X, y)
+        assert_allclose(model.class_margin_, [0.5, 1.0, 2.0])
+        squared = way["loss"] == "squared_hinge"
+        gram = X @ X.T + 1.0 + (np.eye(len(y)) if squared else 0.0)
+        cost = np.full(len(y), np.inf if squared else 0.5)
+        for k in range(3):
+            sign = np.where(y == k, 1.0, -1.0)
+            exact = solve_exactly(Hinge(gram, sign, model.class_margin_[y], cost, False))
+            assert_allclose(model.objective_[k], exact.dual_objective, rtol=1e-6)
+        assert (model.dual_gap_ < 1e-6).all()
+
+    def test_rare_classes_may_ask_for_more(self):
+        X, y = make_classification(
+            n_samples=400, n_features=10, weights=[0.9], class_sep=0.5, random_state=0
+        )
+        plain, ldam = (LinearSVC(class_margin=margin).fit(X, y) for margin in (None, "ldam"))
+        assert ldam.class_margin_[1] == 1.0 > ldam.class_margin_[0]
+        assert ldam.predict(X).sum() > plain.predict(X).sum()
+        with pytest.raises(ValueError, match="class_margin must name classes"):
+            LinearSVC(class_margin={7: 1.0}).fit(X, y)
+
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_margins_alike_are_a_change_of_scale(self, iris, way):
+        X, y = iris
+        wide = LinearSVC(**way, class_margin=dict.fromkeys(range(3), 2.0), max_iter=10_000)
+        C = 0.5 if way["loss"] == "hinge" else 1.0
+        plain = LinearSVC(**way, C=C, max_iter=10_000).fit(X, y)
+        assert_allclose(wide.set_params(C=1.0).fit(X, y).coef_, 2.0 * plain.coef_, atol=1e-6)
+
+
+class TestExtremes:
+    @pytest.mark.parametrize("name", ["wine", "cancer", "iris"])
+    def test_the_joint_problem_converges_without_scaling(self, name):
+        load = {"wine": load_wine, "cancer": load_breast_cancer, "iris": load_iris}[name]
+        X, y = load(return_X_y=True)
+        X = X * (1e4 if name == "iris" else 1.0)
+        model = LinearSVC(multi_class="crammer_singer").fit(X, y)
+        assert model.dual_gap_[0] < 1e-5
+
+    def test_newton_tells_a_bound_even_when_it_stops_early(self):
+        X, y = make_classification(n_samples=500, n_features=20, flip_y=0.3, random_state=0)
+        best = LinearSVC(dual=False, tol=1e-10).fit(X, y).objective_[0]
+        with pytest.warns(ConvergenceWarning):
+            start = LinearSVC(dual=False, max_iter=0).fit(X, y)
+        assert start.dual_gap_[0] <= 1.0
+        assert 1.0 - best / start.objective_[0] <= start.dual_gap_[0]
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize(("scale", "C"), [(1e9, 1.0), (1.0, 1e100), (1e9, 1e50), (1e-9, 1.0)])
+    def test_newton_survives_numbers_of_any_size(self, scale, C):
+        X, y = load_iris(return_X_y=True)
+        model = LinearSVC(dual=False, C=C).fit(scale * X, y)
+        assert np.isfinite(model.coef_).all()
+        assert ((model.dual_gap_ >= 0.0) & (model.dual_gap_ <= 1.0)).all()
+
+    @pytest.mark.parametrize("way", WAYS, ids=str)
+    def test_tiny_weights_do_not_spoil_the_bound(self, iris, way):
+        X, y = iris
+        weight = np.where(np.arange(len(y)) % 5 == 0, 1e-320, 1.0)
+        model = LinearSVC(**way, max_iter=100_000).fit(X, y, sample_weight=weight)
+        assert (model.dual_gap_ < 1e-6).all()
+
+
 class TestWarmStart:
     @pytest.mark.parametrize("way", WAYS, ids=str)
     def test_the_second_fit_starts_where_the_first_ended(self, way):
@@ -178,6 +254,32 @@ class TestWarmStart:
         assert_allclose(model.set_params(C=0.02).fit(X, y).objective_[0],
                         LinearSVC(**way, C=0.02, max_iter=10_000).fit(X, y).objective_[0],
                         rtol=1e-3)  # fmt: skip
+
+    @pytest.mark.parametrize("way", [*WAYS, {"multi_class": "crammer_singer"}], ids=str)
+    def test_a_fit_that_a_callback_stopped_goes_on_to_the_same_answer(self, way, monkeypatch):
+        monkeypatch.setattr(linear_descent, "_CHUNK_PASSES", 1)
+        X, y = make_classification(
+            n_samples=200, n_features=8, n_informative=6, n_classes=3, flip_y=0.2, random_state=0
+        )
+        model = LinearSVC(**way, warm_start=True, tol=1e-6, max_iter=100_000)
+        model.set_callbacks(Recorder(stop=lambda context: context.task_name == "slice"))
+        with pytest.warns(ConvergenceWarning, match="a callback asked for it"):
+            model.fit(X, y)
+        stopped = model.objective_
+        model.set_callbacks().fit(X, y)
+        whole = LinearSVC(**way, tol=1e-6, max_iter=100_000).fit(X, y)
+        assert (stopped > 1.0001 * whole.objective_).any()
+        assert_allclose(model.objective_, whole.objective_, rtol=1e-7)
+
+    @pytest.mark.parametrize("way", [*WAYS, {"multi_class": "crammer_singer"}], ids=str)
+    def test_smaller_costs_and_other_labels_may_follow(self, iris, way):
+        X, y = iris
+        model = LinearSVC(**way, C=10.0, warm_start=True, max_iter=100_000).fit(X, y)
+        other = np.where(np.arange(len(y)) % 7 == 0, (y + 1) % 3, y)
+        for C, labels, weight in ((0.01, y, None), (1.0, other, None), (1.0, y, 0.1 + y)):
+            model.set_params(C=C).fit(X, labels, sample_weight=weight)
+            cold = LinearSVC(**way, C=C, max_iter=100_000).fit(X, labels, sample_weight=weight)
+            assert_allclose(model.objective_, cold.objective_, rtol=1e-6)
 
     def test_other_data_start_afresh(self, iris, cancer):
         model = LinearSVC(loss="hinge", warm_start=True, max_iter=10_000).fit(*iris)

@@ -84,6 +84,9 @@ def test_without_refit_there_are_scores_only(data):
     assert search.C_ in CS
     with pytest.raises(NotFittedError, match="refit=False"):
         search.predict(X)
+    fitted = LinearSVCCV(Cs=CS).fit(X, y).set_params(refit=False).fit(X, y)
+    for name in ("coef_", "intercept_", "objective_", "dual_gap_", "n_iter_"):
+        assert not hasattr(fitted, name)
     with pytest.raises(NotFittedError, match="not fitted"):
         LinearSVCCV().best_params_  # noqa: B018
 
@@ -99,7 +102,7 @@ def test_folds_that_stopped_early_are_told(data):
         LinearSVCCV(Cs=[0.1], loss="hinge", max_iter=1).fit(*data)
     folds, whole = (str(warning.message) for warning in told)
     assert "15 of 15 machines of folds" in folds
-    assert "failed to converge" in whole
+    assert "max_iter=1" in whole
 
 
 def test_the_best_machine_can_be_had_without_the_search(data):

@@ -55,8 +55,8 @@ class MultiClassSolution:
     dual_objective : float
         A lower bound of the objective where the kernel is positive semidefinite.
     gap : float
-        (objective - dual_objective) / objective; nan where the kernel is not known to be positive
-        semidefinite.
+        (objective - dual_objective) / objective, at most 1; nan where the kernel is not known to be
+        positive semidefinite.
     iterations : int
         Passes over rows, or batches of them.
     converged : bool
@@ -84,7 +84,7 @@ def certify(state, dual, weights, scores, norm, known=True) -> MultiClassSolutio
     loss = np.sum(state.cost * (rivals.max(axis=0) - own))
     objective = 0.5 * norm + float(loss)
     dual_objective = float(np.sum(state.margin * dual[rows, state.label])) - 0.5 * norm
-    gap = max(0.0, objective - dual_objective) / max(objective, np.finfo(float).tiny)
+    gap = max(0.0, objective - max(dual_objective, 0.0)) / max(objective, np.finfo(float).tiny)
     return MultiClassSolution(
         dual,
         weights,

@@ -102,6 +102,8 @@ def start(
         dual = np.zeros((gram.size, n_classes))
     else:
         dual = feasible(dual, label, cost, n_classes)
+    if not gram.positive_semidefinite:
+        gap_tol = None  # there is no gap to stop on
     tol = tol if gap_tol is None else max(tol, FIRST_GAP_TOL)
     margin = np.ones(gram.size) if margin is None else np.asarray(margin, dtype=np.float64)
     random = random_state(seed)

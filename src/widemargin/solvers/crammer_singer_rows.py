@@ -29,7 +29,7 @@ from widemargin.solvers.crammer_singer import (
     feasible,
 )
 from widemargin.solvers.crammer_singer_leap import MOST_WORK, free_rows, leap
-from widemargin.solvers.crammer_singer_steps import sweep
+from widemargin.solvers.crammer_singer_steps import FULL, POSITION, WORST, sweep
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 50
@@ -42,7 +42,6 @@ _POLISHED_TOL = 1e-10
 _POLISH_ROUNDS = 100
 _POLISH_PASSES = 20
 _WITHOUT_END = np.iinfo(np.int64).max
-_POSITION, _FULL, _WORST = 4, 5, 0
 
 
 def solve_rows(
@@ -255,8 +254,8 @@ def _leap(state: State, free: np.ndarray, most_work: float = MOST_WORK) -> None:
         state.dual[free] = dual
         state.weights += _combine(part, state.bias, dual - before)
         # What this pass has seen no longer holds, nor that the rows left out of it are at rest.
-        state.counts[[_POSITION, _FULL]] = 0
-        state.levels[_WORST] = 0.0
+        state.counts[[POSITION, FULL]] = 0
+        state.levels[WORST] = 0.0
 
 
 def _work(state: State, tol: float, max_iter: int, steps: int) -> int:

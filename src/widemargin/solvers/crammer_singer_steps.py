@@ -9,8 +9,8 @@ import numpy as np
 
 from widemargin._core.compiled import compiled
 
-_PASSES, _FINISHED, _CONVERGED, _ACTIVE, _POSITION, _FULL = range(6)
-_WORST, _LOOSE = range(2)
+PASSES, FINISHED, CONVERGED, ACTIVE, POSITION, FULL = range(6)
+WORST, LOOSE = range(2)
 
 
 @compiled
@@ -23,24 +23,24 @@ def sweep(
     gradient, change = np.empty(n_classes), np.empty(n_classes)
     moved = np.empty(n_classes, np.uint32)
     for done in range(steps):
-        if counts[_POSITION] == counts[_ACTIVE]:
-            counts[_PASSES] += 1
-            counts[_POSITION] = 0
-            if levels[_WORST] <= max(levels[_LOOSE], tol):
-                if levels[_WORST] <= tol and counts[_FULL] == 1:
-                    counts[_FINISHED] = counts[_CONVERGED] = 1
-                    levels[_WORST] = 0.0
+        if counts[POSITION] == counts[ACTIVE]:
+            counts[PASSES] += 1
+            counts[POSITION] = 0
+            if levels[WORST] <= max(levels[LOOSE], tol):
+                if levels[WORST] <= tol and counts[FULL] == 1:
+                    counts[FINISHED] = counts[CONVERGED] = 1
+                    levels[WORST] = 0.0
                     return done
-                counts[_ACTIVE], counts[_FULL] = n, 1
+                counts[ACTIVE], counts[FULL] = n, 1
                 active_classes[:] = n_classes
-                levels[_LOOSE] = max(0.5 * levels[_LOOSE], tol)
+                levels[LOOSE] = max(0.5 * levels[LOOSE], tol)
             else:
-                counts[_FULL] = 0
-            levels[_WORST] = 0.0
-        if counts[_PASSES] >= max_iter:
-            counts[_FINISHED] = 1
+                counts[FULL] = 0
+            levels[WORST] = 0.0
+        if counts[PASSES] >= max_iter:
+            counts[FINISHED] = 1
             return done
-        position, active = counts[_POSITION], counts[_ACTIVE]
+        position, active = counts[POSITION], counts[ACTIVE]
         other = position + _below(random, active - position)
         i = order[other]
         order[other] = order[position]
@@ -52,12 +52,12 @@ def sweep(
         m = _rest(gradient, mine, own, cost[i], members, m, lowest)
         active_classes[i] = m
         if m <= 1:
-            counts[_ACTIVE] -= 1
-            order[position] = order[counts[_ACTIVE]]
-            order[counts[_ACTIVE]] = i
+            counts[ACTIVE] -= 1
+            order[position] = order[counts[ACTIVE]]
+            order[counts[ACTIVE]] = i
             continue
-        counts[_POSITION] += 1
-        levels[_WORST] = max(levels[_WORST], highest - lowest)
+        counts[POSITION] += 1
+        levels[WORST] = max(levels[WORST], highest - lowest)
         if highest - lowest > 1e-3 * tol:
             _respond(gradient, mine, own, cost[i], norms[i], members, m, change)
             _add(data, indices, indptr, i, bias, members, m, change, weights, moved)

@@ -1,13 +1,13 @@
 """The problem of linear machines, and what solving it gives.
 
-    min over w   1/2 ||w||^2  +  sum_i cost_i * loss(1 - sign_i <w, z_i>)
+    min over w   1/2 ||w||^2  +  sum_i cost_i * loss(margin_i - sign_i <w, z_i>)
 
 with loss(s) = max(0, s), the hinge, or its square, over rows z_i = (x_i, bias): the intercept is
 the weight of one more feature with the constant value ``bias``, and is regularised like the others.
 
 The dual, with w = sum_i sign_i alpha_i z_i:
 
-    max over alpha   sum_i alpha_i - 1/2 ||w||^2 - 1/2 sum_i softness_i alpha_i^2
+    max over alpha   sum_i margin_i alpha_i - 1/2 ||w||^2 - 1/2 sum_i softness_i alpha_i^2
     subject to       0 <= alpha_i <= ceiling_i
 
 where softness is 0 and ceiling is cost for the hinge, and softness is 1 / (2 cost) and ceiling is
@@ -19,9 +19,9 @@ infinite for its square.
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from widemargin._core.threads import single_threaded_blas
+from widemargin.solvers import coordinate
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class LinearProblem:
         Whether the loss is the squared hinge.
     bias : float, default=0.0
         The constant feature; 0 for no intercept.
+    margin : ndarray of shape (n,) or float, default=1.0
+        Positive.
     """
 
     X: np.ndarray
@@ -47,6 +49,7 @@ class LinearProblem:
     cost: np.ndarray
     squared: bool
     bias: float = 0.0
+    margin: np.ndarray | float = 1.0
 
     @property
     def size(self) -> int:
@@ -55,13 +58,27 @@ class LinearProblem:
     @property
     def entries(self) -> int:
         """How many numbers a pass over the rows reads."""
-        return self.X.nnz if sp.issparse(self.X) else self.X.size
+        return coordinate.entries(self.X)
+
+    def margins(self) -> np.ndarray:
+        return np.broadcast_to(self.margin, self.sign.shape)
 
     def softness(self) -> np.ndarray:
-        return 0.5 / self.cost if self.squared else np.zeros(self.size)
+        if not self.squared:
+            return np.zeros(self.size)
+        return 0.5 / np.maximum(self.cost, np.finfo(float).tiny)
 
     def ceiling(self) -> np.ndarray:
         return np.full(self.size, np.inf) if self.squared else self.cost
+
+    def part(self, rows: np.ndarray) -> "LinearProblem":
+        """The problem of some of the rows."""
+        numbers = self.sign[rows], self.cost[rows], self.squared, self.bias, self.margins()[rows]
+        return LinearProblem(self.X[rows], *numbers)
+
+    def slack(self, scores: np.ndarray) -> np.ndarray:
+        """What every row lacks for its margin; negative if nothing."""
+        return self.margin - self.sign * scores
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """<w, z_i> of all rows."""
@@ -89,7 +106,7 @@ class LinearSolution:
     dual_objective : float
         Value of the dual at ``dual``, a lower bound of the objective.
     gap : float
-        (objective - dual_objective) / objective.
+        (objective - dual_objective) / objective; at most 1, since no objective is negative.
     iterations : int
     converged : bool
     """
@@ -108,12 +125,14 @@ def certify(problem, weights, dual, combined, iterations, converged) -> LinearSo
 
     ``combined`` is ``problem.combine(problem.sign * dual)``.
     """
-    slack = np.maximum(0.0, 1.0 - problem.sign * problem.scores(weights))
+    slack = np.maximum(0.0, problem.slack(problem.scores(weights)))
     loss = np.sum(problem.cost * (slack * slack if problem.squared else slack))
     objective = float(0.5 * np.sum(weights * weights) + loss)
     softened = 0.5 * np.sum(problem.softness() * dual * dual)
-    dual_objective = float(dual.sum() - 0.5 * np.sum(combined * combined) - softened)
-    gap = max(0.0, objective - dual_objective) / max(objective, np.finfo(float).tiny)
+    dual_objective = float(
+        np.sum(problem.margin * dual) - 0.5 * np.sum(combined * combined) - softened
+    )
+    gap = max(0.0, objective - max(dual_objective, 0.0)) / max(objective, np.finfo(float).tiny)
     return LinearSolution(weights, dual, objective, dual_objective, gap, iterations, converged)
 
 

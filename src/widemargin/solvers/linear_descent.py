@@ -98,16 +98,19 @@ class State(Passing):
     random: np.ndarray
     # Work since the last leap, which is taken when it costs no more than that.
     worked: float = 0.0
-    # What a step needs to know of its row, side by side in memory.
+    # What a step needs to know of its row, side by side in memory; margins bear the rows' signs.
     constants: np.ndarray = field(init=False)
+    largest_norm: float = field(init=False)
 
     def __post_init__(self) -> None:
-        norms = squared_norms(self.problem.X)
+        norms = squared_norms(self.problem.X) + self.problem.bias**2
+        self.largest_norm = float(norms.max(initial=0.0))
         # A row of zeros costs the same whatever the weights: tiny sends its variable to its bound.
-        curvature = norms + self.problem.bias**2 + self.problem.softness()
+        curvature = norms + self.problem.softness()
         diagonal = np.maximum(curvature, np.finfo(float).tiny)
+        aim = self.problem.sign * self.problem.margin
         self.constants = np.column_stack(
-            [self.problem.sign, diagonal, self.problem.softness(), self.problem.ceiling()]
+            [aim, diagonal, self.problem.softness(), self.problem.ceiling()]
         )
 
 
@@ -185,8 +188,7 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> None:
 
 def _rounding(state: State) -> float:
     """Differences of gradients below this are rounding errors."""
-    norm = np.sum(state.weights * state.weights)
-    size = np.sqrt(norm * state.constants[:, 1].max(initial=0.0))
+    size = np.sqrt(np.sum(state.weights * state.weights) * state.largest_norm)
     return 4.0 * np.finfo(float).eps * (1.0 + float(size))
 
 
@@ -194,16 +196,14 @@ def _leap(state: State) -> None:
     """A Newton step on the rows inside their box: they crawl where features are ill-conditioned."""
     problem = state.problem
     free = _free_rows(state)
-    part = LinearProblem(
-        problem.X[free], problem.sign[free], problem.cost[free], problem.squared, problem.bias
-    )
+    part = problem.part(free)
     with single_threaded_blas():
         matrix = part.X @ part.X.T
     matrix = matrix.toarray() if sp.issparse(matrix) else np.ascontiguousarray(matrix)
     matrix += problem.bias**2 + np.diag(part.softness())
     sign, ceiling = part.sign, part.ceiling()
     before = sign * state.dual[free]
-    residual = sign - part.scores(state.weights) - part.softness() * before
+    residual = sign * part.margin - part.scores(state.weights) - part.softness() * before
     with single_threaded_blas():
         linear = residual + matrix @ before
     after = before.copy()
@@ -293,10 +293,11 @@ def _descend(
             touched += _touch(data, indices, indptr, constants, dual, order[position + 1], constant)
         position += 1
         alpha = dual[i]
-        sign, diagonal = constants[i, 0], constants[i, 1]
+        aim, diagonal = constants[i, 0], constants[i, 1]
+        sign = 1.0 if aim > 0.0 else -1.0
         softness, ceiling = constants[i, 2], constants[i, 3]
         score = bias * weights[constant] + _dot(data, indices, indptr, i, weights, lanes)
-        gradient = sign * score - 1.0 + softness * alpha
+        gradient = sign * (score - aim) + softness * alpha
         projected = gradient
         if alpha == 0.0:
             projected = min(gradient, 0.0)

@@ -3,7 +3,7 @@
 The objective is piecewise quadratic. With I the rows inside the margin, its gradient and (where
 they exist) second derivatives are
 
-    w - 2 sum_I cost_i sign_i (1 - sign_i <w, z_i>) z_i    and    1 + 2 sum_I cost_i z_i z_i'
+    w - 2 sum_I cost_i sign_i (margin_i - sign_i <w, z_i>) z_i    and    1 + 2 sum_I cost_i z_i z_i'
 
 Every iteration solves the Newton equations and goes to the exact minimum along the direction found.
 Once I no longer changes, one step ends at the optimum. With up to `DIRECT_FEATURES` features the
@@ -12,19 +12,22 @@ factorised; with more the equations are solved by conjugate gradients, which nee
 with the rows.
 
 Stops when the gradient is smaller than the one at zero by liblinear's factor: ``tol`` times the
-share of the rarer sign. The gap is half the squared norm of the gradient.
+share of the rarer sign. The slack of the rows is a dual point; the best multiple of it gives the
+bound.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
 from widemargin._core.threads import single_threaded_blas
+from widemargin.solvers.coordinate import Resumable
 from widemargin.solvers.linear import LinearProblem, LinearSolution, certify
 
 DIRECT_FEATURES = 1000
@@ -34,6 +37,7 @@ _POLISHED_TOL = 1e-13
 _GRADIENT_STEPS = 1000
 _LINE_STEPS = 50
 _LINE_TOL = 1e-4
+_ENOUGH = 1e-6
 
 
 def newton_linear(
@@ -69,8 +73,12 @@ def newton_linear(
 
 
 @dataclass
-class State:
-    """Where the solver stands: `numbers` is all that is needed to go on elsewhere."""
+class State(Resumable):
+    """Where the solver stands."""
+
+    kept: ClassVar = (
+        "weights", "iterations", "finished", "converged", "inside", "curvature", "scores",
+    )  # fmt: skip
 
     problem: LinearProblem
     max_iter: int
@@ -90,17 +98,6 @@ class State:
         self.curvature = np.eye(d + 1) if d <= DIRECT_FEATURES else np.empty((0, 0))
         self.scores = self.problem.scores(self.weights)
 
-    def numbers(self) -> dict[str, object]:
-        """The state as plain arrays and numbers, for a checkpoint."""
-        names = ("weights", "iterations", "finished", "converged", "inside", "curvature", "scores")
-        return {name: getattr(self, name) for name in names}
-
-    def resume(self, numbers: dict) -> "State":
-        """Go on from the `numbers` of another state of the same problem."""
-        for name, value in numbers.items():
-            setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
-        return self
-
 
 def start(problem, *, tol=1e-4, max_iter=1000, weights=None) -> State:
     """A state at ``weights``, or at zero."""
@@ -112,7 +109,7 @@ def start(problem, *, tol=1e-4, max_iter=1000, weights=None) -> State:
         tol = min(tol, _POLISHED_TOL)
     positive = np.count_nonzero(problem.sign > 0)
     share = max(min(positive, problem.size - positive), 1) / problem.size
-    state.at_zero = _norm(problem.combine(2.0 * problem.cost * problem.sign))
+    state.at_zero = _norm(problem.combine(2.0 * problem.cost * problem.sign * problem.margin))
     state.target = max(tol * share, 4.0 * np.finfo(float).eps) * state.at_zero
     return state
 
@@ -122,7 +119,7 @@ def advance(state: State) -> bool:
     if state.finished:
         return True
     problem = state.problem
-    slack = 1.0 - problem.sign * state.scores
+    slack = problem.slack(state.scores)
     inside = slack > 0.0
     pull = np.where(inside, 2.0 * problem.cost * slack, 0.0)
     gradient = state.weights - problem.combine(problem.sign * pull)
@@ -135,21 +132,24 @@ def advance(state: State) -> bool:
         step = solve(state, inside, gradient)
         change = problem.scores(step)
         length = _line_search(problem, state.weights, state.scores, step, change)
-        # A step without length means that rounding errors are all that is left of the gradient.
-        state.finished = state.converged = length == 0.0
         state.weights = state.weights + length * step
         state.scores = state.scores + length * change
         state.iterations += 1
+        if length == 0.0:
+            # Rounding errors hide the gradient: the gap tells whether this is the optimum.
+            state.finished, state.converged = True, solution_at(state).gap <= _ENOUGH
     return state.finished
 
 
 def solution_at(state: State) -> LinearSolution:
     """The solution as far as it is known."""
     problem, weights = state.problem, state.weights
-    slack = np.maximum(0.0, 1.0 - problem.sign * problem.scores(weights))
-    dual = 2.0 * problem.cost * slack
+    dual = 2.0 * problem.cost * np.maximum(0.0, problem.slack(problem.scores(weights)))
     combined = problem.combine(problem.sign * dual)
-    return certify(problem, weights, dual, combined, state.iterations, state.converged)
+    bend = np.sum(combined * combined) + np.sum(problem.softness() * dual * dual)
+    scale = np.sum(problem.margin * dual) / bend if bend > 0.0 else 1.0
+    numbers = scale * dual, scale * combined, state.iterations, state.converged
+    return certify(problem, weights, *numbers)
 
 
 def _direct_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -163,8 +163,11 @@ def _direct_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.n
     scale = np.where(inside[rows], 2.0, -2.0) * problem.cost[rows]
     _add_outer_products(state.curvature, problem, rows, scale)
     state.inside = inside
-    with single_threaded_blas():
-        return cho_solve(cho_factor(state.curvature, check_finite=False), -gradient)
+    try:
+        with single_threaded_blas():
+            return cho_solve(cho_factor(state.curvature, check_finite=False), -gradient)
+    except LinAlgError:  # rounding hides that it is positive definite
+        return _iterative_step(state, inside, gradient)
 
 
 def _add_outer_products(curvature, problem, rows, scale) -> None:
@@ -185,10 +188,7 @@ def _add_outer_products(curvature, problem, rows, scale) -> None:
 def _iterative_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The Newton step by conjugate gradients scaled by the diagonal, better near the optimum."""
     problem = state.problem
-    rows = np.flatnonzero(inside)
-    part = LinearProblem(
-        problem.X[rows], problem.sign[rows], problem.cost[rows], True, problem.bias
-    )
+    part = problem.part(np.flatnonzero(inside))
     double = 2.0 * part.cost
     X = part.X.multiply(part.X).tocsr() if sp.issparse(part.X) else part.X * part.X
     squares = LinearProblem(X, part.sign, part.cost, True, part.bias**2)
@@ -214,7 +214,7 @@ def _line_search(problem, weights, scores, step, change) -> float:
     """Where along the step the objective is least: where its derivative, which rises, is zero."""
     slope, bend = float(np.sum(weights * step)), float(np.sum(step * step))
     left = problem.sign * change
-    slack = 1.0 - problem.sign * scores
+    slack = problem.slack(scores)
     double = 2.0 * problem.cost * left
 
     def derivatives(length):

@@ -21,6 +21,7 @@ from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
 from widemargin._core.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
+from widemargin.solvers.coordinate import entries, random_state
 from widemargin.solvers.polish import MOST_FREE, leap
 from widemargin.solvers.problem import HingeProblem, Solution, certify
 
@@ -117,15 +118,14 @@ def start(problem, rows, bias=0.0, *, gap_tol=1e-6, max_iter=-1, seed=0) -> Stat
         dual=np.zeros(n),
         weights=np.zeros(d + 1),
         order=np.arange(n),
-        random=np.array([seed ^ 0x9E3779B97F4A7C15], dtype=np.uint64),
+        random=random_state(seed),
         tol=_FIRST_TOL * scale,
     )
 
 
 def advance(state: State) -> bool:
     """One bout of passes and a look at the gap; True when there is nothing more to do."""
-    entries = state.rows.nnz if sp.issparse(state.rows) else state.rows.size
-    work = entries + _ROW_WORK * state.problem.size
+    work = entries(state.rows) + _ROW_WORK * state.problem.size
     passes = int(np.clip(_BOUT_WORK // work, 1, _BOUT_PASSES))
     if state.max_iter >= 0:
         passes = min(passes, state.max_iter - state.iterations)

@@ -1,16 +1,15 @@
 """CrammerSingerSVC: one problem over all classes, linear or with a kernel."""
 
-import warnings
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import FitProgress
@@ -21,12 +20,19 @@ from widemargin.solvers.crammer_singer_gram import solution_at as gram_solution_
 from widemargin.solvers.crammer_singer_gram import solve_gram
 from widemargin.solvers.crammer_singer_rows import solution_at as rows_solution_at
 from widemargin.solvers.crammer_singer_rows import solve_rows
-from widemargin.svm.linear import linear_scores
+from widemargin.svm.linear import first_best, linear_scores
 from widemargin.svm.svc import SVC
-from widemargin.svm.training import check_rows, check_training_rows, encode, print_solutions
+from widemargin.svm.training import (
+    check_classes,
+    check_rows,
+    check_training_rows,
+    constant_feature,
+    encode,
+    tell,
+)
 
 _PREDICT_BYTES = 1 << 25
-_EQUAL = 1e-8
+_OF_ONE_KIND = ("coef_", "support_", "support_vectors_", "dual_coef_", "_gamma", "_X_fit")
 
 
 class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -39,19 +45,21 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     .. math::
 
         \min_{f_1, \dots, f_K} \tfrac12 \sum_k \|f_k\|^2
-        + \sum_i C_i \max_k (1[k \neq y_i] + f_k(x_i) - f_{y_i}(x_i)), \qquad
+        + \sum_i C_i \max_k (m_i 1[k \neq y_i] + f_k(x_i) - f_{y_i}(x_i)), \qquad
         C_i = C \cdot \mathrm{class\ weight} \cdot \mathrm{sample\ weight}
 
     As in liblinear, an intercept is the weight of a constant feature and is regularised with the
-    others.
+    others. The margin :math:`m_i` is 1 unless `class_margin` says otherwise.
 
     Parameters
     ----------
     C : float, default=1.0
         Cost of a unit of slack; multiplies the sum of the losses.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'} or callable, \
+            default='linear'
         With 'linear' the solver keeps weights of the features, else kernel values between rows.
+        A function ``kernel(X, Y)`` returns the kernel values between the rows of X and Y.
 
     degree : int, default=3
         Degree of 'poly'.
@@ -73,7 +81,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Largest violation of a row's optimality conditions at which the solver stops.
 
     gap_tol : float, default=None
-        Stop on this relative duality gap instead of on `tol`.
+        Stop on this relative duality gap instead of on `tol`. Without meaning where the kernel is
+        not positive semidefinite.
 
     cache_size : float, default=200
         Memory for kernel values in MB.
@@ -82,11 +91,19 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Multiplies `C` by class. 'balanced' weighs inversely to class frequencies, 'effective' to
         effective numbers of rows (see `effective_class_weight`).
 
+    class_margin : dict or 'ldam', default=None
+        By how much the score of a row's own class should exceed those of the others, 1 for classes
+        not named. 'ldam' asks more of rarer classes (see `ldam_class_margin`).
+
     verbose : bool, default=False
         Print a line at the end.
 
-    max_iter : int, default=-1
+    max_iter : int, default=10000
         Most passes over the rows, or batches of rows with a kernel; -1 for no limit.
+
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit, where that was to the same classes
+        and number of rows. So a fit that a callback or `max_iter` stopped goes on.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the order in which rows are taken. None is a fixed seed too: a fit can be repeated.
@@ -99,6 +116,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     class_weight_ : ndarray of shape (n_classes,)
         Multiplier of `C` for each class.
 
+    class_margin_ : ndarray of shape (n_classes,)
+        Margin of each class.
+
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of the features, for ``kernel='linear'``.
 
@@ -109,7 +129,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Indices of the rows that the functions are made of, for other kernels.
 
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        Those rows, for other kernels.
+        Those rows, for other kernels; empty for 'precomputed' and callables.
 
     dual_coef_ : ndarray of shape (n_classes, n_support)
         Their dual variables, for other kernels.
@@ -119,7 +139,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     dual_gap_ : float
         Bound on how far `objective_` is from the optimum, relative to it; nan for kernels that are
-        not known to be positive semidefinite ('sigmoid').
+        not known to be positive semidefinite ('sigmoid', and matrices that are not).
 
     n_iter_ : int
         Passes over the rows, or batches.
@@ -161,7 +181,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNEL_NAMES))],
+        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
@@ -171,8 +191,10 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
+        "class_margin": [StrOptions({"ldam"}), dict, None],
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "warm_start": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -190,8 +212,10 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gap_tol=None,
         cache_size=200,
         class_weight=None,
+        class_margin=None,
         verbose=False,
-        max_iter=-1,
+        max_iter=10_000,
+        warm_start=False,
         random_state=None,
     ):
         self.C = C
@@ -205,13 +229,16 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.gap_tol = gap_tol
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.class_margin = class_margin
         self.verbose = verbose
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -220,8 +247,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
 
         y : array-like of shape (n_samples,)
             Labels.
@@ -235,46 +262,40 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        X, y = check_training_rows(self, X, y)
-        rows, labels = encode(y, sample_weight, self.class_weight)
-        n_classes, index = len(labels.classes), np.arange(len(y))[rows]
+        X, y = self._check_training_data(X, y)
+        rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
+        index = np.arange(len(y))[rows]
         gamma = self._gram_maker()._effective_gamma(X, rows, labels.weight, self.gamma)
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
-
-        def attributes(solution):
-            shared = {
-                "classes_": labels.classes,
-                "class_weight_": labels.weight_of_class,
-                "_gamma": gamma,
-            }
-            return {**shared, **self._attributes(X, index, solution)}
-
-        nothing = np.zeros((len(index), n_classes)), np.zeros((X.shape[1] + 1, n_classes))
-        latest = {"solution": MultiClassSolution(*nothing, np.nan, np.nan, np.nan, 0, False)}
-        with progress.task(0, lambda: attributes(latest["solution"])) as stop:
+        latest = _nothing(len(index), X, len(labels.classes))
+        with progress.task(0, lambda: self._attributes(X, index, labels, gamma, latest)) as stop:
 
             def report(state):
+                nonlocal latest
                 if progress.listening:
-                    latest["solution"] = self._solution_at(state)
+                    latest = solution_at(state)
                 return stop()
 
-            solution = self._solve(X, index, labels, gamma, report)
-        for name, value in attributes(solution).items():
-            setattr(self, name, value)
+            solution_at, solve = self._solver(X, index, gamma)
+            latest = solve(
+                labels.codes, labels.costs(self.C), len(labels.classes), margin=labels.margins(),
+                dual=self._start(index, labels), report=report, **self._solver_options(),
+            )  # fmt: skip
+        for name in _OF_ONE_KIND:  # of the last fit
+            self.__dict__.pop(name, None)
+        self.__dict__.update(self._attributes(X, index, labels, gamma, latest))
         progress.close()
-        self._tell(solution)
+        tell(self, [latest], progress.asked)
         return self
 
     def decision_function(self, X):
         """Scores of the classes.
 
-        At the optimum the rivals of a training row that it pays for have equal scores: those that
-        agree with a row's best to eight digits are given as equal.
-
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
 
         Returns
         -------
@@ -287,30 +308,34 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X):
         """The class of every row.
 
-        Of classes with equal scores the first one is taken.
+        At the optimum the rivals of a training row that it pays for have equal scores. Of classes
+        whose scores agree to eight digits the first one is taken.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
             One of `classes_` for every row.
         """
-        scores = self._scores(X)
-        return self.classes_[scores.argmax(axis=1)]
+        best = first_best(self._scores(X))
+        return self.classes_[best]
 
     def top_two(self, X):
         """The two best classes of every row, and their scores.
 
         Their difference is how sure the machine is: at least 1 where a training row costs nothing.
+        Ties are settled as in `predict`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
 
         Returns
         -------
@@ -322,93 +347,118 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         scores = self._scores(X)
         rows = np.arange(len(scores))
-        best = scores.argmax(axis=1)
+        best = first_best(scores)
         first = scores[rows, best]
         scores[rows, best] = -np.inf
-        second = scores.argmax(axis=1)
+        second = first_best(scores)
         labels = self.classes_[np.column_stack([best, second])]
         return labels, np.column_stack([first, scores[rows, second]])
 
-    def _solve(self, X, index, labels, gamma, report):
-        problem = labels.codes, labels.costs(self.C), len(labels.classes)
+    def _check_training_data(self, X, y):
+        if callable(self.kernel):
+            check_consistent_length(X, y)
+            y = column_or_1d(y, warn=True)
+            check_classes(y)
+            return X, y
+        X, y = check_training_rows(self, X, y)
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
+                "kernel values between all training rows."
+            )
+        return X, y
+
+    def _solver(self, X, index, gamma):
+        """How to look at the solver's states, and the solver over the given rows."""
+        if self.kernel == "linear":
+            X = X if len(index) == X.shape[0] else X[index]
+            return rows_solution_at, partial(solve_rows, X)
+        gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
+        gram.sharpen()
+        return gram_solution_at, partial(solve_gram, gram)
+
+    def _solver_options(self):
         random = check_random_state(0 if self.random_state is None else self.random_state)
-        options = {
-            "bias": self._bias(),
+        return {
+            "bias": constant_feature(self),
             "tol": self.tol,
             "gap_tol": self.gap_tol,
             "max_iter": self.max_iter,
             "seed": int(random.randint(np.iinfo(np.int32).max)),
-            "report": report,
         }
-        if self.kernel == "linear":
-            X = X if len(index) == X.shape[0] else X[index]
-            return solve_rows(X, *problem, **options)
-        gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
-        gram.sharpen()
-        return solve_gram(gram, *problem, **options)
 
-    def _solution_at(self, state):
-        return rows_solution_at(state) if self.kernel == "linear" else gram_solution_at(state)
+    def _start(self, index, labels):
+        """Where to start from: the last solution, if it is wanted and fits."""
+        dual = getattr(self, "_dual", None)
+        same = np.array_equal(getattr(self, "classes_", ()), labels.classes)
+        fits = self.warm_start and dual is not None and same and len(dual) == len(index)
+        return dual if fits else None
 
     def _gram_maker(self):
         """An `SVC` with this estimator's kernel, which knows how to make Gram matrices."""
         return SVC(kernel=self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
 
-    def _bias(self):
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
-
-    def _attributes(self, X, index, solution):
+    def _attributes(self, X, index, labels, gamma, solution):
         """Fitted attributes by name."""
+        bias = constant_feature(self)
         attributes = {
+            "classes_": labels.classes,
+            "class_weight_": labels.weight_of_class,
+            "class_margin_": labels.margin_of_class,
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
             "n_iter_": solution.iterations,
             "fit_status_": int(not solution.converged),
+            "_dual": solution.dual if self.warm_start else None,
         }
         if self.kernel == "linear":
             weights = solution.weights
             attributes["coef_"] = np.ascontiguousarray(weights[:-1].T)
-            attributes["intercept_"] = self._bias() * weights[-1]
-        else:
-            support = np.flatnonzero(solution.dual.any(axis=1))
-            attributes["support_"] = index[support].astype(np.int32)
-            attributes["support_vectors_"] = X[index[support]]
-            attributes["dual_coef_"] = np.ascontiguousarray(solution.dual[support].T)
-            attributes["intercept_"] = self._bias() ** 2 * solution.dual.sum(axis=0)
-        return attributes
-
-    def _tell(self, solution):
-        if self.verbose:
-            print_solutions(type(self).__name__, [solution])
-        if not solution.converged:
-            warnings.warn(
-                f"Solver terminated early (max_iter={self.max_iter}). Consider pre-processing your "
-                "data with StandardScaler or MinMaxScaler. Relative duality gap: "
-                f"{solution.gap:.1e}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            attributes["intercept_"] = bias * weights[-1]
+            return attributes
+        support = np.flatnonzero(solution.dual.any(axis=1))
+        given = callable(self.kernel) or self.kernel == "precomputed"
+        return {
+            **attributes,
+            "support_": index[support].astype(np.int32),
+            "support_vectors_": np.empty((0, 0)) if given else X[index[support]],
+            "dual_coef_": np.ascontiguousarray(solution.dual[support].T),
+            "intercept_": bias**2 * solution.dual.sum(axis=0),
+            "_gamma": gamma,
+            "_X_fit": X if callable(self.kernel) else None,
+        }
 
     def _scores(self, X):
         """Scores of all classes."""
         check_is_fitted(self)
-        X = check_rows(self, X)
-        if self.kernel == "linear":
-            return _settle_ties(linear_scores(X, self.coef_) + self.intercept_)
+        if callable(self.kernel):
+            X = self._gram_maker()._call_kernel(X, self._X_fit)
+        else:
+            X = check_rows(self, X)
+        if hasattr(self, "coef_"):
+            return linear_scores(X, self.coef_) + self.intercept_
+        values = self._kernel_values(X)
+        step = max(1, _PREDICT_BYTES // (8 * max(len(self.support_), 1)))
+        dual = np.ascontiguousarray(self.dual_coef_.T)
+        scores = for_each(
+            lambda first: tiled_multiply(values(first, first + step), dual),
+            range(0, X.shape[0], step),
+        )
+        return np.concatenate(scores) + self.intercept_
+
+    def _kernel_values(self, X):
+        """A function from a range of rows to their kernel values against the support vectors."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return lambda first, last: np.ascontiguousarray(X[first:last, self.support_])
         support = self.support_vectors_
         if sp.issparse(support) and not sp.issparse(X):
             X = type(support)(X)
         gram = self._gram_maker()._rows_gram(support, self._gamma)
-        step = max(1, _PREDICT_BYTES // (8 * max(support.shape[0], 1)))
-        dual = np.ascontiguousarray(self.dual_coef_.T)
-        scores = for_each(
-            lambda first: tiled_multiply(gram.against(X[first : first + step]), dual),
-            range(0, X.shape[0], step),
-        )
-        return _settle_ties(np.concatenate(scores) + self.intercept_)
+        return lambda first, last: gram.against(X[first:last])
 
 
-def _settle_ties(scores):
-    """Make scores that are a row's best but for rounding equal to it."""
-    best = scores.max(axis=1, keepdims=True)
-    return np.where(scores >= best - _EQUAL * np.maximum(1.0, np.abs(best)), best, scores)
+def _nothing(n, X, n_classes):
+    """The functions that are 0, before anything is known."""
+    weights = np.zeros((X.shape[1] + 1, n_classes)) if hasattr(X, "shape") else None
+    dual = np.zeros((n, n_classes))
+    return MultiClassSolution(dual, weights, np.nan, np.nan, np.nan, 0, False)

@@ -1,6 +1,5 @@
 """LinearSVC: linear machines, one class against the rest."""
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -10,7 +9,6 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
@@ -30,9 +28,12 @@ from widemargin.svm.training import (
     Labels,
     check_rows,
     check_training_rows,
+    constant_feature,
     encode,
-    print_solutions,
+    tell,
 )
+
+_EQUAL = 1e-8
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,12 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     .. math::
 
         \min_{w, b} \tfrac12 (\|w\|^2 + (b / s)^2)
-        + \sum_i C_i \, \ell(1 - y_i (\langle w, x_i \rangle + b)), \qquad
+        + \sum_i C_i \, \ell(m_i - y_i (\langle w, x_i \rangle + b)), \qquad
         C_i = C \cdot \mathrm{class\ weight} \cdot \mathrm{sample\ weight}
 
     where :math:`\ell(t)` is :math:`\max(0, t)` or its square and s is `intercept_scaling`: as in
     liblinear, the intercept is the weight of a constant feature and is regularised with the others.
+    The margin :math:`m_i` is 1 unless `class_margin` says otherwise.
 
     Parameters
     ----------
@@ -104,6 +106,10 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         Multiplies `C` by class. 'balanced' weighs inversely to class frequencies, 'effective' to
         effective numbers of rows (see `effective_class_weight`).
 
+    class_margin : dict or 'ldam', default=None
+        How far from the boundary the rows of each class should be, 1 for those not named. 'ldam'
+        asks more of rarer classes (see `ldam_class_margin`).
+
     verbose : int, default=0
         Whether to print a line for every machine.
 
@@ -118,8 +124,9 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         How many machines are trained at once, in threads. The result does not depend on it.
 
     warm_start : bool, default=False
-        Whether to start from the solution of the previous fit, where that was to the same number of
-        rows, features and classes.
+        Whether to start from the solution of the previous fit, where that was to the same classes
+        and the same number of rows and features. So a fit that a callback or `max_iter` stopped
+        goes on.
 
     Attributes
     ----------
@@ -134,6 +141,9 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     class_weight_ : ndarray of shape (n_classes,)
         Multiplier of `C` for each class.
+
+    class_margin_ : ndarray of shape (n_classes,)
+        Margin of each class.
 
     objective_ : ndarray of shape (n_machines,)
         Value of the minimised objective; one entry for ``multi_class='crammer_singer'``.
@@ -179,6 +189,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
+        "class_margin": [StrOptions({"ldam"}), dict, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -198,6 +209,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         fit_intercept=True,
         intercept_scaling=1,
         class_weight=None,
+        class_margin=None,
         verbose=0,
         random_state=None,
         max_iter=1000,
@@ -213,6 +225,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.class_margin = class_margin
         self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
@@ -254,7 +267,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         for name, value in self._attributes(training, solutions).items():
             setattr(self, name, value)
         progress.close()
-        self._tell(solutions)
+        tell(self, solutions, progress.asked)
         return self
 
     def decision_function(self, X):
@@ -292,7 +305,8 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
             return self.classes_[(scores > 0).astype(np.intp)]
-        return self.classes_[scores.argmax(axis=1)]
+        joint = self.multi_class == "crammer_singer"
+        return self.classes_[first_best(scores) if joint else scores.argmax(axis=1)]
 
     def _check_training_data(self, X, y):
         if self.penalty == "l1":
@@ -309,7 +323,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     def _prepare(self, X, y, sample_weight):
         """What training on checked rows starts from, whatever C is."""
-        rows, labels = encode(y, sample_weight, self.class_weight)
+        rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(labels.classes))
         X = X if len(labels.codes) == len(y) else X[rows]
@@ -347,11 +361,13 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         costs, seed = training.costs(C), int(training.seeds[number])
         if self.multi_class == "crammer_singer":
             return solve_rows(
-                X, training.codes, costs, len(training.classes), bias=self._bias(), seed=seed,
-                dual=start, report=_report(keep, joint_at), **options,
+                X, training.codes, costs, len(training.classes), margin=training.margins(),
+                bias=constant_feature(self), seed=seed, dual=start,
+                report=_report(keep, joint_at), **options,
             )  # fmt: skip
         squared = self.loss == "squared_hinge"
-        problem = LinearProblem(X, training.sign(number), costs, squared, self._bias())
+        numbers = training.sign(number), costs, squared, constant_feature(self), training.margins()
+        problem = LinearProblem(X, *numbers)
         if self._solves_dual(X.shape):
             return descend_linear(
                 problem, seed=seed, dual=start, report=_report(keep, descent_at), **options
@@ -389,9 +405,6 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             return self.loss == "hinge" or shape[0] < shape[1]
         return self.dual
 
-    def _bias(self):
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
-
     def _attributes(self, training, solutions):
         """Fitted attributes by name; machines without a solution yet decide nothing."""
         d, n_machines = training.X.shape[1], training.n_machines
@@ -407,28 +420,15 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         attributes = {
             "classes_": training.classes,
             "class_weight_": training.weight_of_class,
+            "class_margin_": training.margin_of_class,
             "coef_": np.ascontiguousarray(weights[:-1].T),
-            "intercept_": self._bias() * weights[-1],
+            "intercept_": constant_feature(self) * weights[-1],
             "objective_": np.array([s.objective if s else np.nan for s in solutions]),
             "dual_gap_": np.array([s.gap if s else np.nan for s in solutions]),
             "n_iter_": max((s.iterations if s else 0) for s in solutions),
         }
-        if self._starts_warm():
-            attributes["_solutions"] = solutions
+        attributes["_solutions"] = solutions if self._starts_warm() else ()
         return attributes
-
-    def _tell(self, solutions):
-        name = type(self).__name__
-        if self.verbose:
-            print_solutions(name, solutions)
-        if not all(s.converged for s in solutions):
-            warnings.warn(
-                f"{name} failed to converge, increase the number of iterations "
-                f"(max_iter={self.max_iter}) or scale the data. Largest relative duality gap: "
-                f"{max(s.gap for s in solutions):.1e}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
 
 def linear_scores(X, coef):
@@ -436,6 +436,15 @@ def linear_scores(X, coef):
     if sp.issparse(X):
         return np.asarray(X @ np.ascontiguousarray(coef.T))
     return tiled_multiply(X, np.ascontiguousarray(coef.T))
+
+
+def first_best(scores):
+    """The first class of every row whose score is the best but for rounding.
+
+    At the optimum of a joint problem the rivals of a row that it pays for have equal scores.
+    """
+    best = scores.max(axis=1, keepdims=True)
+    return (scores >= best - _EQUAL * np.maximum(1.0, np.abs(best))).argmax(axis=1)
 
 
 def _report(keep, solution_at):

@@ -17,7 +17,7 @@ from widemargin.svm.search import (
     takes_weights,
     warn_if_stopped,
 )
-from widemargin.svm.training import whole_weights
+from widemargin.svm.training import tell, whole_weights
 
 
 class LinearSVCCV(Search, LinearSVC):
@@ -71,6 +71,9 @@ class LinearSVCCV(Search, LinearSVC):
     class_weight : dict, 'balanced' or 'effective', default=None
         Multiplies `C` by class, as in `LinearSVC`.
 
+    class_margin : dict or 'ldam', default=None
+        How far from the boundary the rows of each class should be, as in `LinearSVC`.
+
     verbose : int, default=0
         Whether to print a line for every machine of the last fit.
 
@@ -112,6 +115,9 @@ class LinearSVCCV(Search, LinearSVC):
 
     class_weight_ : ndarray of shape (n_classes,)
         Multiplier of `C` for each class.
+
+    class_margin_ : ndarray of shape (n_classes,)
+        Margin of each class.
 
     objective_ : ndarray of shape (n_machines,)
         Value of the minimised objective.
@@ -168,6 +174,7 @@ class LinearSVCCV(Search, LinearSVC):
         fit_intercept=True,
         intercept_scaling=1,
         class_weight=None,
+        class_margin=None,
         verbose=0,
         random_state=None,
         max_iter=1000,
@@ -185,6 +192,7 @@ class LinearSVCCV(Search, LinearSVC):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.class_margin = class_margin
         self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
@@ -235,16 +243,16 @@ class LinearSVCCV(Search, LinearSVC):
         best = best_of(scores)
         if self.refit:
             solutions = self._train(whole, Cs[best[0]], progress, first_task=len(pieces))
-            for name, value in self._attributes(whole, solutions).items():
-                setattr(self, name, value)
+            self.__dict__.update(self._attributes(whole, solutions))
         else:
-            self.__dict__.pop("coef_", None)
+            for name in self._attributes(whole, [None] * self._n_problems(whole)):
+                self.__dict__.pop(name, None)
         self._keep_search(scores, best, {"C": Cs})
         progress.close()
         tried = [s for fold in folds for solved in fold.solutions for s in solved]
         warn_if_stopped(tried, self.max_iter, progress.asked)
         if self.refit:
-            self._tell(solutions)
+            tell(self, solutions, progress.asked)
         return self
 
     def _starts_warm(self):

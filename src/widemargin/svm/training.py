@@ -1,10 +1,12 @@
 """What all machines start from: checked rows, encoded labels, and what every row costs."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -142,6 +144,24 @@ def early_end(solutions, max_iter, asked):
         f"Solver terminated early ({cause}).  Consider pre-processing your data with "
         "StandardScaler or MinMaxScaler."
     )
+
+
+def tell(estimator, solutions, asked):
+    """Print a line for every machine if that is wanted; warn if some have not converged."""
+    if estimator.verbose:
+        print_solutions(type(estimator).__name__, solutions)
+    if not all(solution.converged for solution in solutions):
+        warnings.warn(
+            f"{early_end(solutions, estimator.max_iter, asked)} Largest relative duality gap: "
+            f"{max(solution.gap for solution in solutions):.1e}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def constant_feature(estimator):
+    """The value of the feature behind a regularised intercept; 0 for none."""
+    return float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
 
 
 def print_solutions(name, solutions):
