@@ -15,6 +15,7 @@ from widemargin.plotting.gated import DifficultyDisplay, StudentsDisplay
 from widemargin.plotting.imbalance import ClassRecallDisplay
 from widemargin.plotting.margin import MarginDisplay
 from widemargin.plotting.multiclass import CodeMatrixDisplay
+from widemargin.plotting.preference import PreferenceDisplay
 from widemargin.plotting.privileged import SlackDisplay
 from widemargin.plotting.structured import GridLabelDisplay, ObjectiveDisplay, WordDisplay
 
@@ -31,6 +32,7 @@ __all__ = [
     "MarginDisplay",
     "ObjectiveDisplay",
     "PickBestDisplay",
+    "PreferenceDisplay",
     "ProposalsDisplay",
     "SlackDisplay",
     "StudentsDisplay",
