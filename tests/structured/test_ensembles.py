@@ -218,10 +218,11 @@ def test_repulsion_lowers_the_objective_below_that_of_the_start(kind):
     assert curve.min() < 0.9 * curve[0]
 
 
+@pytest.mark.large
 def test_anchored_rounds_end_near_a_stationary_point():
     model, X, Y = words()
     ensemble = CoulombSSVM(
-        model, 3, alpha=1.0, solver="anchored", C=0.5, tol=1e-4, n_steps=60, random_state=0
+        model, 3, alpha=1.0, solver="anchored", C=0.5, tol=1e-4, n_steps=30, random_state=0
     ).fit(X, Y)
     oracle = PlainOracle(ensemble.model, X, Y)
 
