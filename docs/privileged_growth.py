@@ -12,6 +12,7 @@ if path.exists():
     colors = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "0.4")
     for (name, seconds), color in zip(kept["seconds"].items(), colors, strict=True):
         points = [(n, s) for n, s in zip(kept["rows"], seconds, strict=True) if s is not None]
-        ax.plot(*zip(*points, strict=True), "o-", color=color, label=name)
+        if points:
+            ax.plot(*zip(*points, strict=True), "o-", color=color, label=name)
     ax.legend(fontsize="small")
 ax.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds to train")

@@ -173,8 +173,10 @@ class PrivilegedSVC(PrivilegedBase):
 
     Notes
     -----
-    A kernel matrix over all rows is held in memory up to 2,000 rows; beyond that SVM2+ asks for
-    rows of it, and with a linear privileged kernel no matrix over all rows is made. SVM1+ always
+    SVM2+ with linear kernels on both sides, and at least twice as many rows as columns, is solved
+    over its columns by an interior-point method. With other kernels it is solved by pairs of rows
+    (to machine precision up to 500 rows, to `tol` beyond), and by the interior-point method where
+    pairs crawl; a kernel matrix over all rows is held in memory up to 2,000 rows. SVM1+ always
     holds two of them (16 bytes for every pair of rows). Where that is too much, or with a
     privileged kernel on very many rows, replace kernels by features: `Nystroem` before a linear
     kernel, and as `privileged_transformer`.
