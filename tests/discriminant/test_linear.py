@@ -226,6 +226,11 @@ def test_an_offset_of_a_million_changes_nothing(solver):
     near = LinearDiscriminantAnalysis(solver=solver).fit(X, y)
     far = LinearDiscriminantAnalysis(solver=solver).fit(X + 1e6, y)
     assert_allclose(far.predict_proba(X + 1e6), near.predict_proba(X), rtol=0, atol=1e-11)
+    half = np.where(np.arange(6) < 3, 1e6, 0.0)  # some features near zero, some far from it
+    mixed = LinearDiscriminantAnalysis(solver=solver).fit(X + half, y)
+    assert_allclose(
+        mixed.predict_proba(sparse.csr_array(X + half)), near.predict_proba(X), rtol=0, atol=1e-11
+    )
     published = (X + 1e6) @ far.coef_.T + far.intercept_
     assert_allclose(far.decision_function(X + 1e6), published, rtol=0, atol=1e-5)
 

@@ -403,7 +403,7 @@ def rows_times(X, matrix, origin=None):
 
 def row_blocks(X):
     """Slices of rows that are small enough to be copied."""
-    step = max(256, _PREDICT_ENTRIES // X.shape[1])
+    step = max(256, _PREDICT_ENTRIES // max(1, X.shape[1]))
     return [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
 

@@ -326,10 +326,15 @@ class LinearDiscriminantAnalysis(
         return rows_times(X, directions, getattr(self, "xbar_", None))
 
     def _scores(self, X):
-        if sp.issparse(X):
-            scores = rows_times(X, self.coef_.T) + self.intercept_
-        else:  # far from zero, products with the rows as they are would lose digits
-            scores = rows_times(X, self.coef_.T, self._origin) + self._constant
+        # Far from zero, products with the rows as they are would lose digits.
+        if not sp.issparse(X):
+            scores = rows_times(X, self.coef_.T, self._origin)
+        else:
+            slopes, far = self.coef_.T.copy(), np.flatnonzero(self._origin)
+            scores = rows_times(X[:, far], slopes[far], self._origin[far])
+            slopes[far] = 0.0
+            scores += rows_times(X, slopes)
+        scores += self._constant
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _check_solver(self):
