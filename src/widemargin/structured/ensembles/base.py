@@ -71,11 +71,14 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
         with progress.task(0) as stop:
+            told = ""
 
             def report(**figures):
-                if self.verbose:
-                    shown = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+                nonlocal told
+                shown = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+                if self.verbose and shown != told:
                     print(f"[{type(self).__name__}] {shown}")
+                told = shown
                 return stop()
 
             found = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)

@@ -191,8 +191,8 @@ class CoulombSSVM(StructuredEnsemble):
         advance = advance_anchored if anchored else advance_repelled
 
         def look():
-            curves = state.curves
-            return report(**{name: values[-1] for name, values in curves.items() if values})
+            last = {name: values[-1] for name, values in state.curves.items()}
+            return report(**last)
 
         drive(lambda: advance(state), look)
         W = finish_repelled(state)

@@ -125,8 +125,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
                     max_iter=self.max_iter, seed=int(seeds[m]),
                 ).w  # fmt: skip
 
-            paid = W is not None and self._paid()
-            W = self._in_turn(oracle, W, trained) if paid else self._at_once(oracle, trained)
+            W = self._retrained(oracle, W, trained)
             slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
             curve.append(0.5 * float(np.sum(W**2)) + float(np.sum(cost * slacks.min(axis=0))))
             before, member = member, slacks.argmin(axis=0)
@@ -153,15 +152,14 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         with single_threaded_blas():
             return means.fit_predict(rows / np.maximum(norms, np.finfo(float).tiny))
 
-    def _at_once(self, oracle, trained):
+    def _retrained(self, oracle, W, trained):
+        """Weights of all members, each trained on its samples."""
+        del W
         return np.array(for_each(trained, range(self.n_estimators), oracle.threads))
 
     def _paid(self):
-        """Whether members are paid for differing."""
+        """Whether members are paid for differing, so that more than the samples' hands changes."""
         return False
-
-    def _in_turn(self, oracle, W, trained):
-        raise NotImplementedError
 
 
 class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
@@ -270,8 +268,10 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
     def _paid(self):
         return self.diversity > 0.0 and self.n_estimators > 1
 
-    def _in_turn(self, oracle, W, trained):
-        """Train members one after the other: at once, equal ones would stay equal."""
+    def _retrained(self, oracle, W, trained):
+        if W is None or not self._paid():
+            return super()._retrained(oracle, W, trained)
+        # One after the other: trained at once, equal members would stay equal.
         W = W.copy()
         saved = [self._savings(oracle, w) for w in W]
         for m in range(len(W)):
