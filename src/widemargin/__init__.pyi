@@ -20,6 +20,9 @@ from widemargin.multiclass import code_matrix as code_matrix
 from widemargin.privileged.search import PrivilegedSVCCV as PrivilegedSVCCV
 from widemargin.privileged.svc import PrivilegedSVC as PrivilegedSVC
 from widemargin.privileged.two_view import TwoViewSVC as TwoViewSVC
+from widemargin.semisupervised.classifier import PreferenceClassifier as PreferenceClassifier
+from widemargin.semisupervised.svc import PreferenceSVC as PreferenceSVC
+from widemargin.semisupervised.transductive import TransductiveSVC as TransductiveSVC
 from widemargin.svm import SVC as SVC
 from widemargin.svm.crammer_singer import CrammerSingerSVC as CrammerSingerSVC
 from widemargin.svm.linear import LinearSVC as LinearSVC
@@ -37,12 +40,15 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVCCV",
+    "PreferenceClassifier",
+    "PreferenceSVC",
     "PrivilegedSVC",
     "PrivilegedSVCCV",
     "QuadraticDiscriminantAnalysis",
     "RescaledClassifier",
     "SVC",
     "SVCCV",
+    "TransductiveSVC",
     "TwoViewSVC",
     "__version__",
     "code_matrix",

@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+from operator import itemgetter
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,7 @@ def fingerprint(estimator, X):
 def _learned(estimator):
     digest = hashlib.sha256()
     learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-    for name, value in sorted(learned.items()):
+    for name, value in sorted(_flat(learned), key=itemgetter(0)):
         digest.update(name.encode())
         if hasattr(value, "fit"):
             digest.update(_learned(value).digest())
@@ -29,6 +30,15 @@ def _learned(estimator):
         value = value.toarray() if sparse.issparse(value) else value
         digest.update(np.ascontiguousarray(value).tobytes())
     return digest
+
+
+def _flat(learned):
+    """Names and values, those of dicts in place of the dicts."""
+    for name, value in learned.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}{key}", part) for key, part in _flat(value))
+        else:
+            yield name, value
 
 
 def fitted_fingerprint(case, data, **parameters):

@@ -28,9 +28,12 @@ from widemargin import (
     LinearDiscriminantAnalysis,
     LinearSVC,
     LinearSVCCV,
+    PreferenceClassifier,
+    PreferenceSVC,
     PrivilegedSVC,
     QuadraticDiscriminantAnalysis,
     RescaledClassifier,
+    TransductiveSVC,
 )
 
 
@@ -47,6 +50,9 @@ def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
         random_state=random_state,
     )
     return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+two_classes = partial(classification, n_classes=2)
 
 
 def fewer(n_samples=90, **parameters):
@@ -108,6 +114,11 @@ class FoldsByContent:
 
 TOO_FEW_STEPS = {
     "check_class_weight_classifiers": "weights that differ 10^7 times take more than 1,000 steps"
+}
+
+MARK = {"check_classifiers_classes": "-1 marks rows without a label"}
+BY_DEMAND = {
+    "check_class_weight_classifiers": "the threshold follows the demand, whatever the weights"
 }
 
 CASES = [
@@ -183,6 +194,19 @@ CASES = [
         data=partial(fewer, random_state=3),
     ),
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
+    # Halves drawn at random would not keep copies, or rows in another order, together.
+    Case(
+        PreferenceSVC(split="full", precision=0.7),
+        data=two_classes,
+        excluded_checks={**MARK, **BY_DEMAND},
+    ),
+    Case(
+        PreferenceSVC(split="full", update="rec", recall=0.9),
+        data=two_classes,
+        excluded_checks={**MARK, **BY_DEMAND},
+    ),
+    Case(PreferenceClassifier(SVC(tol=1e-8), split="full"), data=two_classes, excluded_checks=MARK),
+    Case(TransductiveSVC(), data=two_classes, excluded_checks=MARK),
 ]
 
 

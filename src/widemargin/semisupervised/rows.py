@@ -1,5 +1,6 @@
 """Rows of which only some have labels, checked and told apart."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,16 +8,13 @@ import scipy.sparse as sp
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import validate_data
 
-from widemargin.svm.training import canonical, check_classes, whole_weights
+from widemargin.svm.training import canonical, check_classes, check_weights, whole_weights
 
 _UNLABELED = -1
 
 
 class SomeLabels:
     """The part of a two-class estimator that checks what it is given to learn from."""
-
-    pos_label: Any
-    classes_: np.ndarray
 
     # Rows without labels are not sliced as labelled ones are: cross-validation must not have them.
     __metadata_request__fit = {"X_unlabeled": UNUSED}
@@ -27,50 +25,85 @@ class SomeLabels:
         tags.input_tags.sparse = True
         return tags
 
-    def _check_training(self, X, y, X_unlabeled, sample_weight):
-        """Labelled rows with labels and weights, and unlabelled rows."""
+    def _check_training(self, X, y, X_unlabeled, sample_weight) -> "GivenRows":
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
         X = canonical(X)
-        weight = whole_weights(sample_weight, y)
         if X_unlabeled is None:
-            self._unlabeled = _without_label(y)
-            labeled, unlabeled = ~self._unlabeled, X[self._unlabeled]
+            marked = _without_label(y)
+            unlabeled = X[marked]
         else:
-            unlabeled = canonical(
-                validate_data(
-                    self, X_unlabeled, reset=False, dtype=np.float64, order="C",
-                    accept_sparse="csr",
-                )
-            )  # fmt: skip
+            marked = np.zeros(len(y), dtype=bool)
+            unlabeled = validate_data(
+                self, X_unlabeled, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
+            )
             if sp.issparse(X) != sp.issparse(unlabeled):
                 raise TypeError("X_unlabeled must be sparse if X is, and dense if it is not.")
-            labeled = np.ones(len(y), dtype=bool)
-        if weight is not None:
-            labeled &= weight > 0.0
-            if weight.min() < 0.0:
-                raise ValueError(f"sample_weight must be at least 0, got {weight.min()}.")
-            weight = weight[labeled]
+            unlabeled = canonical(unlabeled)
+        weight = whole_weights(sample_weight, y)
+        labeled = np.flatnonzero(~marked)
         X, y = X[labeled], y[labeled]
         check_classes(y)
-        self._set_classes(y)
-        return X, y, weight, unlabeled
-
-    def _set_classes(self, y):
-        self.classes_ = np.unique(y)
-        if len(self.classes_) != 2:
-            classes = "class" if len(self.classes_) == 1 else "classes"
+        rows, weight = check_weights(None if weight is None else weight[labeled], y)
+        X, y = X[rows], y[rows]
+        classes = np.unique(y)
+        if len(classes) != 2:
+            kind = "class" if len(classes) == 1 else "classes"
             raise ValueError(
                 "Only binary classification is supported: y must hold labels of two classes "
-                f"(-1 marks rows without one), got {len(self.classes_)} {classes}. For several "
-                "classes put it into sklearn.multiclass.OneVsRestClassifier."
+                f"(-1 marks rows without one), got {len(classes)} {kind}. For several classes "
+                "put it into sklearn.multiclass.OneVsRestClassifier."
             )
-        self.pos_label_ = self.classes_[1] if self.pos_label is None else self.pos_label
-        if self.pos_label_ not in self.classes_:
+        named = getattr(self, "pos_label", None)
+        positive = classes[1] if named is None else named
+        if positive not in classes:
             raise ValueError(
-                f"pos_label must be one of the labels {self.classes_.tolist()}, got "
-                f"{self.pos_label!r}."
+                f"pos_label must be one of the labels {classes.tolist()}, got {named!r}."
             )
-        self._negative = self.classes_[self.classes_ != self.pos_label_][0]
+        negative = classes[classes != positive][0]
+        return GivenRows(X, y, weight, unlabeled, marked, classes, positive, negative)
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Labelled rows of positive weight, and rows without labels.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+    unlabeled : ndarray or CSR matrix of shape (k, d)
+    marked : ndarray of bool
+        Which of the rows as they were given have no label.
+    classes : ndarray of shape (2,)
+    positive, negative : label
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    unlabeled: Any
+    marked: np.ndarray
+    classes: np.ndarray
+    positive: Any
+    negative: Any
+
+    @property
+    def truth(self) -> np.ndarray:
+        """Which labelled rows are positive."""
+        return self.y == self.positive
+
+    def together(self):
+        """All rows, labelled ones first."""
+        if sp.issparse(self.X):
+            return sp.vstack([self.X, self.unlabeled]).tocsr()
+        return np.vstack([self.X, self.unlabeled])
+
+    def weights_together(self) -> np.ndarray | None:
+        """The weights of all rows, 1 without a label; None for no weights."""
+        if self.weight is None:
+            return None
+        return np.append(self.weight, np.ones(self.unlabeled.shape[0]))
 
 
 def _without_label(y):

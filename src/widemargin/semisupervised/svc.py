@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from widemargin.costs import class_weights
-from widemargin.kernels import KERNEL_NAMES, KernelFunction, KernelGram
-from widemargin.kernels.gamma import effective_gamma
+from widemargin.kernels import KERNEL_NAMES
 from widemargin.semisupervised.base import PreferenceBase
-from widemargin.semisupervised.kernel_rounds import KernelRounds, Machine, machine_of
+from widemargin.semisupervised.kernel_rounds import KernelRounds, Machine, kernel_over, machine_of
 from widemargin.solvers import Solution
 from widemargin.svm.svc import SVC
 from widemargin.svm.training import check_rows
@@ -85,9 +83,6 @@ class PreferenceSVC(PreferenceBase):
         File to which the rounds so far are written after each of them. A fit that finds it, for the
         same data and parameters, goes on from there.
 
-    random_state : int, RandomState instance or None, default=None
-        Splits the labelled rows.
-
     C : float, default=1.0
         Cost of a unit of slack; rows with soft labels cost the same.
 
@@ -114,6 +109,9 @@ class PreferenceSVC(PreferenceBase):
 
     max_iter : int, default=-1
         Most solver iterations of a round, -1 for no limit.
+
+    random_state : int, RandomState instance or None, default=None
+        Splits the labelled rows.
 
     Attributes
     ----------
@@ -144,6 +142,9 @@ class PreferenceSVC(PreferenceBase):
     soft_labels_ : ndarray of shape (n_unlabeled,)
         The last labels of the unlabelled rows: 1, -1, or 0 for none.
 
+    n_solver_iterations_ : int
+        Iterations of the solver over all rounds.
+
     n_features_in_ : int
         Number of features.
 
@@ -162,7 +163,7 @@ class PreferenceSVC(PreferenceBase):
     >>> y[200:400] = -1
     >>> model = PreferenceSVC(precision=0.9, random_state=0)
     >>> model.fit(X[:400], y[:400]).predict(X[400:405])
-    array([0, 0, 0, 0, 1])
+    array([0, 0, 1, 0, 0])
     """
 
     _parameter_constraints: dict = {
@@ -223,8 +224,8 @@ class PreferenceSVC(PreferenceBase):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _learner(self, X, truth, weight, unlabeled, parts):
-        return _Learner(self, X, truth, weight, unlabeled, parts)
+    def _learner(self, given, parts):
+        return _Learner(self, given, parts)
 
     def _keep(self, learner, best):
         parameters = {name: getattr(self, name) for name in _OF_SVC}
@@ -247,32 +248,25 @@ class _Trained:
 class _Learner:
     """Trains the machine of a round; labelled rows come first, then unlabelled ones."""
 
-    def __init__(self, model, X, truth, weight, unlabeled, parts):
-        stack = sp.vstack if sp.issparse(X) else np.vstack
-        self.X = stack([X, unlabeled]).tocsr() if sp.issparse(X) else stack([X, unlabeled])
-        self.n_labeled, self.parts = len(truth), parts
-        function = KernelFunction(model.kernel, self._gamma(model), model.degree, model.coef0)
-        options = {"tol": model.tol, "max_iter": model.max_iter}
+    def __init__(self, model, given, parts):
+        self.X, self.gamma, gram = kernel_over(model, given)
         self.rounds = KernelRounds(
-            KernelGram(function, self.X), int(model.cache_size * 2**20), options
+            gram, int(model.cache_size * 2**20), {"tol": model.tol, "max_iter": model.max_iter}
         )
-        labels = np.where(truth, model.pos_label_, model._negative)
-        own = parts[0]
-        by_class = class_weights(
+        self.n_labeled, self.parts, own = len(given.y), parts, parts[0]
+        weight = np.ones(len(given.y)) if given.weight is None else given.weight
+        sides = np.array([given.negative, given.positive])
+        by_side = class_weights(
             model.class_weight,
-            np.array([model._negative, model.pos_label_]),
-            labels[own],
-            None if weight is None else weight[own],
+            sides,
+            given.y[own],
+            None if given.weight is None else weight[own],
         )
-        self.cost_of_side = model.C * by_class
+        self.cost_of_side = model.C * by_side
         self.sign = np.ones(self.X.shape[0])
-        self.sign[: len(truth)] = np.where(truth, 1.0, -1.0)
+        self.sign[: self.n_labeled] = np.where(given.truth, 1.0, -1.0)
         self.weight = np.zeros(self.X.shape[0])
-        self.weight[own] = 1.0 if weight is None else weight[own]
-
-    def _gamma(self, model):
-        self.gamma = 0.0 if model.kernel == "linear" else effective_gamma(model.gamma, self.X)
-        return self.gamma
+        self.weight[own] = weight[own]
 
     def train(self, soft):
         n = self.n_labeled

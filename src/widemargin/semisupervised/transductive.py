@@ -4,15 +4,13 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from widemargin.kernels import KERNEL_NAMES, KernelFunction, KernelGram
-from widemargin.kernels.gamma import effective_gamma
-from widemargin.semisupervised.kernel_rounds import KernelRounds, machine_of
+from widemargin.kernels import KERNEL_NAMES
+from widemargin.semisupervised.kernel_rounds import KernelRounds, kernel_over, machine_of
 from widemargin.semisupervised.rows import SomeLabels
 from widemargin.svm.svc import SVC
 from widemargin.svm.training import check_rows
@@ -128,8 +126,6 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
         "kernel": [StrOptions(set(KERNEL_NAMES))],
     }
 
-    pos_label = None
-
     def __init__(
         self,
         *,
@@ -186,30 +182,22 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        given = np.asarray(y)
-        rows, labels, weight, unlabeled = self._check_training(X, y, X_unlabeled, sample_weight)
-        stack = sp.vstack if sp.issparse(rows) else np.vstack
-        everything = stack([rows, unlabeled])
-        everything = everything.tocsr() if sp.issparse(rows) else everything
-        gamma = 0.0 if self.kernel == "linear" else effective_gamma(self.gamma, everything)
-        function = KernelFunction(self.kernel, gamma, self.degree, self.coef0)
+        given = self._check_training(X, y, X_unlabeled, sample_weight)
+        rows, gamma, gram = kernel_over(self, given)
         rounds = KernelRounds(
-            KernelGram(function, everything),
-            int(self.cache_size * 2**20),
-            {"tol": self.tol, "max_iter": self.max_iter},
+            gram, int(self.cache_size * 2**20), {"tol": self.tol, "max_iter": self.max_iter}
         )
-        sign = np.where(labels == self.classes_[1], 1.0, -1.0)
-        cost = self.C * (np.ones(len(labels)) if weight is None else weight)
-        search = _Search(self, rounds, sign, cost, unlabeled.shape[0])
+        sign = np.where(given.truth, 1.0, -1.0)
+        cost = self.C * (np.ones(len(sign)) if given.weight is None else given.weight)
+        search = _Search(self, rounds, sign, cost, given.unlabeled.shape[0])
         machine = search.run()
         parameters = {name: getattr(self, name) for name in _OF_SVC}
-        self.machine_ = machine_of(SVC(**parameters), everything, gamma, machine.solution)
-        found = self.classes_[(search.soft > 0.0).astype(np.intp)]
+        self.machine_ = machine_of(SVC(**parameters), rows, gamma, machine.solution)
+        self.classes_ = given.classes
+        self.transduction_ = given.classes[(search.soft > 0.0).astype(np.intp)]
         if X_unlabeled is None:
-            self.transduction_ = given.copy()
-            self.transduction_[self._unlabeled] = found
-        else:
-            self.transduction_ = found
+            found, self.transduction_ = self.transduction_, np.array(column_or_1d(y))
+            self.transduction_[given.marked] = found
         self.objective_ = machine.solution.objective
         self.n_solves_, self.n_iter_ = search.solves, max(1, rounds.iterations)
         return self
@@ -243,7 +231,8 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             One of `classes_` for every row.
         """
-        return self.classes_[(self.decision_function(X) > 0.0).astype(np.intp)]
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(np.intp)]
 
 
 class _Search:

@@ -1,0 +1,316 @@
+"""Preference machines: what they learn from, what they promise, and how they go on."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import binomtest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_score, recall_score
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.suites.callbacks import Recorder
+
+from widemargin import SVC, PreferenceClassifier, PreferenceSVC
+from widemargin._core.checkpoint import CheckpointError
+
+MACHINES = [
+    PreferenceSVC(random_state=0, gamma=0.05),
+    PreferenceClassifier(SVC(gamma=0.05), random_state=0),
+]
+HALVES = {
+    "check_class_weight_classifiers": "the threshold follows the demand, whatever the weights",
+    "check_classifiers_classes": "-1 marks rows without a label",
+    "check_sample_weight_equivalence_on_dense_data": "copies fall into both halves",
+    "check_sample_weight_equivalence_on_sparse_data": "copies fall into both halves",
+}
+both = pytest.mark.parametrize("machine", MACHINES, ids=["svc", "classifier"])
+
+
+def rows(n=600, labels=200, seed=0, **options):
+    X, y = make_classification(n, weights=[0.7], flip_y=0.1, random_state=seed, **options)
+    marked = y.copy()
+    marked[labels:] = -1
+    return X, y, marked
+
+
+@parametrize_with_checks(
+    [clone(machine) for machine in MACHINES],
+    expected_failed_checks=lambda estimator: HALVES,
+)
+def test_halves_pass_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@both
+def test_marked_rows_and_rows_given_apart_are_the_same(machine):
+    X, y, marked = rows()
+    by_mark = clone(machine).fit(X, marked)
+    apart = clone(machine).fit(X[:200], y[:200], X_unlabeled=X[200:])
+    assert_array_equal(by_mark.decision_function(X), apart.decision_function(X))
+    assert len(by_mark.soft_labels_) == 400
+
+
+@both
+def test_minus_one_is_a_label_where_unlabelled_rows_are_given_apart(machine):
+    X, y, _ = rows()
+    signs = np.where(y == 1, 1, -1)
+    model = clone(machine).fit(X[:200], signs[:200], X_unlabeled=X[200:])
+    assert_array_equal(model.classes_, [-1, 1])
+
+
+def test_names_may_be_of_any_kind_and_objects_are_marked_too():
+    X, y, marked = rows()
+    names = np.array(["no", "yes"], dtype=object)[y]
+    names[marked == -1] = -1
+    plain = PreferenceSVC(random_state=0).fit(X, marked)
+    named = PreferenceSVC(random_state=0).fit(X, names)
+    assert_array_equal(named.predict(X), np.array(["no", "yes"], dtype=object)[plain.predict(X)])
+
+
+def test_the_kernel_machine_is_the_classifier_over_an_svc():
+    X, _, marked = rows()
+    for options in ({}, {"update": "rec"}, {"precision": 0.8}, {"recall": 0.9}):
+        exact = {"tol": 1e-8, "gamma": 0.05}
+        own = PreferenceSVC(random_state=0, **exact, **options).fit(X, marked)
+        other = PreferenceClassifier(SVC(**exact), random_state=0, **options).fit(X, marked)
+        for name in own.history_:
+            assert_allclose(own.history_[name], other.history_[name], atol=1e-6)
+        assert_allclose(own.decision_function(X), other.decision_function(X), atol=1e-6)
+
+
+def test_weights_sparse_rows_and_class_weights_reach_the_kernel_machine():
+    X, _, marked = rows()
+    weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    options = {"random_state": 0, "tol": 1e-8, "gamma": 0.05, "class_weight": {0: 1.0, 1: 3.0}}
+    dense = PreferenceSVC(**options).fit(X, marked, sample_weight=weight)
+    thin = PreferenceSVC(**options).fit(sparse.csr_array(X), marked, sample_weight=weight)
+    assert_allclose(thin.decision_function(X), dense.decision_function(X), atol=1e-6)
+    svc = SVC(tol=1e-8, gamma=0.05, class_weight={0: 1.0, 1: 3.0})
+    other = PreferenceClassifier(svc, random_state=0).fit(X, marked, sample_weight=weight)
+    assert_allclose(other.history_["f1"][0], dense.history_["f1"][0], atol=1e-9)
+
+
+@both
+def test_a_demand_is_met_on_the_rows_that_judge(machine):
+    X, _, marked = rows()
+    for demand in ({"precision": 0.9}, {"recall": 0.9}, {"precision": 0.6, "recall": 0.6}):
+        model = clone(machine).set_params(**demand).fit(X, marked)
+        scores, truth, _ = model._steering
+        accepted = scores > model.threshold_
+        if "precision" in demand:
+            assert precision_score(truth, accepted) >= demand["precision"]
+        if "recall" in demand:
+            assert recall_score(truth, accepted) >= demand["recall"]
+
+
+@both
+def test_a_change_of_mind_is_the_threshold_of_another_demand_without_a_fit(machine):
+    X, _, marked = rows()
+    model = clone(machine).fit(X, marked)
+    learned = model.history_
+    before = model.threshold_
+    model.set_demand(precision=0.95)
+    assert model.threshold_ > before
+    assert model.precision == 0.95
+    assert model.history_ is learned
+    model.set_demand(recall=0.95)
+    assert model.precision is None
+    assert model.threshold_ < before
+    assert model.set_demand().threshold_ == before
+
+
+@both
+def test_a_wrong_demand_is_refused_and_changes_nothing(machine):
+    X, _, marked = rows()
+    model = clone(machine).set_params(precision=0.8).fit(X, marked)
+    before = model.threshold_
+    with pytest.raises(TypeError, match="set_demand got accuracy"):
+        model.set_demand(accuracy=0.9)
+    with pytest.raises(ValueError, match="precision"):
+        model.set_demand(precision=1.5)
+    with pytest.raises(ValueError, match="confidence needs rows that have not been used"):
+        model.set_demand(recall=0.5, confidence=0.9)
+    assert model.get_params()["precision"] == 0.8
+    assert model.threshold_ == before
+
+
+@both
+def test_new_rows_recalibrate(machine):
+    X, y, marked = rows(2000)
+    model = clone(machine).set_params(precision=0.8).fit(X[:1000], marked[:1000])
+    model.recalibrate(X[1000:], y[1000:])
+    assert precision_score(y[1000:], model.predict(X[1000:])) >= 0.8
+    model.set_demand(recall=0.6, confidence=0.9)
+    assert model.promise_.kept
+    with pytest.raises(ValueError, match="y must hold one of the labels"):
+        model.recalibrate(X[:3], [0, 1, 7])
+    with pytest.raises(ValueError, match="y must hold one of the labels"):
+        model.recalibrate(X[:3], [0, 0, 0])
+
+
+@pytest.mark.parametrize("demand", [{"precision": 0.8}, {"recall": 0.85}], ids=str)
+def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(demand):
+    kept = held = 0
+    name, limit = next(iter(demand.items()))
+    measure = {"precision": precision_score, "recall": recall_score}[name]
+    for seed in range(220):
+        rng = np.random.default_rng(seed)
+        share, noise = rng.uniform(0.5, 0.9), rng.uniform(0.0, 0.1)
+        n = int(rng.integers(150, 1500))
+        X, y = make_classification(
+            n + 400 + 4000, 6, n_informative=4, n_redundant=0, weights=[share], flip_y=noise,
+            class_sep=rng.uniform(0.8, 2.0), random_state=seed,
+        )  # fmt: skip
+        model = PreferenceClassifier(
+            GaussianNB(), **demand, confidence=0.9, max_rounds=3, random_state=seed
+        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "precision .* cannot be promised")
+            warnings.filterwarnings("ignore", "recall .* cannot be promised")
+            model.fit(X[:n], y[:n], X_unlabeled=X[n : n + 400])
+        if model.promise_.kept:
+            kept += 1
+            held += measure(y[n + 400 :], model.predict(X[n + 400 :])) >= limit
+    assert kept >= 60
+    # That the rate is at least the promised one is not rejected at a level of one in a thousand.
+    assert binomtest(held, kept, 0.9, alternative="less").pvalue > 1e-3
+
+
+@both
+def test_what_cannot_be_promised_is_said_with_what_could_be(machine):
+    X, _, marked = rows()
+    model = clone(machine).set_params(recall=0.99, confidence=0.95)
+    with pytest.warns(UserWarning, match=r"recall 0.99 cannot be promised .* alone, recall 0\.\d"):
+        model.fit(X, marked)
+    assert not model.promise_.kept
+    model.set_demand(recall=model.promise_.possible["recall"] - 1e-6, confidence=0.95)
+    assert model.promise_.kept
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GaussianNB(),
+        LogisticRegression(),
+        MLPClassifier((8,), max_iter=300, random_state=0, solver="lbfgs"),
+        HistGradientBoostingClassifier(max_iter=20, random_state=0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_any_classifier_with_scores_or_probabilities_will_do(estimator):
+    X, y, marked = rows(1000, 400)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "lbfgs failed to converge")
+        model = PreferenceClassifier(estimator, precision=0.8, random_state=0).fit(X, marked)
+    assert precision_score(y[400:], model.predict(X[400:])) > 0.7
+    assert model.n_iter_ == len(model.history_["added"])
+
+
+@both
+@pytest.mark.parametrize("update", ["inc", "rec"])
+def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_bits(
+    machine, update, tmp_path
+):
+    X, _, marked = rows(n=900)
+    machine = clone(machine).set_params(update=update, checkpoint=tmp_path / "rounds.npz")
+    whole = clone(machine).set_params(checkpoint=None).fit(X, marked)
+    assert whole.n_iter_ > 2
+    recorder = Recorder(lambda context: ("slice", 1) in recorder.ended)
+    stopped = clone(machine).set_callbacks(recorder).fit(X, marked)
+    assert stopped.n_iter_ == 2
+    resumed = clone(machine).fit(X, marked)
+    assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+    for name, values in whole.history_.items():
+        assert_array_equal(resumed.history_[name], values)
+    with pytest.raises(CheckpointError, match="other data or parameters"):
+        clone(machine).fit(X[1:], marked[1:])
+    with pytest.raises(ValueError, match="checkpoint needs a random_state"):
+        clone(machine).set_params(random_state=None).fit(X, marked)
+
+
+@both
+def test_too_few_labels_for_the_halves_are_refused_by_class(machine):
+    X, y, _ = rows()
+    few = np.full(len(y), -1)
+    few[np.flatnonzero(y == 0)[:10]] = 0
+    few[np.flatnonzero(y == 1)[:1]] = 1
+    with pytest.raises(ValueError, match=r"at least 2 rows of every class .* got 1 of class 1"):
+        clone(machine).fit(X, few)
+
+
+@both
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"split": "full", "confidence": 0.9, "recall": 0.5}, "confidence needs rows"),
+        ({"confidence": 0.9}, "confidence needs something to promise"),
+        ({"beta": 2.0, "cost_ratio": 3.0}, "beta and cost_ratio exclude each other"),
+        ({"pos_label": 7}, r"pos_label must be one of the labels \[0, 1\], got 7"),
+        ({"recall": 0.0}, "recall"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(machine, parameters, message):
+    X, _, marked = rows()
+    with pytest.raises(ValueError, match=message):
+        clone(machine).set_params(**parameters).fit(X, marked)
+
+
+@both
+def test_a_confidence_counts_rows_and_refuses_weights(machine):
+    X, _, marked = rows()
+    model = clone(machine).set_params(recall=0.5, confidence=0.9)
+    with pytest.raises(ValueError, match="cannot be had with sample_weight"):
+        model.fit(X, marked, sample_weight=np.ones(len(X)))
+
+
+@both
+def test_several_classes_are_refused_with_advice(machine):
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match="OneVsRestClassifier"):
+        clone(machine).fit(X, y + (X[:, 0] > 0))
+
+
+@both
+def test_the_positive_class_may_be_the_first(machine):
+    X, y, marked = rows()
+    model = clone(machine).set_params(pos_label=0, precision=0.95).fit(X, marked)
+    predicted = model.predict(X[200:])
+    assert precision_score(y[200:], predicted, pos_label=0) > 0.85
+    assert_array_equal(
+        predicted, model.classes_[(model.decision_function(X[200:]) > 0).astype(int)]
+    )
+
+
+@both
+def test_cross_validation_refuses_to_slice_unlabelled_rows(machine):
+    X, y, _ = rows()
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(TypeError, match="X_unlabeled"):
+            clone(machine).set_fit_request(X_unlabeled=True)
+        with pytest.raises(TypeError, match="X_unlabeled"):
+            cross_validate(clone(machine), X[:300], y[:300], params={"X_unlabeled": X[300:]})
+
+
+@both
+def test_a_search_runs_over_marked_rows(machine):
+    X, _, marked = rows()
+    folds = [(np.r_[50:600], np.arange(50)), (np.r_[0:50, 100:600], np.arange(50, 100))]
+    search = GridSearchCV(clone(machine), {"update": ["inc", "rec"]}, cv=folds).fit(X, marked)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@both
+def test_rows_without_any_label_missing_are_calibrated_in_one_round(machine):
+    X, y, _ = rows(300)
+    model = clone(machine).fit(X, y)
+    assert model.n_iter_ == 1
+    assert model.soft_labels_.shape == (0,)

@@ -1,0 +1,120 @@
+"""Joachims' algorithm against all labellings of few rows, and rounds against fresh solutions."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_moons
+from tests.oracles.hinge import Hinge, solve_exactly
+
+from widemargin import SVC, TransductiveSVC
+from widemargin.kernels import KernelFunction, KernelGram
+from widemargin.semisupervised.kernel_rounds import KernelRounds
+
+
+def moons(n=200, labels=5):
+    X, truth = make_moons(n, noise=0.1, random_state=0)
+    y = np.full(n, -1)
+    for side in (0, 1):
+        y[np.flatnonzero(truth == side)[:labels]] = side
+    return X, y, truth
+
+
+def few_rows(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(12) % 2
+    X = rng.normal(size=(12, 2)) + 1.5 * np.where(truth, 1.0, -1.0)[:, np.newaxis]
+    y = truth.copy()
+    y[4:] = -1
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_found_labels_are_among_the_best_of_all_labellings(seed):
+    X, y = few_rows(seed)
+    model = TransductiveSVC(kernel="linear", C=1.0, tol=1e-6).fit(X, y)
+    assert (model.transduction_[4:] == 1).sum() == 4
+    values = {}
+    for chosen in combinations(range(8), 4):
+        sign = np.where(y == 1, 1.0, -1.0)
+        sign[4:] = -1.0
+        sign[4 + np.array(chosen)] = 1.0
+        best = solve_exactly(Hinge(X @ X.T, sign, np.ones(12), np.ones(12), True))
+        values[tuple(sign)] = best.objective
+    found = tuple(np.where(model.transduction_ == 1, 1.0, -1.0))
+    assert_allclose(model.objective_, values[found], rtol=1e-6)
+    # A local minimum over exchanges: no labelling that one exchange away is clearly better.
+    near = [
+        value
+        for sign, value in values.items()
+        if np.count_nonzero(np.array(sign) != np.array(found)) == 2
+    ]
+    assert model.objective_ <= min(near) * (1 + 1e-6)
+
+
+def test_unlabelled_rows_show_the_shape_of_the_classes():
+    X, y, truth = moons()
+    model = TransductiveSVC(C=10.0, gamma=2.0).fit(X, y)
+    labeled = y != -1
+    alone = SVC(C=10.0, gamma=2.0).fit(X[labeled], y[labeled])
+    assert np.mean(model.predict(X) == truth) > np.mean(alone.predict(X) == truth)
+    assert_array_equal(model.transduction_[labeled], y[labeled])
+
+
+def test_exchanging_one_pair_at_a_time_ends_at_no_better_objective_by_much():
+    X, y, _ = moons(labels=2)
+    options = {"C": 1.0, "gamma": 0.5}
+    many, one = (TransductiveSVC(switch=s, **options).fit(X, y) for s in ("multi", "single"))
+    assert many.n_solves_ <= one.n_solves_
+    assert_allclose(many.objective_, one.objective_, rtol=0.05)
+
+
+def test_the_share_of_positive_rows_is_kept():
+    X, y, _ = moons()
+    model = TransductiveSVC(positive_share=0.25, C=1.0, gamma=1.0).fit(X, y)
+    assert (model.transduction_[y == -1] == 1).sum() == round(0.25 * 190)
+
+
+def test_unlabelled_rows_may_be_given_apart_and_cost_less():
+    X, y, _ = moons()
+    labeled = y != -1
+    model = TransductiveSVC(C=10.0, gamma=2.0).fit(X, y)
+    apart = TransductiveSVC(C=10.0, gamma=2.0).fit(X[labeled], y[labeled], X_unlabeled=X[~labeled])
+    assert_array_equal(apart.transduction_, model.transduction_[~labeled])
+    nothing = TransductiveSVC(C=10.0, C_unlabeled=1e-9, gamma=2.0, tol=1e-8).fit(X, y)
+    alone = SVC(C=10.0, gamma=2.0, tol=1e-8).fit(X[labeled], y[labeled])
+    assert_allclose(nothing.decision_function(X), alone.decision_function(X), atol=1e-5)
+
+
+def test_without_unlabelled_rows_it_is_the_plain_machine():
+    X, _, truth = moons()
+    model = TransductiveSVC(gamma=1.0, tol=1e-8).fit(X, truth)
+    plain = SVC(gamma=1.0, tol=1e-8).fit(X, truth)
+    assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-8)
+    assert_array_equal(model.transduction_, truth)
+
+
+@pytest.mark.parametrize("n", [300, pytest.param(2500, marks=pytest.mark.large)])
+def test_rounds_end_where_a_fresh_solver_does_whatever_changes_between_them(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    gram = KernelGram(KernelFunction("rbf", 0.3), X)
+    sign = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0)
+    cost = np.where(np.arange(n) < n // 5, 2.0, 0.0)
+    rounds = KernelRounds(gram, 2**26, {"tol": 1e-6})
+    for change in range(4):
+        found = rounds.train(sign, cost)
+        fresh = KernelRounds(gram, 2**26, {"tol": 1e-6}).train(sign, cost)
+        assert_allclose(found.scores, fresh.scores, atol=1e-4)
+        assert found.solution.gap < 1e-5
+        if change == 0:
+            cost = np.where(np.arange(n) < n // 2, 2.0, 0.0)  # rows join
+        elif change == 1:
+            sign = sign * np.where(rng.random(n) < 0.1, -1.0, 1.0)  # labels change
+        else:
+            support = np.flatnonzero(found.solution.dual)
+            first = support[found.solution.dual[support] > 0.0][:5]
+            second = support[found.solution.dual[support] < 0.0][:5]
+            sign[first], sign[second] = -1.0, 1.0  # pairs trade labels
+            rounds.exchange(first, second)
