@@ -57,6 +57,9 @@ class _LossesDisplay:
             raise ValueError(f"losses must have shape (n_members, n_samples), got {losses.shape}.")
         return cls(losses=losses).plot(ax=ax)
 
+    def plot(self, *, ax=None):
+        raise NotImplementedError
+
     def _axes(self, ax):
         if ax is None:
             _, ax = _pyplot(type(self).__name__).subplots(layout="constrained")
