@@ -39,8 +39,11 @@ REAL = ("a9a", "sector")
 KERNEL = ("satimage", "letter")
 # The peer's: a loose one, and its default.
 TOLERANCES = (1e-2, 1e-4)
-# Minutes each: only with --full.
-LONG = {("sector", 1e-4)}
+# Minutes: only with --full.
+LONG = {("sector", "joint", 1e-4)}
+# The same optimum is shown on so many rows there, with --full on all.
+LONG_EXACT = {("sector", "hinge"), ("sector", "joint")}
+EXACT_ROWS = 1_000
 # Ours in units of the peer's, from large to small.
 LADDER = (30, 10, 5, 3, 2, 1.5, 1, 0.8, 0.6, 0.4, 0.2, 0.1, 0.03, 0.01)
 TIGHT = {"tol": 1e-6, "max_iter": 20_000}
@@ -88,8 +91,8 @@ def machines(bench, report, chosen):
     rows, losses = [], []
     sets = available((*TWO_CLASSES, *SEVERAL_CLASSES), chosen)
     for tol, name in product(TOLERANCES, sets):
-        if chosen.full or (name, tol) not in LONG:
-            for loss in losses_of(name):
+        for loss in losses_of(name):
+            if chosen.full or (name, loss, tol) not in LONG:
                 found = measured(bench, name, loss, tol, chosen)
                 rows.append([name, loss, f"{tol:g}", *cells(found)])
                 losses += judge(report, f"{name}, {loss}, tol={tol:g}", found)
@@ -103,7 +106,8 @@ def machines(bench, report, chosen):
     report.table(
         "Linear machines: what came out",
         "Sums of the objectives of all machines, the largest of our certified gaps, our tolerance, "
-        "passes or Newton steps of the longest machine (at most 1000 but for the joint problem), "
+        "passes or Newton steps of the longest machine (the peer's at most 1000 but for the joint "
+        "problem), "
         "and the peak memory of the process, data and libraries included.",
         [
             *("data", "loss", "tol", "objective", "peer's", "gap", "our tol", "steps", "peer's"),
@@ -167,26 +171,32 @@ def exact(bench, report, chosen):
     rows = []
     for name in available(REAL, chosen):
         for loss in losses_of(name):
-            if name == "sector" and loss != "squared hinge" and not chosen.full:
-                continue
-            task = {"name": name, "loss": loss, "data": chosen.data, "rows": chosen.rows}
-            found = bench.run("exact", **task)
+            some_rows = None if chosen.full or (name, loss) not in LONG_EXACT else EXACT_ROWS
+            task = {"name": name, "loss": loss, "data": chosen.data}
+            found = bench.run("exact", rows=chosen.rows or some_rows, **task)
             apart = found["peer objective"] / found["objective"] - 1
             rows.append(
                 [
-                    *(name, loss, f"{found['objective']:.6f}", f"{found['peer objective']:.6f}"),
+                    *(
+                        name,
+                        f"{found['rows']:,}",
+                        loss,
+                        f"{found['objective']:.6f}",
+                        f"{found['peer objective']:.6f}",
+                    ),
                     *(f"{apart:.1e}", f"{found['gap']:.0e}", f"{found['ours']:.2f}"),
                     f"{found['peer']:.2f}",
                 ]
             )
-            met = abs(apart) <= SAME_OBJECTIVE
-            claim = f"{name}, {loss}: objective within {SAME_OBJECTIVE:g} of liblinear's"
-            report.bar(claim, abs(apart), met)
+            met = apart >= -SAME_OBJECTIVE
+            what = f"{name}, {found['rows']:,} rows, {loss}"
+            claim = f"{what}: objective within {SAME_OBJECTIVE:g} of liblinear's, or lower"
+            report.bar(claim, apart, met)
     if rows:
         report.table(
             "The same optimum",
             f"Both with {', '.join(f'{key}={value:g}' for key, value in TIGHT.items())}.",
-            ["data", "loss", "objective", "peer's", "apart", "gap", "s", "peer's s"],
+            ["data", "rows", "loss", "objective", "peer's", "apart", "gap", "s", "peer's s"],
             rows,
         )
 
@@ -308,6 +318,7 @@ def exact_task(name, loss, data, rows):
     ours, peer = ours_of(loss, **TIGHT), peer_of(loss, **TIGHT)
     quietly(ours_of(loss), *some(X, y, 200))  # loads the compiled code
     return {
+        "rows": X.shape[0],
         "ours": timed(lambda: quietly(ours, X, y)),
         "peer": timed(lambda: quietly(peer, X, y)),
         "objective": objective(ours, loss, X, y),
@@ -356,9 +367,8 @@ TASKS = {
 def ours_of(loss, **settings):
     from widemargin import LinearSVC
 
-    # The peer knows no limit in the joint problem.
-    limit = {"max_iter": 100_000} if loss == "joint" else {}
-    return LinearSVC(**LOSSES[loss], **{**limit, **settings})
+    # The objective decides, not a limit; the peer knows none in the joint problem.
+    return LinearSVC(**LOSSES[loss], **{"max_iter": 100_000, **settings})
 
 
 def peer_of(loss, **settings):
