@@ -32,7 +32,7 @@ from widemargin._core.progress import drive
 from widemargin.solvers.active_set import ActiveSet, settle
 
 _SLICE_WORK = 20_000_000
-_CRAWL = 60
+_CRAWL = 10
 _FLAT = 1e-12
 _EPSILON = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
