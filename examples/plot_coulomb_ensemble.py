@@ -5,8 +5,8 @@ Six proposals from one training image
 One labelled image says that discs differ from what is around them in two colours. In other images
 the light is another, and only one of the colours tells, or a mixture of both: a single machine
 cannot know which. The members of a `CoulombSSVM` all fit the one image, and keep away from each
-other; for every new image one of them is right, and somebody who picks it has half the errors or
-less. Random perturbations of the single machine, the control, do not get as far.
+other; for most new images one of them comes near, and somebody who picks it has about half the
+errors of the single machine. Random perturbations of that machine, the control, do not get as far.
 """
 
 import warnings
