@@ -118,3 +118,28 @@ def test_rounds_end_where_a_fresh_solver_does_whatever_changes_between_them(n):
             second = support[found.solution.dual[support] < 0.0][:5]
             sign[first], sign[second] = -1.0, 1.0  # pairs trade labels
             rounds.exchange(first, second)
+
+
+@pytest.mark.large
+def test_a_round_reuses_the_kernel_rows_of_those_before(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    sign = np.where(X[:, 0] + 0.5 * rng.normal(size=4000) > 0.0, 1.0, -1.0)
+    values, matrix = [0], KernelFunction.matrix
+
+    def counted(self, A, B, *rest, **options):
+        values[0] += A.shape[0] * B.shape[0]
+        return matrix(self, A, B, *rest, **options)
+
+    monkeypatch.setattr(KernelFunction, "matrix", counted)
+
+    def computed(rounds, labeled):
+        values[0] = 0
+        rounds.train(sign, np.where(np.arange(4000) < labeled, 1.0, 0.0))
+        return values[0]
+
+    gram = KernelGram(KernelFunction("rbf", 0.3), X)
+    rounds = KernelRounds(gram, 2**28, {})
+    computed(rounds, 2200)
+    fresh = computed(KernelRounds(gram, 2**28, {}), 2300)
+    assert computed(rounds, 2300) < 0.7 * fresh

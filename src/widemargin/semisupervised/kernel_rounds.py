@@ -40,7 +40,8 @@ class KernelRounds:
     """
 
     def __init__(self, gram: KernelGram, cache_bytes: int, options: dict):
-        self.gram = GramCache(gram, cache_bytes)
+        # Shared: rows of the whole matrix outlive a round.
+        self.gram = GramCache(gram, cache_bytes, shared=True)
         self.options = options
         self.dual: np.ndarray | None = None
         self.values: np.ndarray | None = None
