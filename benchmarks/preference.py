@@ -148,8 +148,8 @@ def demands(bench, report, chosen):
         "Demands on Adult",
         f"{described(runs)} What was got on test rows, and in how many repeats the demand was met "
         "there. 'Change of mind' is the machine without a demand after set_demand. Nothing is "
-        "promised here: a threshold that meets the demand on some rows misses it on others about "
-        "every other time (see the guarantee).",
+        "promised here: a threshold that meets the demand on some rows often misses it on others "
+        "(see the guarantee).",
         ["asked for", "", *MEASURED, "met", *(f"source's {name}" for name in MEASURED)],
         lines,
     )
@@ -481,13 +481,13 @@ class Case:
         )
 
     def preference(self, **more):
-        from widemargin.semisupervised.svc import PreferenceSVC
+        from widemargin import PreferenceSVC
 
         model = PreferenceSVC(**self.parameters, random_state=self.seed, **more)
         return model.fit(self.X, self.y, X_unlabeled=self.U)
 
     def transductive(self):
-        from widemargin.semisupervised.transductive import TransductiveSVC
+        from widemargin import TransductiveSVC
 
         model = TransductiveSVC(**self.parameters)
         return model.fit(self.X, self.y, X_unlabeled=self.U)
@@ -536,8 +536,7 @@ class Case:
 
     def warm_up(self):
         """Load compiled code."""
-        from widemargin.semisupervised.svc import PreferenceSVC
-        from widemargin.semisupervised.transductive import TransductiveSVC
+        from widemargin import PreferenceSVC, TransductiveSVC
 
         X, y = self.U[:60], [0, 1] * 30
         PreferenceSVC().fit(X, y, X_unlabeled=X)
@@ -575,8 +574,8 @@ def one_problem(seed, kind, wanted, mapie):
     from sklearn.metrics import make_scorer
     from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
 
+    from widemargin import PreferenceClassifier
     from widemargin.semisupervised.baselines import cross_fitted_threshold, labels_only
-    from widemargin.semisupervised.classifier import PreferenceClassifier
     from widemargin.semisupervised.demand import Demand
 
     warnings.simplefilter("ignore")
@@ -634,14 +633,12 @@ def one_problem(seed, kind, wanted, mapie):
 
 def one_draw(kind, count, rows, seed):
     """F1 of every machine with so many labels on one draw of generated rows."""
-    from widemargin import SVC
+    from widemargin import SVC, PreferenceSVC, TransductiveSVC
     from widemargin.semisupervised.baselines import (
         cross_fitted_threshold,
         labels_only,
         prior_threshold,
     )
-    from widemargin.semisupervised.svc import PreferenceSVC
-    from widemargin.semisupervised.transductive import TransductiveSVC
 
     X, y = generated(kind, count + rows + NEW_ROWS // 5, seed)
     L, U, new = slice(count), slice(count, count + rows), slice(count + rows, None)

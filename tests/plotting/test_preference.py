@@ -7,8 +7,8 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_score, recall_score
 
+from widemargin import PreferenceClassifier
 from widemargin.plotting import PreferenceDisplay
-from widemargin.semisupervised.classifier import PreferenceClassifier
 
 
 @pytest.fixture

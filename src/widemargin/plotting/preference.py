@@ -50,8 +50,8 @@ class PreferenceDisplay:
     Examples
     --------
     >>> from sklearn.datasets import make_classification
+    >>> from widemargin import PreferenceSVC
     >>> from widemargin.plotting import PreferenceDisplay
-    >>> from widemargin.semisupervised.svc import PreferenceSVC
     >>> X, y = make_classification(600, weights=[0.8], flip_y=0.1, random_state=0)
     >>> model = PreferenceSVC(precision=0.8, random_state=0)
     >>> display = PreferenceDisplay.from_estimator(
