@@ -150,7 +150,7 @@ def test_a_start_of_another_shape_is_refused():
 @pytest.mark.parametrize("solver", [linear_descent, linear_newton])
 def test_a_solver_goes_on_elsewhere_to_the_same_bits(solver, monkeypatch):
     monkeypatch.setattr(linear_descent, "_CHUNK_PASSES", 1)
-    problem = numbers(7, n=500, d=30, squared=True)
+    problem = numbers(7, n=150, d=20, squared=True)
     straight, stopped = solver.start(problem), solver.start(problem)
     for _ in range(2):
         solver.advance(straight)

@@ -61,6 +61,7 @@ def test_the_linear_kernel_and_linear_functions_agree(iris):
     assert_allclose(kernel.decision_function(X), linear.decision_function(X), atol=1e-6)
 
 
+@pytest.mark.large
 def test_large_data_are_solved_in_batches():
     X, y = make_classification(
         n_samples=1500, n_features=8, n_informative=6, n_classes=5, random_state=0
@@ -72,6 +73,7 @@ def test_large_data_are_solved_in_batches():
     assert loose.objective_ >= tight.objective_ * (1 - 1e-5)
 
 
+@pytest.mark.large
 def test_a_small_cache_does_not_change_the_answer():
     X, y = make_classification(
         n_samples=1200, n_features=6, n_informative=5, n_redundant=0, n_classes=3, random_state=0
@@ -247,6 +249,7 @@ def test_verbose_prints_a_line(iris, capsys):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.large
 def test_eight_fits_at_once_equal_the_sequential_one(kernel):
     X, y = make_classification(
         n_samples=600, n_features=10, n_informative=8, n_classes=4, random_state=0

@@ -211,6 +211,7 @@ class TestMargins:
 
 
 class TestExtremes:
+    @pytest.mark.large
     @pytest.mark.parametrize("name", ["wine", "cancer", "iris"])
     def test_the_joint_problem_converges_without_scaling(self, name):
         load = {"wine": load_wine, "cancer": load_breast_cancer, "iris": load_iris}[name]
