@@ -9,6 +9,7 @@ from widemargin.semisupervised.demand import Demand
 from widemargin.semisupervised.rounds import State, run
 
 TRUTH = np.array([False, False, True, True])
+NOTHING = Demand()
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Script:
         return self.machines[min(len(self.labels), len(self.machines)) - 1]
 
 
-def go(script, demand=Demand(), **options):
+def go(script, demand=NOTHING, **options):
     state = State(np.zeros(len(script.machines[0].unlabeled), dtype=np.int8))
     return run(script.train, TRUTH, None, demand, state, **options)
 
