@@ -51,7 +51,7 @@ SOURCE_DEMANDS = {
     ("recall", 0.7): (0.552, 0.734, 0.630),
     ("recall", 0.8): (0.535, 0.770, 0.630),
 }
-REPEATS = {"Adult": 3, "IJCNN1": 5, "MNIST": 1, "Protein": 5}
+REPEATS = {"Adult": 2, "IJCNN1": 5, "MNIST": 1, "Protein": 5}
 FULL_REPEATS = {"Adult": 10, "IJCNN1": 10, "MNIST": 3, "Protein": 10}
 MOST_UNLABELED = {"Adult": 6000, "IJCNN1": 6000, "MNIST": 3000, "Protein": 6000}
 SHARES = (0.05, 0.075, 0.1, 0.15)
@@ -216,7 +216,7 @@ def guarantee(bench, report, chosen):
 
 
 def clusters(bench, report, chosen):
-    repeats = 2 if chosen.rows else 10 if chosen.full else 5
+    repeats = 2 if chosen.rows else 10 if chosen.full else 4
     lines, curve = [], {}
     for kind in CLUSTERED:
         counts = LABELS[:1] if chosen.rows else LABELS
