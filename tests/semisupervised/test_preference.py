@@ -1,5 +1,6 @@
 """Preference machines: what they learn from, what they promise, and how they go on."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -11,15 +12,19 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.suites.callbacks import Recorder
+from threadpoolctl import threadpool_limits
 
-from widemargin import SVC, PreferenceClassifier, PreferenceSVC
+from widemargin import SVC, PreferenceClassifier, PreferenceSVC, TransductiveSVC
 from widemargin._core.checkpoint import CheckpointError
 
 MACHINES = [
@@ -275,7 +280,7 @@ def test_a_confidence_counts_rows_and_refuses_weights(machine):
 @both
 def test_several_classes_are_refused_with_advice(machine):
     X, y, _ = rows()
-    with pytest.raises(ValueError, match="OneVsRestClassifier"):
+    with pytest.raises(ValueError, match="fit one machine for each"):
         clone(machine).fit(X, y + (X[:, 0] > 0))
 
 
@@ -314,3 +319,86 @@ def test_rows_without_any_label_missing_are_calibrated_in_one_round(machine):
     model = clone(machine).fit(X, y)
     assert model.n_iter_ == 1
     assert model.soft_labels_.shape == (0,)
+
+
+@both
+@pytest.mark.parametrize("threshold", ["adjusted", "zero"])
+def test_other_thresholds_follow_the_demand_as_well(machine, threshold):
+    X, _, marked = rows()
+    model = clone(machine).set_params(threshold=threshold).fit(X, marked)
+    model.set_demand(recall=0.99)
+    assert (model.threshold_ < 0.0) == (threshold == "adjusted")
+    assert (model.threshold_ == 0.0) == (threshold == "zero")
+
+
+@pytest.mark.large
+def test_equal_rows_judge_with_equal_scores_however_many_there_are():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))[rng.integers(0, 50, 4500)]
+    y = (X[:, 0] + 0.5 * rng.normal(size=4500) > 0.0).astype(int)
+    y[2400:] = -1
+    model = PreferenceSVC(random_state=0, gamma=0.5, precision=0.8).fit(X, y)
+    scores = model._steering[0]
+    assert len(np.unique(np.round(scores, 9))) <= 50
+    parts = model._parts(model._check_training(X, y, None, None))
+    assert_allclose(model._raw_scores(X[parts[1]]), scores, atol=1e-9)
+
+
+def test_frames_texts_and_missing_values_reach_a_classifier_that_takes_them():
+    pandas = pytest.importorskip("pandas")
+    X, y, marked = rows()
+    frame = pandas.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
+    frame.iloc[::7, 0] = np.nan
+    trees = HistGradientBoostingClassifier(max_iter=5, random_state=0)
+    model = PreferenceClassifier(trees, random_state=0).fit(frame, marked)
+    apart = PreferenceClassifier(trees, random_state=0)
+    apart.fit(frame[:200], y[:200], X_unlabeled=frame[200:])
+    assert_array_equal(model.predict(frame), apart.predict(frame))
+    assert list(model.estimator_.feature_names_in_) == list(frame.columns)
+    texts = ["good food" if label else "bad food" for label in y]
+    words = PreferenceClassifier(
+        make_pipeline(CountVectorizer(), LogisticRegression()), random_state=0
+    )
+    assert words.fit(texts, marked).score(texts, y) == 1.0
+
+
+def test_a_mark_that_has_become_a_text_is_told_of():
+    X, _, _ = rows(6)
+    with pytest.raises(ValueError, match="array of dtype object"):
+        PreferenceSVC().fit(X, ["yes", "no", "yes", "no", -1, -1])
+
+
+@both
+def test_a_recalibration_that_is_refused_changes_nothing(machine):
+    X, y, marked = rows()
+    model = clone(machine).set_params(recall=0.5, confidence=0.9).fit(X, marked)
+    before, promised = model.threshold_, model.promise_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="cannot be promised"):
+            model.set_demand(recall=0.999, confidence=0.9)
+        with pytest.raises(UserWarning, match="cannot be promised"):
+            model.set_params(recall=0.95).recalibrate(X[:8], [0, 1] * 4)
+    assert (model.threshold_, model.promise_) == (before, promised)
+    model.set_params(recall=0.5).recalibrate(X[200:], y[200:])
+    assert model.promise_.kept
+
+
+def test_a_solver_that_max_iter_stops_is_told_of():
+    X, _, marked = rows()
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3.*times; largest relative duality gap"):
+        PreferenceSVC(max_iter=3, random_state=0).fit(X, marked)
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
+        TransductiveSVC(max_iter=3).fit(X, marked)
+
+
+@both
+def test_rounds_give_the_same_bits_on_any_number_of_threads_and_after_pickling(machine):
+    X, _, marked = rows(2600, 500)
+    expected = clone(machine).fit(X, marked)
+    with threadpool_limits(1):
+        single = clone(machine).fit(X, marked)
+    again = pickle.loads(pickle.dumps(expected))
+    for model in (single, again):
+        assert_array_equal(model.decision_function(X), expected.decision_function(X))
+        assert_array_equal(model.soft_labels_, expected.soft_labels_)

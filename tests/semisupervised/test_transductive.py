@@ -143,3 +143,11 @@ def test_a_round_reuses_the_kernel_rows_of_those_before(monkeypatch):
     computed(rounds, 2200)
     fresh = computed(KernelRounds(gram, 2**28, {}), 2300)
     assert computed(rounds, 2300) < 0.7 * fresh
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 0, 1], [0, 1, 1]])
+def test_a_single_unlabelled_row_gets_the_label_of_its_side(labels):
+    X = np.array([*([float(label)] for label in labels), [0.9]])
+    model = TransductiveSVC(kernel="linear").fit(X, [*labels, -1])
+    assert model.transduction_[-1] in (0, 1)
+    assert model.n_solves_ < 100

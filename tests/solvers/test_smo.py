@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from tests.oracles.hinge import solve_exactly
 from tests.oracles.strategies import hinge_problems, inseparable_hinge_problems
 from tests.solvers.cases import (
@@ -16,7 +17,7 @@ from tests.solvers.cases import (
     two_blobs,
 )
 
-from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
+from widemargin.kernels import GramCache, KernelFunction, KernelGram, MatrixGram
 from widemargin.solvers import HingeProblem, NotSeparableError, smo, solution_at, solve_hinge
 
 
@@ -332,11 +333,12 @@ def test_tolerances_below_rounding_come_to_an_end(path, intercept, seed):
 
 @pytest.mark.large
 @pytest.mark.parametrize("intercept", [True, False])
-def test_shrinking_does_not_crawl_where_whole_problems_leap(intercept):
-    X, sign = two_blobs(600, columns=4)
+@pytest.mark.parametrize(("size", "shrinking"), [(600, True), (800, False)])
+def test_neither_shrinking_nor_size_keeps_whole_problems_from_leaping(intercept, size, shrinking):
+    X, sign = two_blobs(size, columns=4)
     gram = KernelGram(KernelFunction("linear"), 100.0 * X)
     problem = HingeProblem(gram, sign, 1.0, 1.0, intercept)
-    solution = solve(problem, max_iter=2_000_000)
+    solution = solve(problem, max_iter=2_000_000, shrinking=shrinking)
     assert solution.converged
     assert solution.gap <= 1e-9
 
@@ -365,3 +367,24 @@ def test_a_state_can_be_looked_at_on_the_way():
     assert values == sorted(values)
     assert values[-1] <= final.dual_objective * (1 + 1e-9)
     assert final.converged
+
+
+def test_a_small_problem_starts_from_exact_numbers_whatever_its_cache_holds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) + 30.0
+    sign = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    gram = GramCache(KernelGram(KernelFunction("poly", 1.0, degree=2), X), 1 << 20).of()
+    problem = HingeProblem(gram, sign)
+    dual = solve_hinge(problem, max_iter=200).dual
+    state = smo.start(problem, dual=dual)
+    matrix = gram.block(slice(None))
+    exact, size = problem.linear() - matrix @ dual, (np.abs(matrix) @ np.abs(dual)).max()
+    assert_allclose(state.scope.residual, exact, rtol=0, atol=1e-12 * size)
+
+
+def test_only_rounding_may_keep_a_gap_open_in_a_solution():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    found = solve_hinge(HingeProblem(X @ X.T, sign, 1.0, 10.0), gap_tol=1e-18)
+    assert found.gap < 1e-12

@@ -109,7 +109,7 @@ def test_equal_scores_of_rivals_are_settled_in_the_same_way_everywhere():
     )  # fmt: skip
     model = CrammerSingerSVC().fit(X, y)
     labels, scores = model.top_two(X)
-    tied = np.abs(scores[:, 0] - scores[:, 1]) < 1e-8
+    tied = scores[:, 0] == scores[:, 1]
     assert tied.any()
     assert (labels[tied, 0] < labels[tied, 1]).all()
     places = np.searchsorted(model.classes_, labels)
@@ -259,3 +259,56 @@ def test_eight_fits_at_once_equal_the_sequential_one(kernel):
         fits = pool.map(lambda _: CrammerSingerSVC(kernel=kernel).fit(X, y), range(8))
         for fit in fits:
             assert_array_equal(fit.decision_function(X), expected)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_scores_of_any_size_are_told_apart_and_predictions_are_their_argmax(kernel):
+    X, y = load_iris(return_X_y=True)
+    X = 1e-5 * (X - X.mean(axis=0))
+    model = CrammerSingerSVC(kernel=kernel, C=1.0).fit(X, y)
+    assert model.score(X, y) > 0.6
+    assert_array_equal(model.predict(X), model.decision_function(X).argmax(axis=1))
+    assert_array_equal(model.top_two(X)[0][:, 0], model.predict(X))
+
+
+def test_a_gap_that_rounding_keeps_open_ends_the_solver():
+    X, y = load_wine(return_X_y=True)
+    model = CrammerSingerSVC(kernel="poly", degree=1, gamma=1.0, gap_tol=1e-16)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.dual_gap_ < 1e-6
+
+
+def test_a_class_of_weight_0_may_be_there_when_a_fit_goes_on():
+    X, y = load_iris(return_X_y=True)
+    model = CrammerSingerSVC(warm_start=True, class_weight={0: 0.0}, max_iter=100_000).fit(X, y)
+    again = model.fit(X, y)
+    assert np.isfinite(again.objective_)
+    assert again.dual_gap_ < 1e-2
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_entries_that_are_stored_in_parts_are_one_in_prediction(kernel):
+    X, y = load_iris(return_X_y=True)
+    whole = sparse.csr_array(X)
+    data, indices = np.repeat(whole.data / 2.0, 2), np.repeat(whole.indices, 2)
+    halves = sparse.csr_array((data, indices, 2 * whole.indptr), shape=X.shape)
+    model = CrammerSingerSVC(kernel=kernel).fit(whole, y)
+    assert_allclose(model.decision_function(halves), model.decision_function(whole), rtol=1e-10)
+
+
+def test_a_callable_kernel_may_look_at_rows_that_are_no_numbers():
+    words, y = np.array(["aa", "ab", "b", "bb", "c", "cb"]), [0, 0, 1, 1, 2, 2]
+
+    def letters(A, B):
+        return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+
+    assert CrammerSingerSVC(kernel=letters).fit(words, y).predict(words).shape == (6,)
+
+
+def test_sparse_kernel_matrices_and_huge_values_are_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match="Sparse precomputed"):
+        CrammerSingerSVC(kernel="precomputed").fit(sparse.csr_array(X @ X.T), y)
+    with pytest.raises(ValueError, match="X must hold values up to"):
+        CrammerSingerSVC().fit(1e200 * X, y)

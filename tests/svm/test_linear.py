@@ -346,3 +346,17 @@ def test_squared_hinge_is_never_called_inseparable():
         model = LinearSVC(max_iter=2000).fit(np.vstack([X, X]), np.r_[y, 1 - y])
     # The optimum is 0: every row is there with both labels.
     assert 40.0 <= model.objective_[0] < 1e3
+
+
+def test_the_hinge_loss_is_refused_by_newton_however_false_is_spelt():
+    X, y = load_iris(return_X_y=True)
+    for false in (False, np.False_):
+        with pytest.raises(ValueError, match="dual=False is not supported with loss='hinge'"):
+            LinearSVC(loss="hinge", dual=false).fit(X, y)
+
+
+def test_values_whose_squares_overflow_are_refused():
+    X, y = load_iris(return_X_y=True)
+    for rows in (1e200 * X, sparse.csr_array(-1e200 * X)):
+        with pytest.raises(ValueError, match="X must hold values up to"):
+            LinearSVC().fit(rows, y)

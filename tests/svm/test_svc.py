@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 from sklearn.preprocessing import scale
 
 from widemargin import SVC
+from widemargin.kernels import KernelFunction
 from widemargin.solvers.smo import WHOLE_ROWS
 
 TIGHT = {"tol": 1e-9}
@@ -497,3 +498,44 @@ class TestCallableKernels:
 
         ours, theirs = (m.fit(X, y) for m in both(kernel=mixed))
         assert_same_scores(ours, theirs, X)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_kernel_matrices_that_are_read_only_are_taken(multi_class, n_classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes], y[y < n_classes]
+    gram = X @ X.T
+    model = SVC(kernel="precomputed", multi_class=multi_class)
+    expected = model.fit(gram, y).decision_function(gram)
+    gram.flags.writeable = False
+    assert_array_equal(model.fit(gram, y).decision_function(gram), expected)
+
+
+def test_a_refused_fit_leaves_the_kind_of_machines_as_it_was():
+    X, y = load_iris(return_X_y=True)
+    model = SVC().fit(X, y)
+    expected = model.predict(X)
+    model.set_params(multi_class="ovr")
+    with pytest.raises(ValueError, match="at least two classes"):
+        model.fit(X, np.zeros(len(y)))
+    assert_array_equal(model.predict(X), expected)
+
+
+@pytest.mark.large
+def test_machines_of_many_classes_compute_kernel_values_once(monkeypatch):
+    rng, n = np.random.default_rng(0), 800
+    X, y = rng.normal(size=(n, 8)), rng.integers(0, 13, n)
+    X += 1.5 * rng.normal(size=(13, 8))[y]
+    values, matrix = [0], KernelFunction.matrix
+
+    def counted(self, A, B, *rest, **options):
+        values[0] += A.shape[0] * B.shape[0]
+        return matrix(self, A, B, *rest, **options)
+
+    monkeypatch.setattr(KernelFunction, "matrix", counted)
+    SVC(multi_class="ovr", gamma=0.05).fit(X, y)
+    together, values[0] = values[0], 0
+    for label in range(13):
+        SVC(gamma=0.05).fit(X, y == label)
+    assert together < 0.4 * values[0]

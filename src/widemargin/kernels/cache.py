@@ -350,6 +350,7 @@ class RowRing:
                 # A row that was in the way of others moves: its old place is empty now.
                 left = self._place_of[missing]
                 self._row_at[left[left >= 0]] = -1
+                self._place_of[missing] = -1
                 evicted = self._row_at[start:stop]
                 self._place_of[evicted[evicted >= 0]] = -1
                 self.gram.block(missing, out=self._array[start:stop])

@@ -29,7 +29,9 @@ class Square:
 
     def __init__(self, source: np.ndarray, places: np.ndarray | None = None):
         if places is None:
-            self.matrix = self.source = np.ascontiguousarray(source, dtype=np.float64)
+            matrix = np.ascontiguousarray(source, dtype=np.float64)
+            # Compiled code that may fill in rows refuses arrays that are read-only.
+            self.matrix = self.source = matrix if matrix.flags.writeable else matrix.copy()
             self.places = np.arange(len(source))
             self.known = np.ones(len(source), dtype=bool)
         else:

@@ -35,7 +35,7 @@ class ColumnMachines(SVC):
     def separate(self):
         return [self._machine(number) for number in range(self.matrix.shape[1])]
 
-    def _reduction(self, n_classes):
+    def _reduction(self, n_classes, way=None):
         if n_classes == 2 and self.matrix.shape[1] == 1 and self.matrix[1, 0] == 1:
             return TwoClasses
         return OneVsOne if self.in_pairs else CodeColumns(self.matrix)

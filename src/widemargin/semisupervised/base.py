@@ -1,24 +1,23 @@
 """What preference machines share: the split of the labels, the rounds, the threshold."""
 
-import hashlib
 import os
 import warnings
 from numbers import Integral, Real
 from typing import Any, Self
 
+import joblib
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from widemargin._core.progress import FitProgress
-from widemargin.semisupervised.demand import NAMES, Curve, Demand, refined
+from widemargin.semisupervised.demand import NAMES, Curve, Demand, adjusted, refined
 from widemargin.semisupervised.promise import Promise, promise
 from widemargin.semisupervised.rounds import HISTORY, State, run
 from widemargin.semisupervised.rows import SomeLabels
@@ -89,7 +88,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
         learner = self._learner(given, parts)
         keeper = _Keeper(self, given.X, truth, weight, given.unlabeled, *parts)
-        state = keeper.resumed(learner) or State(np.zeros(given.unlabeled.shape[0], dtype=np.int8))
+        state = keeper.resumed(learner) or State(np.zeros(given.n_unlabeled, dtype=np.int8))
         with progress.task(0, name="rounds") as stop:
 
             def report(state):
@@ -105,6 +104,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 update=self.update,
                 max_rounds=self.max_rounds,
                 min_new=self.min_new,
+                refine=self.threshold == "refined",
                 report=report,
             )
         self.classes_, self.pos_label_, self._negative = (
@@ -116,7 +116,6 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         self.history_ = {name: np.array(state.history[name]) for name in HISTORY}
         self.n_iter_ = len(self.history_["added"])
         self.soft_labels_ = state.soft
-        self._upper = state.upper
         self._steering = (
             state.best.steering,
             truth[steer],
@@ -178,7 +177,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             The estimator, with a new `threshold_` and `promise_`. Later demands go by these rows.
         """
         check_is_fitted(self)
-        scores, y = self._raw_scores(X), np.asarray(y)
+        scores, y = self._raw_scores(X), column_or_1d(y)
         truth = y == self.pos_label_
         unknown = ~np.isin(y, self.classes_)
         if len(y) != len(scores) or unknown.any() or truth.all() or not truth.any():
@@ -186,8 +185,13 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 f"y must hold one of the labels {self.classes_.tolist()} for every row of X, and "
                 f"each of them somewhere, got {np.unique(y).tolist()} for {len(scores)} rows."
             )
+        before = self._steering, self._certifying
         self._steering, self._certifying = (scores, truth, None), (scores, truth)
-        self._settle(self._demand(), self.confidence)
+        try:
+            self._settle(self._demand(), self.confidence)
+        except BaseException:
+            self._steering, self._certifying = before
+            raise
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -227,7 +231,13 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
     def _demand(self) -> Demand:
         if self.cost_ratio is not None and self.beta != 1.0:
             raise ValueError("beta and cost_ratio exclude each other: F-beta or costs.")
-        return Demand(**{name: getattr(self, name) for name in NAMES})
+        demand = Demand(**{name: getattr(self, name) for name in NAMES})
+        if self.confidence is not None and not demand.limits:
+            raise ValueError(
+                "confidence needs something to promise: give precision, recall or "
+                "false_positive_rate."
+            )
+        return demand
 
     def _parts(self, given):
         """Labelled rows to train on, to steer by, and with a confidence to certify by."""
@@ -266,14 +276,10 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             curve = Curve(scores, truth, weight)
             self.threshold_ = float(curve.thresholds[refined(demand, curve)])
         else:
-            self.threshold_ = self._upper if self.threshold == "adjusted" else 0.0
+            at = {"adjusted": adjusted, "zero": _zero}[self.threshold]
+            self.threshold_ = at(demand, scores, truth, weight)
 
     def _promised(self, demand, confidence) -> Promise:
-        if not demand.limits:
-            raise ValueError(
-                "confidence needs something to promise: give precision, recall or "
-                "false_positive_rate."
-            )
         if self._certifying is None:
             raise NotFittedError(
                 "confidence needs rows that have not been used yet: fit with a confidence, or "
@@ -298,6 +304,10 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         return given
 
 
+def _zero(demand, scores, truth, weight):
+    return 0.0
+
+
 class _Keeper:
     """Writes where the rounds stand to a file after each of them, and reads it back."""
 
@@ -311,12 +321,7 @@ class _Keeper:
             )
         self.kind = type(model).__name__
         parameters = {k: v for k, v in model.get_params().items() if k != "checkpoint"}
-        digest = hashlib.sha256(repr(sorted(parameters.items())).encode())
-        for part in data:
-            arrays = (part.data, part.indices, part.indptr) if sp.issparse(part) else (part,)
-            for array in arrays:
-                digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-        self.mark = digest.hexdigest()
+        self.mark = joblib.hash([repr(sorted(parameters.items())), *data])
 
     def resumed(self, learner) -> State | None:
         if self.path is None or not os.path.exists(self.path):

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import has_fit_parameter, validate_data
+from sklearn.utils.validation import _check_y, has_fit_parameter
 
+from widemargin._core.handing import look_at
 from widemargin.semisupervised.base import PreferenceBase
 
 _LEAST = 1e-12
@@ -102,7 +103,8 @@ class PreferenceClassifier(PreferenceBase):
     history_ : dict of ndarray
         By round: rows that got another label then (``added``), soft labels trained on
         (``positive``, ``negative``), thresholds (``upper``, ``lower``), ``precision``, ``recall``
-        and ``f1`` at 0 on the judging rows, and whether it was the best so far (``kept``).
+        and ``f1`` at 0 on the judging rows, what is maximised (``value``) where the machine would
+        be used (``used_at``), and whether it was the best so far (``kept``).
 
     n_iter_ : int
         Rounds.
@@ -174,8 +176,19 @@ class PreferenceClassifier(PreferenceBase):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        given = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = given.sparse, given.allow_nan
         return tags
+
+    def _look_at_training(self, X, y):
+        look_at(self, X, y)
+        y = _check_y(y, estimator=self)
+        check_consistent_length(X, y)
+        return _indexable(X), y
+
+    def _look_at(self, X):
+        look_at(self, X)
+        return _indexable(X)
 
     def _learner(self, given, parts):
         return _Learner(self.estimator, given, parts)
@@ -184,8 +197,7 @@ class PreferenceClassifier(PreferenceBase):
         self.estimator_ = best.estimator
 
     def _raw_scores(self, X):
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr")
-        return scores_of(self.estimator_, X)
+        return scores_of(self.estimator_, self._look_at(X))
 
 
 @dataclass(frozen=True)
@@ -204,27 +216,27 @@ class _Learner:
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} takes none in fit."
             )
-        self.estimator, self.X, self.truth = estimator, given.X, given.truth
-        self.weight, self.unlabeled, self.parts = given.weight, given.unlabeled, parts
+        self.estimator, self.X, self.truth = estimator, given.together(), given.truth
+        self.weight, self.parts, self.n_labeled = given.weight, parts, len(given.y)
+        self.n_rows = self.n_labeled + given.n_unlabeled
 
     def train(self, soft):
         own, taken = self.parts[0], np.flatnonzero(soft)
-        stack = sp.vstack if sp.issparse(self.X) else np.vstack
-        X = stack([self.X[own], self.unlabeled[taken]]) if len(taken) else self.X[own]
+        rows = np.append(own, self.n_labeled + taken)
         y = np.concatenate([self.truth[own], soft[taken] > 0]).astype(np.intp)
         weights = {}
         if self.weight is not None:
             weights["sample_weight"] = np.append(self.weight[own], np.ones(len(taken)))
-        model = clone(self.estimator).fit(X.tocsr() if sp.issparse(X) else X, y, **weights)
+        model = clone(self.estimator).fit(_safe_indexing(self.X, rows), y, **weights)
 
         def scores(rows):
-            return scores_of(model, rows) if rows.shape[0] else np.empty(0)
+            return scores_of(model, _safe_indexing(self.X, rows)) if len(rows) else np.empty(0)
 
         return _Trained(
             model,
-            scores(self.X[self.parts[1]]),
-            scores(self.X[self.parts[2]]) if len(self.parts) > 2 else None,
-            scores(self.unlabeled),
+            scores(self.parts[1]),
+            scores(self.parts[2]) if len(self.parts) > 2 else None,
+            scores(np.arange(self.n_labeled, self.n_rows)),
         )
 
     def numbers(self, best):
@@ -233,6 +245,13 @@ class _Learner:
 
     def resume(self, numbers, best_soft):
         return self.train(best_soft)
+
+
+def _indexable(X):
+    """A frame as it is; all else as an array that rows can be taken from."""
+    if sp.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "columns") else np.asarray(X)
 
 
 def scores_of(model, X):

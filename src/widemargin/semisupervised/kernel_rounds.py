@@ -5,9 +5,11 @@ move. What the solver knows of them at the end, f at every row, is what the next
 and a round starts from the dual variables and the kernel rows of the one before.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._core.progress import drive
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
@@ -16,6 +18,7 @@ from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.smo import add_kernel_sum, advance, finish, start, values_at
 from widemargin.svm.reduction import TwoClasses
 from widemargin.svm.svc import SVC, Training
+from widemargin.svm.training import early_end
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,23 @@ class KernelRounds:
         Memory for kernel rows.
     options : dict
         Of the solver.
+    judges : ndarray, optional
+        Rows whose scores are to be exact; those of others may come from float32 kernel rows.
     """
 
-    def __init__(self, gram: KernelGram, cache_bytes: int, options: dict):
+    def __init__(
+        self, gram: KernelGram, cache_bytes: int, options: dict, judges: np.ndarray | None = None
+    ):
         # Shared: rows of the whole matrix outlive a round.
         self.gram = GramCache(gram, cache_bytes, shared=True)
         self.options = options
+        self.judges = np.empty(0, dtype=np.intp) if judges is None else judges
         self.dual: np.ndarray | None = None
         self.values: np.ndarray | None = None
         self.iterations = 0
+        self.unfinished: list[Solution] = []
 
-    def train(self, sign: np.ndarray, cost: np.ndarray, stop=lambda: False) -> Machine:
+    def train(self, sign: np.ndarray, cost: np.ndarray) -> Machine:
         """The machine of these labels and costs, from the one before as far as that is feasible.
 
         Parameters
@@ -55,16 +64,27 @@ class KernelRounds:
         sign : ndarray of shape (n,)
             +1 or -1; anything where the cost is 0.
         cost : ndarray of shape (n,)
-        stop : callable
-            Asked between slices of work.
         """
         problem = HingeProblem(self.gram.of(), sign, 1.0, cost)
         state = start(problem, **self.options, **self._place(problem))
-        drive(lambda: advance(state), stop)
+        drive(lambda: advance(state), lambda: False)
         solution = finish(state)
-        self.dual, self.values = solution.dual, values_at(state)
+        self.dual, self.values = solution.dual, values_at(state, self.judges)
         self.iterations += solution.iterations
+        if not solution.converged:
+            self.unfinished.append(solution)
         return Machine(solution, self.values + solution.intercept)
+
+    def tell(self, max_iter: int) -> None:
+        """Warn if a solver ended before it had converged."""
+        if self.unfinished:
+            warnings.warn(
+                f"{early_end(self.unfinished, max_iter, asked=False)} That was so "
+                f"{len(self.unfinished)} times; largest relative duality gap: "
+                f"{max(solution.gap for solution in self.unfinished):.1e}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def exchange(self, first: np.ndarray, second: np.ndarray) -> None:
         """Let pairs of rows of opposite labels trade them, with what weighs on each label."""
@@ -100,12 +120,17 @@ def _balanced(dual):
     return dual
 
 
-def kernel_over(model, given):
-    """All rows, gamma as a number, and the Gram matrix that an estimator's parameters make."""
-    X = given.together()
+def kernel_over(model, given, unseen=()):
+    """All rows, gamma as a number, and the Gram matrix that an estimator's parameters make.
+
+    The labelled rows ``unseen`` have no say in gamma.
+    """
+    X, weight = given.together(), given.weights_together()
     gamma = 0.0
     if model.kernel != "linear":
-        gamma = effective_gamma(model.gamma, X, given.weights_together())
+        seen = np.delete(np.arange(X.shape[0]), unseen)
+        weight = None if weight is None else weight[seen]
+        gamma = effective_gamma(model.gamma, X[seen] if len(unseen) else X, weight)
     return X, gamma, KernelGram(KernelFunction(model.kernel, gamma, model.degree, model.coef0), X)
 
 

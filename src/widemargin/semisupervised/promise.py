@@ -72,11 +72,7 @@ def promise(demand: Demand, confidence, scores, truth, others) -> Promise:
             lowest, possible[name] = _lowest_for_false_positives(scores[~truth], limit, risk)
         else:
             certain, possible[name] = _certain_of_precision(scores, truth, tested, limit, risk)
-    ends = [end for end in (lowest, highest) if np.isfinite(end)]
-    if "precision" in demand.limits:
-        candidates = tested[certain]
-    else:
-        candidates = np.union1d(between(np.unique(scores)), ends)
+    candidates = tested[certain] if "precision" in demand.limits else between(np.unique(scores))
     candidates = candidates[(candidates >= lowest) & (candidates <= highest)]
     kept = bool(len(candidates))
     curve = Curve(scores, truth, thresholds=candidates if kept else None)
@@ -88,7 +84,9 @@ def promise(demand: Demand, confidence, scores, truth, others) -> Promise:
 def thresholds_to_test(others) -> np.ndarray:
     """Quantiles of scores, denser at the top: precision is asked of the rows accepted."""
     shares = np.geomspace(0.5, 2.0 / max(4, len(others)), N_TESTED)
-    return np.unique(np.quantile(others, 1.0 - shares))
+    distinct = np.unique(others)
+    places = np.searchsorted(distinct, np.quantile(others, 1.0 - shares), side="right")
+    return np.unique(between(distinct)[places])
 
 
 def _highest_for_recall(positive, recall, risk):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from widemargin.semisupervised.demand import Curve, Demand, adjusted
+from widemargin.semisupervised.demand import Curve, Demand, adjusted, refined
 
 
 class Trained(Protocol):
@@ -34,8 +34,7 @@ class State:
     soft : ndarray of shape (k,)
         +1, -1 or 0 (none yet) for every unlabelled row.
     best : object
-        The best machine so far; ``best_soft`` it was trained with, ``rank`` makes it the best and
-        ``upper`` is its round's upper threshold.
+        The best machine so far; ``best_soft`` it was trained with, ``rank`` makes it the best.
     history : dict of list
     seen : list of str
         Digests of the labellings that were trained on.
@@ -45,7 +44,6 @@ class State:
     best: Any = None
     best_soft: np.ndarray | None = None
     rank: tuple = ()
-    upper: float = 0.0
     history: dict[str, list] = field(default_factory=lambda: {name: [] for name in HISTORY})
     seen: list[str] = field(default_factory=list)
     finished: bool = False
@@ -56,7 +54,6 @@ class State:
             "soft": self.soft,
             "best_soft": self.best_soft,
             "rank": np.array(self.rank, dtype=np.float64),
-            "upper": self.upper,
             "history": {name: np.array(values) for name, values in self.history.items()},
             "seen": np.array(self.seen),
             "finished": self.finished,
@@ -70,7 +67,6 @@ class State:
             best,
             numbers["best_soft"],
             tuple(numbers["rank"].tolist()),
-            numbers["upper"],
             {name: values.tolist() for name, values in numbers["history"].items()},
             numbers["seen"].tolist(),
             numbers["finished"],
@@ -78,7 +74,8 @@ class State:
 
 
 HISTORY = (
-    "added", "positive", "negative", "upper", "lower", "precision", "recall", "f1", "kept",
+    "added", "positive", "negative", "upper", "lower", "precision", "recall", "f1",
+    "used_at", "value", "kept",
 )  # fmt: skip
 
 
@@ -92,6 +89,7 @@ def run(
     update: str = "inc",
     max_rounds: int | None = None,
     min_new: int = 1,
+    refine: bool = False,
     report: Callable[[State], bool] = lambda state: False,
 ) -> State:
     """Go through rounds until nothing changes, and keep the best machine.
@@ -111,6 +109,8 @@ def run(
     max_rounds : int, optional
     min_new : int
         Stop when fewer rows than this got a label.
+    refine : bool
+        Whether machines are ranked at their refined thresholds, where they will be used, or at 0.
     report : callable
         Called after every round; True stops.
     """
@@ -118,7 +118,7 @@ def run(
     while not state.finished:
         trained = train(state.soft)
         state.seen.append(_digest(state.soft))
-        upper, lower = _judge(state, trained, truth, weight, demand)
+        upper, lower = _judge(state, trained, truth, weight, demand, refine)
         soft = np.where(trained.unlabeled > upper, 1, np.where(trained.unlabeled < lower, -1, 0))
         soft = soft.astype(np.int8)
         if update == "inc":
@@ -134,18 +134,21 @@ def run(
     return state
 
 
-def _judge(state, trained, truth, weight, demand):
+def _judge(state, trained, truth, weight, demand, refine):
     """Note how good a machine is, keep it if it is the best; the thresholds of its round."""
     scores = trained.steering
     at_zero = Curve(scores, truth, weight, thresholds=np.zeros(1))
     precision, recall = float(at_zero.precision[0]), float(at_zero.recall[0])
-    f1, shortfall = float(at_zero.f_score()[0]), float(demand.shortfall(at_zero)[0])
+    f1 = float(at_zero.f_score()[0])
     upper = adjusted(demand, scores, truth, weight)
     lower = min(float(np.average(scores[~truth], weights=_of(weight, ~truth))), upper)
     # Within the limits by F; else by how little they are missed, then by F. The earlier of equals.
-    rank = (float(shortfall == 0.0), -shortfall, float(demand.value(at_zero)[0]))
+    used = Curve(scores, truth, weight) if refine else at_zero
+    place = refined(demand, used)
+    shortfall = float(demand.shortfall(used)[place])
+    rank = (float(shortfall == 0.0), -shortfall, float(demand.value(used)[place]))
     if state.best is None or rank > state.rank:
-        state.best, state.best_soft, state.rank, state.upper = trained, state.soft, rank, upper
+        state.best, state.best_soft, state.rank = trained, state.soft, rank
     soft = state.soft
     figures = {
         "positive": int(np.count_nonzero(soft > 0)),
@@ -155,6 +158,8 @@ def _judge(state, trained, truth, weight, demand):
         "precision": precision,
         "recall": recall,
         "f1": f1,
+        "used_at": float(used.thresholds[place]),
+        "value": rank[-1],
         "kept": state.best is trained,
     }
     for name, value in figures.items():

@@ -1,14 +1,22 @@
 """Rows of which only some have labels, checked and told apart."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
-from widemargin.svm.training import canonical, check_classes, check_weights, whole_weights
+from widemargin.svm.training import (
+    canonical,
+    check_classes,
+    check_rows,
+    check_weights,
+    whole_weights,
+)
 
 _UNLABELED = -1
 
@@ -25,33 +33,39 @@ class SomeLabels:
         tags.input_tags.sparse = True
         return tags
 
-    def _check_training(self, X, y, X_unlabeled, sample_weight) -> "GivenRows":
+    def _look_at_training(self, X, y):
+        """Rows and labels, checked; some of the labels may be marks."""
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
-        X = canonical(X)
+        return canonical(X), y
+
+    def _look_at(self, X):
+        """Rows, checked against those of training."""
+        return canonical(check_rows(self, X))
+
+    def _check_training(self, X, y, X_unlabeled, sample_weight) -> "GivenRows":
+        X, y = self._look_at_training(X, y)
         if X_unlabeled is None:
             marked = _without_label(y)
-            unlabeled = X[marked]
         else:
             marked = np.zeros(len(y), dtype=bool)
-            unlabeled = validate_data(
-                self, X_unlabeled, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
-            )
-            if sp.issparse(X) != sp.issparse(unlabeled):
+            X_unlabeled = self._look_at(X_unlabeled)
+            if sp.issparse(X) != sp.issparse(X_unlabeled):
                 raise TypeError("X_unlabeled must be sparse if X is, and dense if it is not.")
-            unlabeled = canonical(unlabeled)
         weight = whole_weights(sample_weight, y)
         labeled = np.flatnonzero(~marked)
-        X, y = X[labeled], y[labeled]
-        check_classes(y)
-        rows, weight = check_weights(None if weight is None else weight[labeled], y)
-        X, y = X[rows], y[rows]
+        check_classes(y[labeled])
+        rows, weight = check_weights(None if weight is None else weight[labeled], y[labeled])
+        labeled = labeled[rows]
+        unlabeled = _safe_indexing(X, marked) if X_unlabeled is None else X_unlabeled
+        X, y = _safe_indexing(X, labeled), y[labeled]
         classes = np.unique(y)
         if len(classes) != 2:
             kind = "class" if len(classes) == 1 else "classes"
             raise ValueError(
                 "Only binary classification is supported: y must hold labels of two classes "
                 f"(-1 marks rows without one), got {len(classes)} {kind}. For several classes "
-                "put it into sklearn.multiclass.OneVsRestClassifier."
+                "fit one machine for each, with y 1 for the class, 0 for the others and -1 as it "
+                "is."
             )
         named = getattr(self, "pos_label", None)
         positive = classes[1] if named is None else named
@@ -69,10 +83,9 @@ class GivenRows:
 
     Attributes
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
+    X, unlabeled : ndarray or CSR matrix, or whatever a classifier takes
     y : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
-    unlabeled : ndarray or CSR matrix of shape (k, d)
     marked : ndarray of bool
         Which of the rows as they were given have no label.
     classes : ndarray of shape (2,)
@@ -93,17 +106,26 @@ class GivenRows:
         """Which labelled rows are positive."""
         return self.y == self.positive
 
+    @property
+    def n_unlabeled(self) -> int:
+        return _num_samples(self.unlabeled)
+
     def together(self):
         """All rows, labelled ones first."""
-        if sp.issparse(self.X):
-            return sp.vstack([self.X, self.unlabeled]).tocsr()
-        return np.vstack([self.X, self.unlabeled])
+        X, unlabeled = self.X, self.unlabeled
+        if sp.issparse(X):
+            return sp.vstack([X, unlabeled]).tocsr()
+        if hasattr(X, "iloc"):
+            return sys.modules["pandas"].concat([X, unlabeled])
+        if hasattr(X, "vstack"):
+            return X.vstack(unlabeled)
+        return np.concatenate([X, unlabeled])
 
     def weights_together(self) -> np.ndarray | None:
         """The weights of all rows, 1 without a label; None for no weights."""
         if self.weight is None:
             return None
-        return np.append(self.weight, np.ones(self.unlabeled.shape[0]))
+        return np.append(self.weight, np.ones(self.n_unlabeled))
 
 
 def _without_label(y):
@@ -112,4 +134,9 @@ def _without_label(y):
         return y == _UNLABELED
     if y.dtype.kind == "O":
         return np.array([not isinstance(label, str) and label == _UNLABELED for label in y])
+    if y.dtype.kind in "US" and (y == str(_UNLABELED)).any():
+        raise ValueError(
+            "y holds the text '-1', which marks no row: a list of texts and the number -1 has "
+            "become texts alone. Give y as an array of dtype object."
+        )
     return np.zeros(len(y), dtype=bool)

@@ -134,7 +134,8 @@ class PreferenceSVC(PreferenceBase):
     history_ : dict of ndarray
         By round: rows that got another label then (``added``), soft labels trained on
         (``positive``, ``negative``), thresholds (``upper``, ``lower``), ``precision``, ``recall``
-        and ``f1`` at 0 on the judging rows, and whether it was the best so far (``kept``).
+        and ``f1`` at 0 on the judging rows, what is maximised (``value``) where the machine would
+        be used (``used_at``), and whether it was the best so far (``kept``).
 
     n_iter_ : int
         Rounds.
@@ -232,6 +233,7 @@ class PreferenceSVC(PreferenceBase):
         svc = SVC(**parameters)
         self.machine_ = machine_of(svc, learner.X, learner.gamma, best.machine.solution)
         self.n_solver_iterations_ = learner.rounds.iterations
+        learner.rounds.tell(self.max_iter)
 
     def _raw_scores(self, X):
         return self.machine_.decision_function(check_rows(self, X))
@@ -249,10 +251,10 @@ class _Learner:
     """Trains the machine of a round; labelled rows come first, then unlabelled ones."""
 
     def __init__(self, model, given, parts):
-        self.X, self.gamma, gram = kernel_over(model, given)
-        self.rounds = KernelRounds(
-            gram, int(model.cache_size * 2**20), {"tol": model.tol, "max_iter": model.max_iter}
-        )
+        self.X, self.gamma, gram = kernel_over(model, given, *parts[2:])
+        options = {"tol": model.tol, "max_iter": model.max_iter}
+        judges = np.unique(np.concatenate(parts[1:]))
+        self.rounds = KernelRounds(gram, int(model.cache_size * 2**20), options, judges)
         self.n_labeled, self.parts, own = len(given.y), parts, parts[0]
         weight = np.ones(len(given.y)) if given.weight is None else given.weight
         sides = np.array([given.negative, given.positive])

@@ -200,6 +200,7 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
             self.transduction_[given.marked] = found
         self.objective_ = machine.solution.objective
         self.n_solves_, self.n_iter_ = search.solves, max(1, rounds.iterations)
+        rounds.tell(self.max_iter)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -253,7 +254,7 @@ class _Search:
         self.soft[:] = -1.0
         self.soft[np.argsort(-scores, kind="stable")[:plus]] = 1.0
         minus_cost = min(_FIRST_COST, final)
-        plus_cost = min(minus_cost * plus / max(1, k - plus), final)
+        plus_cost = min(minus_cost * max(1, plus) / max(1, k - plus), final)
         while True:
             machine = self._settled(plus_cost, minus_cost)
             if minus_cost >= final and plus_cost >= final:
@@ -267,11 +268,14 @@ class _Search:
 
     def _settled(self, plus_cost, minus_cost):
         """The machine once no pair of unlabelled rows gains by an exchange of labels."""
+        seen: set[bytes] = set()
         while True:
             machine = self._solve(plus_cost, minus_cost)
             first, second = self._exchanges(machine)
-            if not len(first):
+            # The objective falls with every exchange; a solver's tolerance may hide that it did.
+            if not len(first) or self.soft.tobytes() in seen:
                 return machine
+            seen.add(self.soft.tobytes())
             n = len(self.sign)
             self.soft[first], self.soft[second] = -1.0, 1.0
             self.rounds.exchange(n + first, n + second)

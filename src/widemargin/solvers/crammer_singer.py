@@ -105,6 +105,6 @@ def feasible(dual, label, cost, n_classes) -> np.ndarray:
     rivals = np.minimum(rivals, 0.0)
     rivals[rows, label] = 0.0
     own = -rivals.sum(axis=1)
-    rivals *= (cost / np.maximum(own, cost))[:, np.newaxis]
+    rivals *= np.divide(cost, own, out=np.ones_like(own), where=own > cost)[:, np.newaxis]
     rivals[rows, label] = np.minimum(-rivals.sum(axis=1), cost)
     return rivals

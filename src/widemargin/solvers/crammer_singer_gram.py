@@ -126,7 +126,8 @@ def advance(state: State) -> bool:
         state.finished = state.converged = True
         if state.gap_tol is not None:
             state.converged = solution_at(state).gap <= state.gap_tol
-            if not state.converged and worst > SMALLEST_TOL:
+            rounded = worst <= _rounding(state)
+            if not state.converged and not rounded and state.tol > SMALLEST_TOL:
                 state.tol *= 0.1
                 state.finished = False
     elif 0 <= state.max_iter <= state.iterations:
@@ -199,7 +200,8 @@ def _leap(square, label, margin, cost, dual, scores) -> None:
     free = free_rows(dual, label, cost)
     part, values = dual[free], np.ascontiguousarray(scores[:, free])
     if leap(square[np.ix_(free, free)], label[free], margin[free], cost[free], part, values):
-        scores += (part - dual[free]).T @ square[free]
+        with single_threaded_blas():
+            scores += (part - dual[free]).T @ square[free]
         dual[free] = part
 
 

@@ -199,21 +199,24 @@ def start(
 ) -> State:
     """A state at ``dual``, or at zero; ``values`` are those of f there, if they are known."""
     gram, residual = problem.gram, problem.linear().copy()
+    square = square_of(gram) if problem.size <= WHOLE_ROWS else None
     if dual is None:
         dual = np.zeros(problem.size)
     else:
         dual = problem.check_feasible(dual)
-        if values is None:
+        if square is not None:
+            # Rows of a cache, and values made of them, may be float32: nothing rechecks them here.
+            support = np.flatnonzero(dual)
+            _carry(square.rows(support), support, dual[support], residual)
+        elif values is None:
             _subtract_kernel_sum(gram, dual, residual)
         else:
             residual -= values
     diagonal = gram.diagonal()
     largest = float(np.abs(diagonal).max(initial=0.0))
     everything = Scope(
-        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest
+        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest, square
     )
-    if problem.size <= WHOLE_ROWS:
-        everything.square = square_of(gram)
     if not gram.positive_semidefinite:
         gap_tol = None  # there is no gap to stop on
     if gap_tol is not None:
@@ -262,9 +265,14 @@ def add_kernel_sum(gram: Gram, change: np.ndarray, values: np.ndarray) -> None:
     _subtract_kernel_sum(gram, -change, values)
 
 
-def values_at(state: State) -> np.ndarray:
-    """f without its intercept at all rows, after `finish`."""
-    return state.problem.linear() - state.scope.residual
+def values_at(state: State, exact: np.ndarray) -> np.ndarray:
+    """f without its intercept at all rows, after `finish`; in float64 at the rows ``exact``."""
+    scope, linear = state.scope, state.problem.linear()
+    values = linear - scope.residual
+    if scope.square is None and not state.sharp:
+        support = np.flatnonzero(scope.dual)
+        values[exact] = linear[exact] - _exact_residual(scope, linear, exact, support)
+    return values
 
 
 def solution_at(state: State) -> Solution:
@@ -284,12 +292,14 @@ def _accept(state: State) -> None:
         return
     if state.gap_tol is not None:
         _settle(state)
-        closed = solution_at(state).gap <= state.gap_tol
-        rounded = _violation(state) < _rounding(state.scope)
+        solution, rounding = solution_at(state), _rounding(state.scope)
+        closed, rounded = solution.gap <= state.gap_tol, _violation(state) < rounding
         if not closed and not rounded and state.tol > _SMALLEST_TOL:
             state.tol *= 0.1
             return
-        state.converged = closed or (rounded and _is_near(state))
+        # What rounding of the slacks may add to the objective does not count as a gap.
+        noise = rounding * float(np.sum(state.problem.cost))
+        state.converged = closed or (rounded and solution.gap * solution.objective <= noise)
     else:
         state.converged = _violation(state) < state.tol or _is_near(state)
     state.finished = True
@@ -438,8 +448,9 @@ def _whole_round(state: State, steps: int) -> None:
     crawl = _LEAP_STEPS * size
     if state.shrinking and state.rounds == 0 and size >= _SHRINK_ROWS:
         crawl = _SHRINK_STEPS
-    done = _solve_over_all(state, state.tol, min(steps, crawl, _SLICE_WORK // size + 1))
-    if done == crawl == _LEAP_STEPS * size and _can_leap(state):
+    before, most = state.iterations, min(steps, crawl, _SLICE_WORK // size + 1)
+    done, period = _solve_over_all(state, state.tol, most), _LEAP_STEPS * size
+    if done == most and before // period < state.iterations // period and _can_leap(state):
         # Pairs crawl along the valleys of an ill-conditioned kernel: jump.
         leap(*_faces(state))
 
@@ -574,7 +585,7 @@ def _check_separable(state: State) -> None:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
     if not state.problem.separable and 2.0 * value * scope.largest > _HOPELESS:
         raise NotSeparableError
-    if cone and gain > 1.5 * norm:
+    if cone and gain > 1.5 * norm > 0.0:
         factor = gain / norm
         scope.dual *= factor
         scope.residual -= (factor - 1.0) * (linear - scope.residual)

@@ -33,6 +33,7 @@ from widemargin.solvers.active_set import ActiveSet, settle
 
 _SLICE_WORK = 20_000_000
 _CRAWL = 10
+_MOST_PATIENCE = 512 * _CRAWL
 _FLAT = 1e-12
 _EPSILON = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
@@ -113,6 +114,7 @@ class State:
     second: np.ndarray
     iterations: int = 0
     crawled: int = 0
+    patience: int = _CRAWL
     finished: bool = False
     converged: bool = False
     exact: ActiveSet | None = None
@@ -159,7 +161,8 @@ def solve_two_kernels(
     tol : float, default=1e-3
         Largest violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates of pairs and triples; -1 for no limit.
+        Most updates of pairs and triples; -1 for as many as bring it nearer: it gives up after
+        some thousand for every variable.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -183,7 +186,7 @@ def start(problem, point, tol=1e-3, max_iter=-1) -> State:
 def advance(state: State) -> bool:
     """Work for a fraction of a second; True when there is nothing more to do."""
     problem, size = state.problem, state.point.size
-    steps = max(1, min(_SLICE_WORK // size, _CRAWL * size - state.crawled))
+    steps = max(1, min(_SLICE_WORK // size, state.patience * size - state.crawled))
     if state.max_iter >= 0:
         steps = min(steps, state.max_iter - state.iterations)
     if state.finished or steps <= 0:
@@ -195,20 +198,23 @@ def advance(state: State) -> bool:
     state.crawled += done
     if violation < tol:
         state.finished = state.converged = True
-    elif state.crawled >= _CRAWL * size:
-        state.crawled = 0
+    elif state.crawled >= state.patience * size:
+        # What has not come near by twice as many steps, again and again, is out of reach.
+        state.crawled, state.patience = 0, 2 * state.patience
+        state.finished = state.max_iter < 0 and state.patience > _MOST_PATIENCE
         state.refresh()
         state.exact = settle(problem, state.point)
         if state.exact is not None:
             state.point[:] = state.exact.point
-            state.finished = state.converged = state.exact.optimal
+            state.converged = state.exact.optimal
+            state.finished |= state.converged
             state.refresh()
     return state.finished
 
 
 def finish(state: State) -> TwoKernelSolution:
     """The solution at the state, exact where that is cheap."""
-    if state.converged and state.exact is None:
+    if state.converged and (state.exact is None or not state.exact.optimal):
         state.exact = settle(state.problem, state.point)
     exact = state.exact
     if exact is not None and exact.optimal:

@@ -20,11 +20,13 @@ from widemargin.solvers.crammer_singer_gram import solution_at as gram_solution_
 from widemargin.solvers.crammer_singer_gram import solve_gram
 from widemargin.solvers.crammer_singer_rows import solution_at as rows_solution_at
 from widemargin.solvers.crammer_singer_rows import solve_rows
-from widemargin.svm.linear import first_best, linear_scores
+from widemargin.svm.linear import largest_scores, linear_scores, with_ties
 from widemargin.svm.svc import SVC
 from widemargin.svm.training import (
+    canonical,
     check_classes,
     check_rows,
+    check_sizes,
     check_training_rows,
     constant_feature,
     encode,
@@ -32,7 +34,9 @@ from widemargin.svm.training import (
 )
 
 _PREDICT_BYTES = 1 << 25
-_OF_ONE_KIND = ("coef_", "support_", "support_vectors_", "dual_coef_", "_gamma", "_X_fit")
+_OF_ONE_KIND = (
+    "coef_", "support_", "support_vectors_", "dual_coef_", "_gamma", "_X_fit", "_size",
+)  # fmt: skip
 
 
 class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -267,8 +271,12 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         index = np.arange(len(y))[rows]
         gamma = self._gram_maker()._effective_gamma(X, rows, labels.weight, self.gamma)
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
-        latest = _nothing(len(index), X, len(labels.classes))
-        with progress.task(0, lambda: self._attributes(X, index, labels, gamma, latest)) as stop:
+        latest, radius = self._nothing(len(index), X, len(labels.classes)), 0.0
+
+        def attributes():
+            return self._attributes(X, index, labels, gamma, latest, radius)
+
+        with progress.task(0, attributes) as stop:
 
             def report(state):
                 nonlocal latest
@@ -276,14 +284,14 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                     latest = solution_at(state)
                 return stop()
 
-            solution_at, solve = self._solver(X, index, gamma)
+            solution_at, solve, radius = self._solver(X, index, gamma)
             latest = solve(
                 labels.codes, labels.costs(self.C), len(labels.classes), margin=labels.margins(),
                 dual=self._start(index, labels), report=report, **self._solver_options(),
             )  # fmt: skip
         for name in _OF_ONE_KIND:  # of the last fit
             self.__dict__.pop(name, None)
-        self.__dict__.update(self._attributes(X, index, labels, gamma, latest))
+        self.__dict__.update(attributes())
         progress.close()
         tell(self, [latest], progress.asked)
         return self
@@ -309,7 +317,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """The class of every row.
 
         At the optimum the rivals of a training row that it pays for have equal scores. Of classes
-        whose scores agree to eight digits the first one is taken.
+        whose scores agree to eight digits of the largest the first is taken; `decision_function`
+        gives them the same score.
 
         Parameters
         ----------
@@ -322,13 +331,14 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             One of `classes_` for every row.
         """
-        best = first_best(self._scores(X))
-        return self.classes_[best]
+        scores = self._scores(X)
+        return self.classes_[scores.argmax(axis=1)]
 
     def top_two(self, X):
         """The two best classes of every row, and their scores.
 
-        Their difference is how sure the machine is: at least 1 where a training row costs nothing.
+        Their difference is how sure the machine is: at least its margin where a training row costs
+        nothing.
         Ties are settled as in `predict`.
 
         Parameters
@@ -347,14 +357,16 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         scores = self._scores(X)
         rows = np.arange(len(scores))
-        best = first_best(scores)
+        best = scores.argmax(axis=1)
         first = scores[rows, best]
         scores[rows, best] = -np.inf
-        second = first_best(scores)
+        second = scores.argmax(axis=1)
         labels = self.classes_[np.column_stack([best, second])]
         return labels, np.column_stack([first, scores[rows, second]])
 
     def _check_training_data(self, X, y):
+        if sp.issparse(X) and self.kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported: give X as an array.")
         if callable(self.kernel):
             check_consistent_length(X, y)
             y = column_or_1d(y, warn=True)
@@ -369,13 +381,15 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return X, y
 
     def _solver(self, X, index, gamma):
-        """How to look at the solver's states, and the solver over the given rows."""
+        """How to look at the solver's states, the solver, and how far rows are from the origin."""
         if self.kernel == "linear":
+            check_sizes(X)
             X = X if len(index) == X.shape[0] else X[index]
-            return rows_solution_at, partial(solve_rows, X)
+            return rows_solution_at, partial(solve_rows, X), 0.0
         gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
         gram.sharpen()
-        return gram_solution_at, partial(solve_gram, gram)
+        radius = float(np.sqrt(np.abs(gram.diagonal()).max(initial=0.0)))
+        return gram_solution_at, partial(solve_gram, gram), radius
 
     def _solver_options(self):
         random = check_random_state(0 if self.random_state is None else self.random_state)
@@ -398,7 +412,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """An `SVC` with this estimator's kernel, which knows how to make Gram matrices."""
         return SVC(kernel=self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
 
-    def _attributes(self, X, index, labels, gamma, solution):
+    def _attributes(self, X, index, labels, gamma, solution, radius):
         """Fitted attributes by name."""
         bias = constant_feature(self)
         attributes = {
@@ -426,6 +440,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "intercept_": bias**2 * solution.dual.sum(axis=0),
             "_gamma": gamma,
             "_X_fit": X if callable(self.kernel) else None,
+            "_size": radius * _norm(solution, labels),
         }
 
     def _scores(self, X):
@@ -434,9 +449,10 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if callable(self.kernel):
             X = self._gram_maker()._call_kernel(X, self._X_fit)
         else:
-            X = check_rows(self, X)
+            X = canonical(check_rows(self, X))
         if hasattr(self, "coef_"):
-            return linear_scores(X, self.coef_) + self.intercept_
+            scores = linear_scores(X, self.coef_) + self.intercept_
+            return with_ties(scores, largest_scores(X, self.coef_, self.intercept_))
         values = self._kernel_values(X)
         step = max(1, _PREDICT_BYTES // (8 * max(len(self.support_), 1)))
         dual = np.ascontiguousarray(self.dual_coef_.T)
@@ -444,7 +460,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             lambda first: tiled_multiply(values(first, first + step), dual),
             range(0, X.shape[0], step),
         )
-        return np.concatenate(scores) + self.intercept_
+        return with_ties(np.concatenate(scores) + self.intercept_, self._size)
 
     def _kernel_values(self, X):
         """A function from a range of rows to their kernel values against the support vectors."""
@@ -456,9 +472,15 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gram = self._gram_maker()._rows_gram(support, self._gamma)
         return lambda first, last: gram.against(X[first:last])
 
+    def _nothing(self, n, X, n_classes):
+        """The functions that are 0, before anything is known."""
+        weights = np.zeros((X.shape[1] + 1, n_classes)) if self.kernel == "linear" else None
+        dual = np.zeros((n, n_classes))
+        return MultiClassSolution(dual, weights, np.nan, np.nan, np.nan, 0, False)
 
-def _nothing(n, X, n_classes):
-    """The functions that are 0, before anything is known."""
-    weights = np.zeros((X.shape[1] + 1, n_classes)) if hasattr(X, "shape") else None
-    dual = np.zeros((n, n_classes))
-    return MultiClassSolution(dual, weights, np.nan, np.nan, np.nan, 0, False)
+
+def _norm(solution, labels):
+    """The norm of all functions together, from what the dual says of it: gain - norm^2 / 2."""
+    own = solution.dual[np.arange(len(labels.codes)), labels.codes]
+    gain = float(np.sum(labels.margins() * own))
+    return np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))

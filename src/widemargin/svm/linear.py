@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
+from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.crammer_singer_rows import solution_at as joint_at
 from widemargin.solvers.crammer_singer_rows import solve_rows
 from widemargin.solvers.linear import LinearProblem
@@ -27,6 +28,7 @@ from widemargin.solvers.linear_newton import solution_at as newton_at
 from widemargin.svm.training import (
     Labels,
     check_rows,
+    check_sizes,
     check_training_rows,
     constant_feature,
     encode,
@@ -287,7 +289,11 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         X = check_rows(self, X)
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         scores = linear_scores(X, coef) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self.multi_class != "crammer_singer":
+            return scores
+        return with_ties(scores, largest_scores(X, coef, self.intercept_))
 
     def predict(self, X):
         """The class of every row.
@@ -305,8 +311,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
             return self.classes_[(scores > 0).astype(np.intp)]
-        joint = self.multi_class == "crammer_singer"
-        return self.classes_[first_best(scores) if joint else scores.argmax(axis=1)]
+        return self.classes_[scores.argmax(axis=1)]
 
     def _check_training_data(self, X, y):
         if self.penalty == "l1":
@@ -314,7 +319,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
                 "penalty='l1' is not supported: use penalty='l2', or sklearn.svm.LinearSVC for "
                 "sparse weights."
             )
-        if self.loss == "hinge" and self.dual is False and self.multi_class == "ovr":
+        if self.loss == "hinge" and not self.dual and self.multi_class == "ovr":
             raise ValueError(
                 "dual=False is not supported with loss='hinge', which has no second derivatives: "
                 "use dual=True or 'auto', or loss='squared_hinge'."
@@ -323,6 +328,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     def _prepare(self, X, y, sample_weight):
         """What training on checked rows starts from, whatever C is."""
+        check_sizes(X)
         rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(labels.classes))
@@ -438,13 +444,22 @@ def linear_scores(X, coef):
     return tiled_multiply(X, np.ascontiguousarray(coef.T))
 
 
-def first_best(scores):
-    """The first class of every row whose score is the best but for rounding.
+def with_ties(scores, size):
+    """Scores of classes, those equal to the row's best but for rounding being just that.
 
-    At the optimum of a joint problem the rivals of a row that it pays for have equal scores.
+    At the optimum of a joint problem the rivals of a row that it pays for have equal scores: which
+    of them is the greatest must not be for rounding to say. ``size`` is what scores may be as large
+    as, for all rows or for each.
     """
-    best = scores.max(axis=1, keepdims=True)
-    return (scores >= best - _EQUAL * np.maximum(1.0, np.abs(best))).argmax(axis=1)
+    best = scores.max(axis=1)
+    least = best - _EQUAL * size
+    return np.where(scores >= least[:, np.newaxis], best[:, np.newaxis], scores)
+
+
+def largest_scores(X, coef, intercept):
+    """What the scores of each row may be as large as."""
+    norm = np.sqrt(np.sum(coef**2) + np.sum(intercept**2))
+    return norm * np.sqrt(squared_norms(X) + 1.0)
 
 
 def _report(keep, solution_at):

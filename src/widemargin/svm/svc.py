@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
+from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.kernels import (
     KERNEL_NAMES,
     GramCache,
@@ -370,7 +370,8 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise AttributeError("coef_ is only available when using a linear kernel.")
         check_is_fitted(self)
         reduction = self._reduction(len(self.classes_))
-        coef = reduction.primal(self.dual_coef_, self.support_vectors_, self.n_support_)
+        with single_threaded_blas():
+            coef = reduction.primal(self.dual_coef_, self.support_vectors_, self.n_support_)
         (coef.data if sp.issparse(coef) else coef).flags.writeable = False
         return coef
 
@@ -397,10 +398,9 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _prepare(self, X, y, sample_weight, gamma):
         """What training on checked rows starts from, whatever C is."""
-        self._multi_class = self.multi_class
         rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
         n_classes = len(labels.classes)
-        reduction = self._reduction(n_classes)(labels.codes, n_classes)
+        reduction = self._reduction(n_classes, self.multi_class)(labels.codes, n_classes)
         return Training(
             **vars(labels.in_order(reduction.order)),
             reduction=reduction,
@@ -459,10 +459,10 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         names = ("tol", "gap_tol", "max_iter", "shrinking")
         return {name: getattr(self, name) for name in names}
 
-    def _reduction(self, n_classes):
+    def _reduction(self, n_classes, way=None):
         if n_classes == 2:
             return TwoClasses
-        return OneVsOne if self._way() == "ovo" else OneVsRest
+        return OneVsOne if (way or self._way()) == "ovo" else OneVsRest
 
     def _way(self):
         """What `multi_class` was when training began: it may have been set anew since."""
@@ -524,6 +524,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         dual_coef = np.ascontiguousarray(coef[positions].T)
         sparse = sp.issparse(X) and not callable(self.kernel)
         attributes = {
+            "_multi_class": self.multi_class,
             "_gamma": training.gamma,
             "_sparse": sparse,
             "_single": False,

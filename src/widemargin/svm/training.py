@@ -12,6 +12,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from widemargin.costs import class_margins, class_weights, row_costs
 
+_LARGEST = 1e150
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -104,6 +106,17 @@ def check_rows(estimator, X):
     return validate_data(
         estimator, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
     )
+
+
+def check_sizes(X):
+    """Raise a ValueError if squares of the values in X would be too large to add up."""
+    values = X.data if sp.issparse(X) else X
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"X must hold values up to {_LARGEST:g}, got {largest:.3g}: preprocess them, for "
+            "example by StandardScaler."
+        )
 
 
 def check_classes(y):
