@@ -27,8 +27,8 @@ def _learned(estimator):
         if hasattr(value, "fit"):
             digest.update(_learned(value).digest())
             continue
-        value = value.toarray() if sparse.issparse(value) else value
-        digest.update(np.ascontiguousarray(value).tobytes())
+        array = np.ascontiguousarray(value.toarray() if sparse.issparse(value) else value)
+        digest.update(repr(value).encode() if array.dtype.hasobject else array.tobytes())
     return digest
 
 
