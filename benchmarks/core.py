@@ -38,7 +38,9 @@ PREDICTED_ROWS = 4_000
 BLOCK = 1_000
 SAME_OBJECTIVE = 1e-4
 # Why a peer is faster, as far as a profile has told: {(data, task): one sentence}.
-CAUSES: dict[tuple[str, str], str] = {}
+CAUSES: dict[tuple[str, str], str] = {
+    ("ijcnn1", "predict"): "float32 is not within tol here; exponentials of float64 take the time",
+}
 
 
 def main(arguments=None):
