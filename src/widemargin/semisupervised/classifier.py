@@ -115,7 +115,7 @@ class PreferenceClassifier(PreferenceBase):
     n_features_in_ : int
         Number of features.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where X has names.
 
     See Also

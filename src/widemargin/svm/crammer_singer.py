@@ -60,9 +60,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Cost of a unit of slack; multiplies the sum of the losses.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'} or callable, \
-            default='linear'
-        With 'linear' the solver keeps weights of the features, else kernel values between rows.
+    kernel : str or callable, default='linear'
+        One of 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' and 'precomputed'. With 'linear' the
+        solver keeps weights of the features, else kernel values between rows.
         A function ``kernel(X, Y)`` returns the kernel values between the rows of X and Y.
 
     degree : int, default=3
