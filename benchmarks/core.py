@@ -8,6 +8,7 @@ is better), is computed here in float64 from `dual_coef_` and the support vector
 same way.
 """
 
+import json
 import os
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -37,10 +38,8 @@ GRID = {"C": [0.5, 2.0, 8.0, 32.0, 128.0], "gamma": [0.125, 0.5, 1.0, 2.0, 8.0]}
 PREDICTED_ROWS = 4_000
 BLOCK = 1_000
 SAME_OBJECTIVE = 1e-4
-# Why a peer is faster, as far as a profile has told: {(data, task): one sentence}.
-CAUSES: dict[tuple[str, str], str] = {
-    ("ijcnn1", "predict"): "float32 is not within tol here; exponentials of float64 take the time",
-}
+# Why a peer is faster, as far as a profile has told; the documentation reads it too.
+CAUSES = json.loads(Path(__file__).with_name("causes.json").read_text(encoding="utf-8"))["core"]
 
 
 def main(arguments=None):
@@ -337,7 +336,14 @@ def show_predictions(report, runs):
 def show_losses(report, title, runs):
     tasks = {"fit": "seconds", "predict": "predict seconds"}
     rows = [
-        [name, peer, str(threads), task, shown(value), CAUSES.get((name, task), "not looked into")]
+        [
+            name,
+            peer,
+            str(threads),
+            task,
+            shown(value),
+            CAUSES.get(f"{name}, {task}", "not looked into"),
+        ]
         for name, run in runs.items()
         for threads, task in ((2, "fit"), (1, "fit"), (2, "predict"))
         for peer in models()[1:]

@@ -28,10 +28,23 @@ def _section(result):
     blocks = [f"{title}\n{'-' * len(title)}\n\nMeasured on: {machine}.\n"]
     if bars:
         blocks.append(_table("What was promised", "", ["promise", "figure", "verdict"], bars))
-    blocks += [_table(**table) for table in result["tables"]]
+    blocks += [_table(**_with_causes(table, result["benchmark"])) for table in result["tables"]]
     if "growth" in result:
         blocks.append(".. plot:: growth.py\n   :alt: Seconds to fit over the number of rows\n")
     return "\n".join(blocks)
+
+
+def _with_causes(table, benchmark):
+    """The table, with what is known by now of why a peer was faster."""
+    if table["header"][-1] != "cause":
+        return table
+    causes = json.loads((RESULTS.parent / "causes.json").read_text(encoding="utf-8"))
+    known = causes.get(benchmark, {})
+    rows = [
+        [*row[:-1], known.get(f"{row[0]}, {row[table['header'].index('task')]}", row[-1])]
+        for row in table["rows"]
+    ]
+    return {**table, "rows": rows}
 
 
 def _table(title, text, header, rows):
