@@ -123,7 +123,8 @@ class _Job:
         self.work()
         with self.changed:
             self.helpers -= 1
-            self.changed.notify()
+            # All: a waiter that was interrupted while it lay down to sleep may still be on the list.
+            self.changed.notify_all()
 
     def close(self):
         """Take no new helpers and return when the last one has left, interrupted or not."""
