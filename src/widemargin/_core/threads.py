@@ -123,7 +123,7 @@ class _Job:
         self.work()
         with self.changed:
             self.helpers -= 1
-            # All: a waiter that was interrupted while it lay down to sleep may still be on the list.
+            # All: a waiter that was interrupted as it lay down to sleep may still be listed.
             self.changed.notify_all()
 
     def close(self):
