@@ -47,6 +47,7 @@ def rows(n=600, labels=200, seed=0, **options):
     return X, y, marked
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [clone(machine) for machine in MACHINES],
     expected_failed_checks=lambda estimator: HALVES,
@@ -162,6 +163,7 @@ def test_new_rows_recalibrate(machine):
         model.recalibrate(X[:3], [0, 0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("demand", [{"precision": 0.8}, {"recall": 0.85}], ids=str)
 def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(demand):
     kept = held = 0
