@@ -147,6 +147,10 @@ class TestForEach:
         assert not stopping()
 
     @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
+    @pytest.mark.skipif(
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
+        reason="interrupts are ignored here, as in background jobs of a shell",
+    )
     def test_an_interrupt_while_waiting_waits_on(self):
         here = threading.get_ident()
         meeting = threading.Barrier(2, timeout=60)
