@@ -15,10 +15,9 @@ Inference: what an answer costs. Curve: quality against that cost.
 
 import warnings
 from itertools import product
-from pathlib import Path
 from time import perf_counter
 
-from _harness import Bench, Report, answer, machine, options
+from _harness import Bench, Report, answer, loader, machine, options
 
 # The unit of gamma of the teacher, the rbf machine of Crammer and Singer.
 GAMMAS = {
@@ -588,12 +587,7 @@ def loaded(name, data):
         read = getattr(datasets, f"load_{name}")
         parts = [read(subset=part, return_X_y=True) for part in ("train", "test")]
         return *parts[0], *parts[1]
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location("load", Path(data) / "load.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = module.load("protein_val" if name == "protein" else name)
+    found = loader(data)("protein_val" if name == "protein" else name)
     keys = ("X_train", "y_train", "X_test", "y_test") if "X_train" in found else ("X", "y")
     parts = [found[key] for key in keys]
     return [np.asarray(p.toarray() if hasattr(p, "toarray") else p, dtype=float) for p in parts]
