@@ -121,6 +121,14 @@ def test_bringing_precision_up_never_breaks_a_recall_that_is_kept():
     assert at(threshold, scores, truth)[1] == 1.0
 
 
+def test_bringing_recall_up_stops_at_the_highest_of_equal_thresholds():
+    # Precision 1, recall 1/3 at 0. All recall would cost too much precision; 2/3 of it is had
+    # with precision 2/3 at -2.5 and 1/2 at -4.
+    scores = np.array([-9.0, -8.0, -7.0, -6.0, -5.0, -3.0, -2.0, -1.0, 1.0])
+    truth = np.isin(scores, [-9.0, -2.0, 1.0])
+    assert adjusted(Demand(precision=0.5), scores, truth) == -2.5
+
+
 def test_equal_precision_and_recall_leave_the_threshold_at_zero():
     truth = np.array([False, False, True, False, False, True, True, False])
     truth[-1] = True

@@ -47,6 +47,16 @@ def test_rows_beyond_the_thresholds_are_taken_for_granted_and_others_are_not():
     assert_array_equal(state.history["added"], [4, 0])
 
 
+def test_nothing_is_adjusted_at_zero_whatever_the_demand():
+    script = Script((BAD, [3.0, 0.5, -1.0]), (BAD, [3.0, 0.5, -1.0]))
+    # Precision 1/2 at 0: 0.9 would need a threshold above 1.
+    state = go(script, Demand(precision=0.9), threshold="zero")
+    assert_array_equal(state.soft, [1, 1, -1])
+    assert state.history["upper"] == [0.0, 0.0]
+    script = Script((BAD, [3.0, 0.5, -1.0]), (BAD, [3.0, 0.5, -1.0]))
+    assert_array_equal(go(script, Demand(precision=0.9)).soft, [1, 0, -1])
+
+
 def test_inc_never_relabels():
     script = Script((GOOD, [3.0, -5.0, 0.0]), (GOOD, [-5.0, 3.0, 3.0]))
     state = go(script, update="inc")

@@ -17,6 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 from tests.suites.privileged import PrivilegedFromRows, SearchFromRows, TwoViewFromRows
+from tests.suites.unlabeled import ClassifierOfTwins, PreferenceOfTwins, TransductiveOfTwins
 
 from widemargin import (
     SVC,
@@ -53,6 +54,11 @@ def classification(n_samples=90, n_classes=3, n_features=5, random_state=0):
 
 
 two_classes = partial(classification, n_classes=2)
+
+
+def half(n_samples=90, **parameters):
+    """Two classes, and not too many rows for each of them to come twice."""
+    return two_classes(min(n_samples, 1050), **parameters)
 
 
 def fewer(n_samples=90, **parameters):
@@ -211,6 +217,9 @@ CASES = [
     ),
     Case(PreferenceClassifier(SVC(tol=1e-8), split="full"), data=two_classes, excluded_checks=MARK),
     Case(TransductiveSVC(), data=two_classes, excluded_checks=MARK),
+    Case(PreferenceOfTwins(split="full", precision=0.7), data=half, excluded_checks=BY_DEMAND),
+    Case(ClassifierOfTwins(SVC(tol=1e-8), split="full", update="rec"), data=half),
+    Case(TransductiveOfTwins(), data=half),
 ]
 
 

@@ -104,7 +104,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 update=self.update,
                 max_rounds=self.max_rounds,
                 min_new=self.min_new,
-                refine=self.threshold == "refined",
+                threshold=self.threshold,
                 report=report,
             )
         self.classes_, self.pos_label_, self._negative = (
@@ -127,14 +127,41 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         progress.close()
         return self
 
-    def set_demand(self, **demand: float | None) -> Self:
+    def set_demand(
+        self,
+        *,
+        precision: float | None = None,
+        recall: float | None = None,
+        false_positive_rate: float | None = None,
+        beta: float = 1.0,
+        cost_ratio: float | None = None,
+        confidence: float | None = None,
+    ) -> Self:
         """Ask for something else, without training again.
+
+        What is not named is asked for no longer. A promise holds for a demand that was made
+        beforehand: asking one after the other until one can be promised spends the confidence.
 
         Parameters
         ----------
-        **demand : float or None
-            `precision`, `recall`, `false_positive_rate`, `beta`, `cost_ratio` and `confidence`;
-            those that are not named are asked for no longer.
+        precision : float, default=None
+            Least share of accepted rows that are positive.
+
+        recall : float, default=None
+            Least share of positive rows that are accepted.
+
+        false_positive_rate : float, default=None
+            Greatest share of negative rows that are accepted.
+
+        beta : float, default=1.0
+            F-beta is maximised within the demands.
+
+        cost_ratio : float, default=None
+            What accepting a negative row costs in units of leaving out a positive one.
+
+        confidence : float, default=None
+            The probability with which demands shall hold on new rows. Needs a fit with a
+            confidence, or rows given to `recalibrate`.
 
         Returns
         -------
@@ -142,16 +169,16 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             The estimator, with a new `threshold_` and `promise_`.
         """
         check_is_fitted(self)
-        wrong = set(demand) - {*NAMES, "confidence"}
-        if wrong:
-            raise TypeError(
-                f"set_demand got {', '.join(sorted(wrong))}; a demand is made of "
-                f"{', '.join(NAMES)} and confidence."
-            )
-        asked = {"beta": 1.0, **demand}
-        before = {name: getattr(self, name) for name in (*NAMES, "confidence")}
-        for name in before:
-            setattr(self, name, asked.get(name))
+        asked = {
+            "precision": precision,
+            "recall": recall,
+            "false_positive_rate": false_positive_rate,
+            "beta": beta,
+            "cost_ratio": cost_ratio,
+            "confidence": confidence,
+        }
+        before = {name: getattr(self, name) for name in asked}
+        vars(self).update(asked)
         try:
             self._validate_params()
             self._settle(self._demand(), self.confidence)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_y, has_fit_parameter
 
 from widemargin._core.handing import look_at
 from widemargin.semisupervised.base import PreferenceBase
+from widemargin.semisupervised.rows import is_frame
 
 _LEAST = 1e-12
 
@@ -64,7 +65,9 @@ class PreferenceClassifier(PreferenceBase):
         Whether labels of unlabelled rows stay once given, or are given anew in every round.
 
     threshold : {'refined', 'adjusted', 'zero'}, default='refined'
-        The final threshold: the best by the demand, the one of the round, or 0.
+        The final threshold: the best by the demand, the upper one of the kept round, or 0. With
+        'zero' nothing is adjusted in the rounds either: unlabelled rows that score above 0 become
+        positive. With a `confidence` it is the one that `promise_` is about.
 
     max_rounds : int, default=None
         Most rounds.
@@ -251,7 +254,7 @@ def _indexable(X):
     """A frame as it is; all else as an array that rows can be taken from."""
     if sp.issparse(X):
         return X.tocsr()
-    return X if hasattr(X, "columns") else np.asarray(X)
+    return X if is_frame(X) else np.asarray(X)
 
 
 def scores_of(model, X):

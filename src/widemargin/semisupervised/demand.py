@@ -146,8 +146,8 @@ def adjusted(demand: Demand, scores, truth, weight=None) -> float:
         return float(thresholds[reached[0] if len(reached) else best])
     places = np.flatnonzero(kept[: zero + 1])
     reached = places[curve.recall[places] >= least]
-    best = places[curve.recall[places].argmax()]
-    return float(thresholds[reached[-1] if len(reached) else best])
+    best = places[curve.recall[places] == curve.recall[places].max()]
+    return float(thresholds[reached[-1] if len(reached) else best[-1]])
 
 
 def _sums_from(counts: np.ndarray) -> np.ndarray:

@@ -89,7 +89,7 @@ def run(
     update: str = "inc",
     max_rounds: int | None = None,
     min_new: int = 1,
-    refine: bool = False,
+    threshold: str = "adjusted",
     report: Callable[[State], bool] = lambda state: False,
 ) -> State:
     """Go through rounds until nothing changes, and keep the best machine.
@@ -109,8 +109,9 @@ def run(
     max_rounds : int, optional
     min_new : int
         Stop when fewer rows than this got a label.
-    refine : bool
-        Whether machines are ranked at their refined thresholds, where they will be used, or at 0.
+    threshold : {'refined', 'adjusted', 'zero'}
+        Machines are ranked where they will be used with 'refined', else at 0. With 'zero' rows
+        above 0 become positive, whatever the demand; else those above the `adjusted` threshold.
     report : callable
         Called after every round; True stops.
     """
@@ -118,7 +119,7 @@ def run(
     while not state.finished:
         trained = train(state.soft)
         state.seen.append(_digest(state.soft))
-        upper, lower = _judge(state, trained, truth, weight, demand, refine)
+        upper, lower = _judge(state, trained, truth, weight, demand, threshold)
         soft = np.where(trained.unlabeled > upper, 1, np.where(trained.unlabeled < lower, -1, 0))
         soft = soft.astype(np.int8)
         if update == "inc":
@@ -134,16 +135,16 @@ def run(
     return state
 
 
-def _judge(state, trained, truth, weight, demand, refine):
+def _judge(state, trained, truth, weight, demand, threshold):
     """Note how good a machine is, keep it if it is the best; the thresholds of its round."""
     scores = trained.steering
     at_zero = Curve(scores, truth, weight, thresholds=np.zeros(1))
     precision, recall = float(at_zero.precision[0]), float(at_zero.recall[0])
     f1 = float(at_zero.f_score()[0])
-    upper = adjusted(demand, scores, truth, weight)
+    upper = 0.0 if threshold == "zero" else adjusted(demand, scores, truth, weight)
     lower = min(float(np.average(scores[~truth], weights=_of(weight, ~truth))), upper)
     # Within the limits by F; else by how little they are missed, then by F. The earlier of equals.
-    used = Curve(scores, truth, weight) if refine else at_zero
+    used = Curve(scores, truth, weight) if threshold == "refined" else at_zero
     place = refined(demand, used)
     shortfall = float(demand.shortfall(used)[place])
     rank = (float(shortfall == 0.0), -shortfall, float(demand.value(used)[place]))

@@ -51,6 +51,8 @@ class SomeLabels:
             X_unlabeled = self._look_at(X_unlabeled)
             if sp.issparse(X) != sp.issparse(X_unlabeled):
                 raise TypeError("X_unlabeled must be sparse if X is, and dense if it is not.")
+            if is_frame(X) != is_frame(X_unlabeled):
+                raise TypeError("X_unlabeled must be a data frame if X is, and none if it is not.")
         weight = whole_weights(sample_weight, y)
         labeled = np.flatnonzero(~marked)
         check_classes(y[labeled])
@@ -61,11 +63,11 @@ class SomeLabels:
         classes = np.unique(y)
         if len(classes) != 2:
             kind = "class" if len(classes) == 1 else "classes"
+            mark = "marks rows without one" if X_unlabeled is None else "is one, with X_unlabeled"
             raise ValueError(
                 "Only binary classification is supported: y must hold labels of two classes "
-                f"(-1 marks rows without one), got {len(classes)} {kind}. For several classes "
-                "fit one machine for each, with y 1 for the class, 0 for the others and -1 as it "
-                "is."
+                f"(-1 {mark}), got {len(classes)} {kind}. For several classes fit one machine for "
+                "each, with y 1 for the class, 0 for the others and -1 as it is."
             )
         named = getattr(self, "pos_label", None)
         positive = classes[1] if named is None else named
@@ -126,6 +128,11 @@ class GivenRows:
         if self.weight is None:
             return None
         return np.append(self.weight, np.ones(self.n_unlabeled))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether rows come with names of columns."""
+    return hasattr(X, "columns")
 
 
 def _without_label(y):

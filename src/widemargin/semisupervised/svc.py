@@ -68,7 +68,9 @@ class PreferenceSVC(PreferenceBase):
         Whether labels of unlabelled rows stay once given, or are given anew in every round.
 
     threshold : {'refined', 'adjusted', 'zero'}, default='refined'
-        The final threshold: the best by the demand, the one of the round, or 0.
+        The final threshold: the best by the demand, the upper one of the kept round, or 0. With
+        'zero' nothing is adjusted in the rounds either: unlabelled rows that score above 0 become
+        positive. With a `confidence` it is the one that `promise_` is about.
 
     max_rounds : int, default=None
         Most rounds.
