@@ -1,5 +1,7 @@
 """PrivilegedSVCCV finds what a grid search finds."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV
+from widemargin.privileged.slack_space import SlackSpace
 
 Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
 
@@ -42,6 +45,26 @@ def test_scores_are_those_of_a_grid_search(loss, privileged_kernel):
     best = model.best_estimator_
     assert type(best) is PrivilegedSVC
     np.testing.assert_array_equal(best.slack(Z), model.slack(Z))
+
+
+@pytest.mark.parametrize("privileged_kernel", ["linear", "rbf"])
+def test_all_costs_penalties_and_classes_share_one_decomposition(privileged_kernel, monkeypatch):
+    X, Z, y = data(n_classes=3)
+    name = "of_columns" if privileged_kernel == "linear" else "of_gram"
+    decompose, calls = getattr(SlackSpace, name), []
+
+    def counted(*arguments, **named):
+        calls.append(name)
+        return decompose(*arguments, **named)
+
+    monkeypatch.setattr(SlackSpace, name, staticmethod(counted))
+    model = PrivilegedSVCCV(
+        Cs=Cs, privileged_penalties=PENALTIES, privileged_kernel=privileged_kernel, cv=3
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The function")
+        model.fit(X, y, privileged=Z)
+    assert len(calls) == 3 + 1  # each fold, and all rows
 
 
 def test_kernel_matrices_are_cut_on_both_sides():

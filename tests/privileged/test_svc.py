@@ -146,8 +146,9 @@ def test_sparse_and_dense_columns_give_the_same(loss, kernel):
     dense = quietly(model, X, y, privileged=Z)
     expected, slack = dense.decision_function(X), dense.slack(Z)
     for container in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
-        other = quietly(PrivilegedSVC(loss=loss, privileged_kernel=kernel), X, y, container(Z))
-        np.testing.assert_allclose(other.decision_function(X), expected, atol=1e-6)
+        model = PrivilegedSVC(loss=loss, privileged_kernel=kernel)
+        other = quietly(model, container(X), y, container(Z))
+        np.testing.assert_allclose(other.decision_function(container(X)), expected, atol=1e-6)
         np.testing.assert_allclose(other.slack(container(Z)), slack, atol=1e-6)
         np.testing.assert_allclose(other.slack(Z), slack, atol=1e-6)
 
@@ -361,7 +362,6 @@ BAD = {
     "NaN": (lambda Z: np.where(Z > 1, np.nan, Z), "privileged contains NaN"),
     "infinity": (lambda Z: np.where(Z > 1, np.inf, Z), "privileged contains infinity"),
     "one dimension": (lambda Z: Z[:, 0], "Expected 2D array"),
-    "too large": (lambda Z: 1e200 * Z, "privileged holds values that are too large"),
 }
 
 
@@ -371,6 +371,14 @@ def test_bad_privileged_columns_are_refused(kind):
     spoil, message = BAD[kind]
     with pytest.raises(ValueError, match=message):
         PrivilegedSVC().fit(X, y, privileged=spoil(Z))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_kernel_values_that_are_too_large_are_refused():
+    X, Z, y = data()
+    model = PrivilegedSVC(privileged_kernel="poly", privileged_degree=40, privileged_gamma=1.0)
+    with pytest.raises(ValueError, match="privileged holds values that are too large"):
+        model.fit(X, y, privileged=1e7 * Z)
 
 
 @pytest.mark.parametrize("name", ["C", "privileged_penalty"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -73,6 +74,35 @@ def test_the_second_view_is_routed_to_fit_and_to_prediction():
             pipeline.predict(X, privileged=-9.0 * Z), direct.predict(scaled, privileged=-9.0 * Z)
         )
         assert (pipeline.predict(X) != pipeline.predict(X, privileged=-9.0 * Z)).any()
+
+
+def test_scores_are_of_one_view_or_of_both():
+    X, Z, y = data()
+    model = TwoViewSVC(C=0.1).fit(X, y, privileged=Z)
+    weight = np.arange(len(y))
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
+    assert model.score(X, y, privileged=Z) == np.mean(model.predict(X, Z) == y)
+    expected = np.average(model.predict(X, Z) == y, weights=weight)
+    assert model.score(X, y, weight, privileged=Z) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_views_give_what_dense_ones_do(container):
+    X, Z, y = data()
+    X, Z = (np.where(np.abs(A) < 0.5, 0.0, A) for A in (X, Z))
+    dense = TwoViewSVC().fit(X, y, privileged=Z)
+    other = TwoViewSVC().fit(container(X), y, privileged=container(Z))
+    expected = dense.decision_function(X, privileged=Z)
+    found = other.decision_function(container(X), privileged=container(Z))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [None, 0.0, -1.0, np.inf])
+def test_costs_that_are_none_are_refused(bad):
+    X, Z, y = data()
+    for name in ("C", "D") if bad is None or bad != 0.0 else ("C", "C_privileged"):
+        with pytest.raises(ValueError, match=f"'{name}' parameter"):
+            TwoViewSVC(**{name: bad}).fit(X, y, privileged=Z)
 
 
 def test_other_numbers_of_rows_are_refused():

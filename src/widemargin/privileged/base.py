@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from widemargin.kernels import KERNEL_NAMES, KernelGram, MatrixGram
 from widemargin.privileged.columns import PrivilegedColumns, check
@@ -86,7 +86,7 @@ class PrivilegedBase(SVC):
                     stacklevel=3,
                 )
             return None
-        given = privileged.shape[0] if hasattr(privileged, "shape") else len(privileged)
+        given = _num_samples(privileged)
         if given != n_samples:
             raise ValueError(
                 f"privileged has {given} rows, but X has {n_samples}: it needs one for every "
@@ -100,7 +100,8 @@ class PrivilegedBase(SVC):
                 if sp.issparse(values) or values.shape[0] != values.shape[1]:
                     raise ValueError(
                         "privileged must be a dense square matrix for "
-                        f"privileged_kernel='precomputed', got shape {values.shape}."
+                        f"privileged_kernel='precomputed', got shape {values.shape}. A search "
+                        "that cuts it on both sides is PrivilegedSVCCV."
                     )
         else:
             learned, values = PrivilegedColumns.learn(

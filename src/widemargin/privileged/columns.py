@@ -8,16 +8,19 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import _get_feature_names, check_array
 
-# An entry so many spreads away from the median drowns all other columns in rounding errors.
+# An entry so many spreads away from the median drowns the other entries of its column in rounding
+# errors, and one of such a size all other columns.
 _ABSURD = 1e8
+_HUGE = 1e12
 _FARTHEST = 10.0
+_LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
 class PrivilegedColumns:
     """What was learned of the privileged columns, to treat those of other rows alike.
 
-    ``absurd`` are columns with entries that no scaling survives: they are moved to their median,
+    ``absurd`` are columns with entries that no arithmetic survives: they are moved to their median,
     divided by their spread between quartiles and cut at 10.
     """
 
@@ -36,8 +39,8 @@ class PrivilegedColumns:
             names = _get_feature_names(Z)
             shown = ", ".join(repr(str(names[j])) if names is not None else str(j) for j in absurd)
             warnings.warn(
-                f"privileged has entries that are absurdly large beside the others of their "
-                f"column: column {shown}. It is moved to its median, divided by its spread "
+                f"privileged has entries that are absurdly large, or so beside the others of "
+                f"their column: column {shown}. It is moved to its median, divided by its spread "
                 f"between quartiles and cut at {_FARTHEST:g}. Transform it (by its logarithm, "
                 "say), or leave it out.",
                 UserWarning,
@@ -65,7 +68,8 @@ class PrivilegedColumns:
         Z = Z.tocsc(copy=True) if sp.issparse(Z) else Z.copy()
         for j, center, spread in zip(self.absurd, self.center, self.spread, strict=True):
             column = Z.data[Z.indptr[j] : Z.indptr[j + 1]] if sp.issparse(Z) else Z[:, j]
-            column[:] = np.clip((column - center) / spread, -_FARTHEST, _FARTHEST)
+            # Not the difference first, which may be too large a number.
+            column[:] = np.clip(column / spread - center / spread, -_FARTHEST, _FARTHEST)
         return Z.tocsr() if sp.issparse(Z) else Z
 
     def _transform(self, Z):
@@ -86,9 +90,13 @@ def _absurd_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if sp.issparse(Z):
         return _absurd_sparse_columns(Z.tocsc())
     low, center, high = np.quantile(Z, [0.25, 0.5, 0.75], axis=0)
-    distance = np.abs(Z - center)
-    spread = np.where(high > low, high - low, distance.mean(axis=0))
-    absurd = np.flatnonzero((spread > 0.0) & (distance.max(axis=0) / _ABSURD > spread))
+    with np.errstate(over="ignore"):
+        distance = np.abs(Z - center)
+        farthest, spread = distance.max(axis=0), high - low
+        spread = np.where(spread > 0.0, spread, (distance / len(Z)).sum(axis=0))
+    spread = np.minimum(spread, _LARGEST)
+    absurd = (farthest / _ABSURD > spread) | (np.abs(Z).max(axis=0) > _HUGE)
+    absurd = np.flatnonzero(absurd & (spread > 0.0))
     return absurd, center[absurd], spread[absurd]
 
 
@@ -100,8 +108,10 @@ def _absurd_sparse_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return filled, np.zeros(0), np.zeros(0)
     starts = Z.indptr[filled]
     largest = np.maximum.reduceat(sizes, starts)
-    suspect = filled[largest / _ABSURD > np.minimum.reduceat(sizes, starts)]
+    least = np.minimum.reduceat(sizes, starts)
+    suspect = filled[(largest / _ABSURD > least) | (largest > _HUGE)]
     parts = [sizes[Z.indptr[j] : Z.indptr[j + 1]] for j in suspect]
-    spread = np.array([np.median(part[part > 0.0]) for part in parts])
-    absurd = np.array([part.max() for part in parts]) / _ABSURD > spread
+    spread = np.array([np.quantile(part[part > 0.0], 0.5, method="lower") for part in parts])
+    largest = np.array([part.max() for part in parts])
+    absurd = (largest / _ABSURD > spread) | (largest > _HUGE)
     return suspect[absurd], np.zeros(np.count_nonzero(absurd)), spread[absurd]

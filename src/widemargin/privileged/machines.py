@@ -68,6 +68,8 @@ class SquaredHinge:
             else:
                 problem = HingeProblem(gram_of(sign), sign, 1.0, np.inf, separable=True)
                 found = self._by_pairs(problem, start, options, report)
+            if not found.converged:
+                found = self._bounded(found, sign, C, penalty)
             alpha = sign * found.dual
             return SlackSolution(
                 found.dual, found.intercept, alpha, alpha, None, 0.0, alpha,
@@ -89,6 +91,31 @@ class SquaredHinge:
             replace(s, slack=slack, slack_weights=t)
             for s, slack, t in zip(solutions, slacks.T, coordinates.T, strict=True)
         ]
+
+    def _bounded(self, found, sign, C, penalty):
+        """A solution that rounding keeps from being feasible, with a better bound.
+
+        The objective of a hard-margin machine is that of its function scaled up until all rows
+        meet their margins: it may have to be much, or nothing will do. Slack raised by a constant,
+        whose norm is 1 at most, makes every function feasible.
+        """
+        rows = np.arange(self.gram.size)
+        values = _values(self, found.dual[np.newaxis], rows, rows)[:, 0]
+        short = 1.0 - sign * (values + found.intercept)
+        if self.space is None:
+            slack, squared = np.maximum(short, 0.0), 0.0
+        else:
+            alpha = (sign * found.dual)[:, np.newaxis]
+            coordinates = self.space.coordinates(alpha, C, penalty)
+            slack = self.space.values(coordinates)[:, 0]
+            raised = max(0.0, float((short - slack).max()))
+            slack, squared = slack + raised, (np.linalg.norm(coordinates) + raised) ** 2
+        norms = float(found.dual @ values) + penalty * squared
+        objective = 0.5 * (norms + C * float(self.weight @ slack**2))
+        if not objective < found.objective:
+            return found
+        gap = found.gap if np.isnan(found.gap) else 1.0 - found.dual_objective / objective
+        return replace(found, objective=objective, gap=max(0.0, gap))
 
     def _by_columns(self, sign, factor, options, report):
         """The solution over rows of x_i beside y_i times those of the factor."""
@@ -218,22 +245,27 @@ def collapsed(shared: SquaredHinge | Hinge, solutions) -> np.ndarray:
     duals = np.vstack([solution.dual for solution in solutions])
     support = np.flatnonzero(duals.any(axis=0))
     duals = np.ascontiguousarray(duals[:, support])
-    gram, matrix = shared.gram, shared.matrix
-    diagonal = np.abs(gram.diagonal())
-    if matrix is None and _is_linear(gram):
-        squared = np.sum(np.asarray(duals @ gram.X[support]) ** 2, axis=1)
-    else:
-        squared = np.zeros(len(duals))
-        step = max(1, _NORM_ENTRIES // max(1, len(support)))
-        for i in range(0, len(support), step):
-            rows = support[i : i + step]
-            block = gram.block(rows, support) if matrix is None else matrix[np.ix_(rows, support)]
-            values = tiled_multiply(block, duals.T)
-            squared += np.sum(duals[:, i : i + step] * values.T, axis=1)
+    values = _values(shared, duals, support, support)
+    squared = np.sum(duals.T * values, axis=0)
+    diagonal = np.abs(shared.gram.diagonal())
     apart = np.abs(duals) @ np.sqrt(diagonal[support])
     done = np.array([solution.converged for solution in solutions])
     flat = squared * diagonal.mean() <= _FLAT**2
     return np.flatnonzero(done & flat & (squared <= _NOTHING**2 * apart**2))
+
+
+def _values(shared, duals, rows, support) -> np.ndarray:
+    """Values at some rows, without constants, of functions given by weights of support vectors."""
+    gram, matrix = shared.gram, shared.matrix
+    if matrix is None and _is_linear(gram):
+        return np.asarray(gram.X[rows] @ np.asarray(duals @ gram.X[support]).T)
+    step = max(1, _NORM_ENTRIES // max(1, len(support)))
+    parts = [np.zeros((0, len(duals)))]
+    for i in range(0, len(rows), step):
+        own = rows[i : i + step]
+        block = gram.block(own, support) if matrix is None else matrix[np.ix_(own, support)]
+        parts.append(tiled_multiply(block, duals.T))
+    return np.vstack(parts)
 
 
 def _is_linear(gram):

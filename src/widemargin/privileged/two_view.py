@@ -5,6 +5,7 @@ from numbers import Real
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import _fit_context
+from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval
 
 from widemargin._core.progress import FitProgress
@@ -324,6 +325,31 @@ class TwoViewSVC(PrivilegedBase):
         scores = self.decision_function(X, privileged)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    def score(self, X, y, sample_weight=None, privileged=None):
+        """Accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                (n_samples, n_samples_fit)
+            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
+            The second view of the rows, if it is known.
+
+        Returns
+        -------
+        score : float
+            The part of the rows whose class is predicted.
+        """
+        return accuracy_score(y, self.predict(X, privileged), sample_weight=sample_weight)
 
     def _jointly(self, gram, side):
         """A function from signs to the solution of the first view and what the second one is."""

@@ -32,8 +32,8 @@ _WORK = 4e9
 _TINY = float(np.finfo(float).tiny)
 
 
-class ActiveSet(NamedTuple):
-    """Where the method ended, in the terms of `TwoKernelSolution`."""
+class Settled(NamedTuple):
+    """Where a method ended, in the terms of `TwoKernelSolution`."""
 
     point: np.ndarray
     first: np.ndarray
@@ -43,7 +43,7 @@ class ActiveSet(NamedTuple):
     optimal: bool
 
 
-def settle(problem: "TwoKernelProblem", point: np.ndarray) -> ActiveSet | None:
+def settle(problem: "TwoKernelProblem", point: np.ndarray) -> Settled | None:
     """Go from a feasible point to the optimum; None where that would be too much work."""
     with single_threaded_blas():
         return _Search(problem, point).run()
@@ -65,7 +65,7 @@ class _Search:
         self.scale = 1.0 + float(np.abs(self.linear).max(initial=0.0))
         self.working = list(np.flatnonzero(self._inside()))
 
-    def run(self) -> ActiveSet | None:
+    def run(self) -> Settled | None:
         work = 0.0
         for _ in range(_ROUNDS):
             size = len(self.working) + len(self.weights) + 2
@@ -146,11 +146,11 @@ class _Search:
         scale = max(self.scale, float(np.abs(values).max()))
         return worst if violation[worst] > _PRECISION * scale else None
 
-    def _answer(self, optimal: bool) -> ActiveSet:
+    def _answer(self, optimal: bool) -> Settled:
         first, second = self._functions()
         weights = None if self.problem.factor is None else self.weights
         point = self.point.reshape(self.shape)
-        return ActiveSet(point, first, second, self.constants, weights, optimal)
+        return Settled(point, first, second, self.constants, weights, optimal)
 
     def _inside(self) -> np.ndarray:
         return (self.lower < self.point) & (self.point < self.upper)

@@ -234,11 +234,11 @@ def advance(state: State) -> bool:
         return step, slack_step, sign * beta_step
 
     _, slack_step, dual_step = direction(dual * slack)
-    length = min(_room(slack, slack_step), _room(dual, dual_step))
+    length = min(room(slack, slack_step), room(dual, dual_step))
     ahead = float((dual + length * dual_step) @ (slack + length * slack_step))
     target = (ahead / product) ** 3 * product / len(dual)
     step, slack_step, dual_step = direction(dual * slack + dual_step * slack_step - target)
-    length = _NEARLY_ALL * min(_room(slack, slack_step), _room(dual, dual_step))
+    length = _NEARLY_ALL * min(room(slack, slack_step), room(dual, dual_step))
     state.unknowns = state.unknowns + length * step
     state.slack = slack + length * slack_step
     state.dual = dual + length * dual_step
@@ -298,7 +298,7 @@ def _on_its_face(state: State, near: np.ndarray) -> np.ndarray:
     return dual
 
 
-def _room(values: np.ndarray, step: np.ndarray) -> float:
+def room(values: np.ndarray, step: np.ndarray) -> float:
     """How much of the step can be taken before a value vanishes, at most all of it."""
     falling = step < 0.0
     return min(1.0, float(np.min(-values[falling] / step[falling], initial=np.inf)))

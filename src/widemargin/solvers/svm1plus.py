@@ -105,24 +105,9 @@ def solve_svm1plus(
     -------
     SlackSolution
     """
-    n = len(sign)
-    everywhere = np.ones((2, n))
-    problem = TwoKernelProblem(
-        first,
-        second / penalty,
-        line=np.vstack([np.where(sign > 0, 0, 1), np.full(n, 2)]),
-        lower=np.zeros((2, n)),
-        upper=np.inf * everywhere,
-        linear=everywhere * [[1.0], [0.0]],
-        lines=_LINES,
-        relation=_RELATION,
-        offset=-cost,
-        exchange=True,
-        factor=factor,
-        penalty=penalty,
-    )
+    problem = _problem(first, second, sign, cost, penalty, factor)
     if point is None:
-        point = np.vstack([np.zeros(n), cost])
+        point = np.vstack([np.zeros_like(cost), cost])
     found = solve_two_kernels(problem, point, tol=tol, max_iter=max_iter, report=report)
     intercept, rho = _least_feasible(found.first, found.second, sign)
     slack = found.second + rho
@@ -145,6 +130,26 @@ def solve_svm1plus(
         max(0.0, objective - dual_objective) / max(abs(objective), _TINY),
         found.iterations,
         found.converged,
+    )
+
+
+def _problem(first, second, sign, cost, penalty, factor) -> TwoKernelProblem:
+    """The dual."""
+    n = len(sign)
+    everywhere = np.ones((2, n))
+    return TwoKernelProblem(
+        first,
+        second / penalty,
+        line=np.vstack([np.where(sign > 0, 0, 1), np.full(n, 2)]),
+        lower=np.zeros((2, n)),
+        upper=np.inf * everywhere,
+        linear=everywhere * [[1.0], [0.0]],
+        lines=_LINES,
+        relation=_RELATION,
+        offset=-cost,
+        exchange=True,
+        factor=factor,
+        penalty=penalty,
     )
 
 

@@ -17,8 +17,10 @@ With ``exchange`` there is a kind more, without which steps are short where M is
 move their g against each other while each keeps its h, by exchanging what its first two variables
 hold.
 
-Pairs are chosen by the second-order rule, the best of all kinds by what it gains. Where that
-crawls, and at the end, `active_set` takes over if the problem is small.
+Pairs are chosen by the second-order rule, the best of all kinds by what it gains. As soon as they
+have cost what `two_kernels_interior` will cost, that one takes over: so both together take about
+twice the time of the better one at most. At the end `active_set` gives the digits that are left,
+if the problem is small.
 """
 
 from collections.abc import Callable
@@ -29,11 +31,15 @@ import numpy as np
 from widemargin._core.compiled import compiled
 from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import drive
-from widemargin.solvers.active_set import ActiveSet, settle
+from widemargin.solvers import two_kernels_interior as interior
+from widemargin.solvers.active_set import Settled, settle
 
 _SLICE_WORK = 20_000_000
-_CRAWL = 10
-_MOST_PATIENCE = 512 * _CRAWL
+# Multiplications in matrices that take the time of one step of a pair, for each variable; and how
+# many steps the interior-point method takes, about.
+_PAIR_WORK = 100.0
+_ROUNDS = 20
+_MOST_STEPS = 10_000
 _FLAT = 1e-12
 _EPSILON = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
@@ -113,14 +119,18 @@ class State:
     first: np.ndarray
     second: np.ndarray
     iterations: int = 0
-    crawled: int = 0
-    patience: int = _CRAWL
     finished: bool = False
     converged: bool = False
-    exact: ActiveSet | None = None
+    exact: Settled | None = None
+    path: interior.Path | None = None
+    until: int = field(init=False)
+    """The number of iterations at which pairs have had their share."""
+    last: bool = False
+    """Whether there is nothing else to try then."""
     floor: float = field(init=False)
 
     def __post_init__(self) -> None:
+        self.until = self.point.size
         largest = sum(float(np.abs(m.diagonal()).max()) for m in self._matrices())
         self.floor = max(_FLAT * largest, _TINY)
 
@@ -133,6 +143,12 @@ class State:
             (self.first, self.second), self._matrices(), self.problem.sides(self.point), strict=True
         ):
             function[:] = tiled_multiply(matrix, side[:, np.newaxis])[:, 0]
+
+    def value(self) -> float:
+        """The dual's value, which rises."""
+        g, h = self.problem.sides(self.point)
+        norms = float(g @ self.first + h @ self.second)
+        return float((self.problem.linear * self.point).sum()) - 0.5 * norms
 
     def rounding(self) -> float:
         """Violations below this are rounding errors of the functions."""
@@ -161,8 +177,7 @@ def solve_two_kernels(
     tol : float, default=1e-3
         Largest violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates of pairs and triples; -1 for as many as bring it nearer: it gives up after
-        some thousand for every variable.
+        Most updates of pairs and triples; -1 for no limit.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -185,39 +200,76 @@ def start(problem, point, tol=1e-3, max_iter=-1) -> State:
 
 def advance(state: State) -> bool:
     """Work for a fraction of a second; True when there is nothing more to do."""
-    problem, size = state.problem, state.point.size
-    steps = max(1, min(_SLICE_WORK // size, state.patience * size - state.crawled))
-    if state.max_iter >= 0:
-        steps = min(steps, state.max_iter - state.iterations)
-    if state.finished or steps <= 0:
+    left = state.max_iter - state.iterations if state.max_iter >= 0 else _SLICE_WORK
+    if state.finished or left <= 0:
         state.finished = True
-        return True
-    tol = max(state.tol, state.rounding())
-    done, violation = _descend(*_arrays(state), tol, steps, state.floor)
-    state.iterations += done
-    state.crawled += done
-    if violation < tol:
-        state.finished = state.converged = True
-    elif state.crawled >= state.patience * size:
-        # What has not come near by twice as many steps, again and again, is out of reach.
-        state.crawled, state.patience = 0, 2 * state.patience
-        state.finished = state.max_iter < 0 and state.patience > _MOST_PATIENCE
-        state.refresh()
-        state.exact = settle(problem, state.point)
-        if state.exact is not None:
-            state.point[:] = state.exact.point
-            state.converged = state.exact.optimal
-            state.finished |= state.converged
-            state.refresh()
+    elif state.iterations < state.until:
+        _move_pairs(state, min(left, _SLICE_WORK // state.point.size + 1))
+    elif state.path is None and not state.last:
+        _look_ahead(state)
+    elif not state.last:
+        _follow(state)
+    else:
+        state.finished = True
     return state.finished
+
+
+def _move_pairs(state: State, steps: int) -> None:
+    rounding = state.rounding()
+    steps = min(steps, state.until - state.iterations)
+    done, violation = _descend(*_arrays(state), max(state.tol, rounding), steps, state.floor)
+    state.iterations += done
+    if violation < state.tol:
+        state.finished = state.converged = True
+    elif violation < rounding:
+        state.until = state.iterations
+    if state.iterations >= state.until:
+        state.refresh()
+
+
+def _look_ahead(state: State) -> None:
+    """Settle how much longer pairs may take, by what the other way will cost."""
+    state.path = interior.start(state.problem)
+    size = state.point.size
+    if state.path is None:
+        state.until, state.last = _MOST_STEPS * size, True
+    else:
+        price = _ROUNDS * state.path.equations.work
+        state.until = max(state.until, int(price / (_PAIR_WORK * size)))
+
+
+def _follow(state: State) -> None:
+    """Take a step of the other way; where it does not end well, pairs have their share again."""
+    state.iterations += 1
+    if state.path.advance():
+        found = state.path.finish()
+        before, value = state.point.copy(), state.value()
+        state.point[:] = found.point
+        state.refresh()
+        if found.optimal and _makes(state, found):
+            state.exact = found
+            state.finished = state.converged = True
+        elif state.value() < value:
+            state.point[:] = before
+            state.refresh()
+        state.until, state.last = 2 * state.iterations, True
+
+
+def _makes(state: State, found: Settled) -> bool:
+    """Whether the point makes the functions that were found, and rounding has not lost them."""
+    apart = float(np.abs(state.first - found.first).max())
+    if found.weights is None:
+        apart = max(apart, float(np.abs(state.second - found.second).max()))
+    return apart < state.tol
 
 
 def finish(state: State) -> TwoKernelSolution:
     """The solution at the state, exact where that is cheap."""
-    if state.converged and (state.exact is None or not state.exact.optimal):
-        state.exact = settle(state.problem, state.point)
     exact = state.exact
-    if exact is not None and exact.optimal:
+    if state.converged or state.last:
+        settled = settle(state.problem, state.point)
+        exact = settled if settled is not None and settled.optimal else exact
+    if exact is not None:
         g, h = state.problem.sides(exact.point)
         return TwoKernelSolution(
             exact.point, g, h, exact.first, exact.second, exact.constants, exact.weights,
