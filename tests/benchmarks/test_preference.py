@@ -48,7 +48,7 @@ def test_every_part_prints_and_keeps_what_it_measured(preference, folder, capsys
     path = folder / "results.json"
     with parallel_config(backend="sequential"):
         preference.main(["--rows", "200", "--data", str(folder), "--json", str(path), "--only",
-                         "tables", "demands", "share", "speed"])  # fmt: skip
+                         "tables", "demands", "share", "speed", "memory"])  # fmt: skip
         preference.main(["--rows", "4", "--json", str(folder / "generated.json"), "--only",
                          "tables", "guarantee", "clusters"])  # fmt: skip
     kept, printed = json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
@@ -71,6 +71,14 @@ def test_every_part_prints_and_keeps_what_it_measured(preference, folder, capsys
         "Where unlabelled rows help",
     ]
     assert set(generated["clusters"]) == set(preference.CLUSTERED)
+
+
+def test_the_whole_of_mnist_is_measured_when_it_is_asked_for_alone(preference, folder):
+    path = folder / "memory.json"
+    preference.main(["--data", str(folder), "--json", str(path), "--only", "memory"])
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    assert [table["title"] for table in kept["tables"]] == ["The whole of MNIST"]
+    assert kept["bars"][0]["verdict"] == "met"
 
 
 def test_measures_are_those_of_scikit_learn(preference):
