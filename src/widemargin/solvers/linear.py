@@ -42,6 +42,8 @@ class LinearProblem:
         The constant feature; 0 for no intercept.
     margin : ndarray of shape (n,) or float, default=1.0
         Positive.
+    norms : ndarray of shape (n,), optional
+        Squared lengths of the rows of X, where they are known already.
     """
 
     X: np.ndarray
@@ -50,6 +52,7 @@ class LinearProblem:
     squared: bool
     bias: float = 0.0
     margin: np.ndarray | float = 1.0
+    norms: np.ndarray | None = None
 
     @property
     def size(self) -> int:

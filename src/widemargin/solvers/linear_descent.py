@@ -103,7 +103,9 @@ class State(Passing):
     largest_norm: float = field(init=False)
 
     def __post_init__(self) -> None:
-        norms = squared_norms(self.problem.X) + self.problem.bias**2
+        known = self.problem.norms
+        norms = squared_norms(self.problem.X) if known is None else known
+        norms = norms + self.problem.bias**2
         self.largest_norm = float(norms.max(initial=0.0))
         # A row of zeros costs the same whatever the weights: tiny sends its variable to its bound.
         curvature = norms + self.problem.softness()

@@ -1,7 +1,7 @@
 """LinearSVC: linear machines, one class against the rest."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._core.products import tiled_multiply
 from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
+from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.crammer_singer_rows import solution_at as joint_at
 from widemargin.solvers.crammer_singer_rows import solve_rows
@@ -48,6 +48,10 @@ class Training(Labels):
     @property
     def n_machines(self):
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @cached_property
+    def norms(self):
+        return squared_norms(self.X)
 
     def sign(self, machine):
         """+1 for the rows of the machine's class, which is the second one of two."""
@@ -360,7 +364,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         for_each(solve, range(len(solutions)), effective_n_jobs(self.n_jobs))
         return solutions
 
-    def _solve(self, training, C, number, start, keep=None):
+    def _solve(self, training, C, number, start, keep):
         """Solve one machine; ``keep`` may ask for the solution so far and says when to stop."""
         X = training.X
         options = {"tol": self.tol, "max_iter": self.max_iter}
@@ -373,12 +377,14 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
             )  # fmt: skip
         squared = self.loss == "squared_hinge"
         numbers = training.sign(number), costs, squared, constant_feature(self), training.margins()
-        problem = LinearProblem(X, *numbers)
-        if self._solves_dual(X.shape):
-            return descend_linear(
-                problem, seed=seed, dual=start, report=_report(keep, descent_at), **options
-            )
-        return newton_linear(problem, weights=start, report=_report(keep, newton_at), **options)
+        with single_threaded_blas():  # held once, since every product asks for it
+            if self._solves_dual(X.shape):
+                problem = LinearProblem(X, *numbers, training.norms)
+                return descend_linear(
+                    problem, seed=seed, dual=start, report=_report(keep, descent_at), **options
+                )
+            problem = LinearProblem(X, *numbers)
+            return newton_linear(problem, weights=start, report=_report(keep, newton_at), **options)
 
     def _starts(self, training):
         """Where the machines start from: the last solutions, if they are wanted and fit."""
@@ -414,21 +420,21 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
     def _attributes(self, training, solutions):
         """Fitted attributes by name; machines without a solution yet decide nothing."""
         d, n_machines = training.X.shape[1], training.n_machines
-        weights = np.zeros((d + 1, n_machines))
+        weights = np.zeros((n_machines, d + 1))
         if self.multi_class == "crammer_singer":
             if solutions[0] is not None:
-                joint = solutions[0].weights
-                weights = joint[:, [1]] - joint[:, [0]] if n_machines == 1 else joint
+                joint = solutions[0].weights.T
+                weights = joint[[1]] - joint[[0]] if n_machines == 1 else joint
         else:
-            for number, solution in enumerate(solutions):
+            for row, solution in zip(weights, solutions, strict=True):
                 if solution is not None:
-                    weights[:, number] = solution.weights
+                    row[:] = solution.weights
         attributes = {
             "classes_": training.classes,
             "class_weight_": training.weight_of_class,
             "class_margin_": training.margin_of_class,
-            "coef_": np.ascontiguousarray(weights[:-1].T),
-            "intercept_": constant_feature(self) * weights[-1],
+            "coef_": np.ascontiguousarray(weights[:, :-1]),
+            "intercept_": constant_feature(self) * weights[:, -1],
             "objective_": np.array([s.objective if s else np.nan for s in solutions]),
             "dual_gap_": np.array([s.gap if s else np.nan for s in solutions]),
             "n_iter_": max((s.iterations if s else 0) for s in solutions),
