@@ -96,6 +96,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     multi_class : {'ovo', 'ovr'}, default='ovo'
         Whether there is a machine for every pair of classes or for every class against the rest.
+        One problem over all classes is not a set of such machines: see `CrammerSingerSVC`.
 
     shrinking : bool, default=True
         Whether the solver leaves out rows that will not move.
