@@ -45,7 +45,7 @@ LONG = {("sector", "joint", 1e-4)}
 LONG_EXACT = {("sector", "hinge"), ("sector", "joint")}
 EXACT_ROWS = 1_000
 # Ours in units of the peer's, from large to small.
-LADDER = (30, 10, 5, 3, 2, 1.5, 1, 0.8, 0.6, 0.4, 0.2, 0.1, 0.03, 0.01)
+LADDER = (30, 10, 5, 3, 2, 1.5, 1.2, 1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.03, 0.01)
 TIGHT = {"tol": 1e-6, "max_iter": 20_000}
 SAME_OBJECTIVE = 1e-6
 GRID = {"Cs": [1.0, 4.0, 16.0], "gammas": [0.25, 1.0, 4.0]}
@@ -129,6 +129,9 @@ def measured(bench, name, loss, tol, chosen):
     task["budget"] = chosen.budget
     peer = bench.run("peer", threads=1, **task)
     one = bench.run("ours", threads=1, target=peer["objective"], **task)
+    # In turn in one process: what slows a machine down for a while slows both down.
+    turns = bench.run("turns", threads=1, our_tol=one["tol"], **task)
+    peer["seconds"], one["seconds"] = turns["peer"], turns["ours"]
     two = None
     if name in SEVERAL_CLASSES:
         two = bench.run("ours", threads=2, our_tol=one["tol"], **task)
@@ -259,10 +262,8 @@ def compile_task(loss, sparse):
 
 def peer_task(name, loss, tol, data, rows, budget):
     X, y = load(name, data, rows)[:2]
-    model = peer_of(loss, tol=tol)
-    seconds = fastest(lambda: quietly(model, X, y), budget)
+    model = quietly(peer_of(loss, tol=tol), X, y)
     return {
-        "seconds": seconds,
         "megabytes": peak_megabytes(),
         "objective": objective(model, loss, X, y),
         "steps": int(model.n_iter_),
@@ -285,6 +286,17 @@ def ours_task(name, loss, tol, data, rows, budget, target=None, our_tol=None):
         "gap": float(model.dual_gap_.max()),
         "steps": int(model.n_iter_),
     }
+
+
+def turns_task(name, loss, tol, our_tol, data, rows, budget):
+    X, y = load(name, data, rows)[:2]
+    ours, peer = ours_of(loss, tol=our_tol), peer_of(loss, tol=tol)
+    quietly(ours_of(loss), *some(X, y, 200))  # loads the compiled code
+    first, second = [], []
+    while not first or (sum(first + second) + first[-1] + second[-1] < 3 * budget):
+        first.append(timed(lambda: quietly(ours, X, y)))
+        second.append(timed(lambda: quietly(peer, X, y)))
+    return {"ours": min(first), "peer": min(second)}
 
 
 def largest_tolerance(loss, X, y, tol, target):
@@ -358,6 +370,7 @@ TASKS = {
     "compile": compile_task,
     "peer": peer_task,
     "ours": ours_task,
+    "turns": turns_task,
     "exact": exact_task,
     "select": select_task,
     "kernel": kernel_task,
