@@ -3,7 +3,9 @@
 import os
 from itertools import product
 
+import clarabel
 import numpy as np
+import scipy.sparse as sp
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -139,3 +141,28 @@ def all_outputs(model, y):
     shape = np.shape(y)
     everything = product(range(model.n_states), repeat=int(np.prod(shape)))
     return [np.array(labels).reshape(shape) for labels in everything]
+
+
+def exact_objective(model, X, Y, C, sample_weight=None, anchor=None):
+    """The optimum as a quadratic program with a constraint for every output of every sample."""
+    weight = np.ones(len(Y)) if sample_weight is None else sample_weight
+    d, n = model.size_joint_feature, len(Y)
+    rows, bounds = [], []
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        truth = model.joint_feature(x, y)
+        for other in all_outputs(model, y):
+            row = np.zeros(d + n)
+            row[:d], row[d + i] = model.joint_feature(x, other) - truth, -1.0
+            rows.append(row)
+            bounds.append(-model.loss(y, other))
+    anchor = np.zeros(d) if anchor is None else anchor
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    quadratic = sp.diags_array(np.r_[np.ones(d), np.zeros(n)]).tocsc()
+    linear = np.r_[-anchor, C * weight]
+    cone = [clarabel.NonnegativeConeT(len(bounds))]
+    answer = clarabel.DefaultSolver(
+        quadratic, linear, sp.csc_array(np.array(rows)), np.array(bounds), cone, settings
+    ).solve()
+    return answer.obj_val + 0.5 * anchor @ anchor

@@ -10,9 +10,10 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_param_validation
-from tests.structured.cases import MODELS, all_outputs, samples
+from tests.structured.cases import MODELS, all_outputs, exact_objective, samples
 from tests.structured.models.test_models import OwnClasses
 
+from widemargin.solvers.coulomb import coulomb_forces
 from widemargin.structured import (
     ChainCRF,
     CoulombSSVM,
@@ -210,33 +211,58 @@ def test_the_objective_is_energy_and_risk_of_what_is_returned(kind):
     assert_allclose(ensemble.energy_, energy)
     assert_allclose(ensemble.objective_, ensemble.alpha_ * energy + risk)
     assert ensemble.objective_ == ensemble.history_["objective"].min()
+    steps = ensemble.history_["iteration"]
+    assert steps[0] == 0
+    assert steps[-1] == ensemble.n_iter_
+    assert (np.diff(steps) > 0).all()
 
 
 @pytest.mark.parametrize("kind", ["all", "best", "sampled", "stochastic", "anchored"])
 def test_repulsion_lowers_the_objective_below_that_of_the_start(kind):
     model, X, Y = words()
-    curve = new(kind, model, n_steps=20, noise=0.001).fit(X, Y).history_["objective"]
-    assert curve.min() < 0.9 * curve[0]
+    ensemble = new(kind, model, n_steps=20).fit(X, Y)
+    curves = ensemble.history_
+    assert ensemble.objective_ < 0.9 * curves["objective"][0]
+    # Members part, for which each of them pays with more than the least risk there is.
+    assert ensemble.energy_ < 0.9 * curves["energy"][0]
+    least = FrankWolfeSSVM(clone(model), C=0.5).fit(X, Y).objective_
+    assert ensemble.objective_ - ensemble.alpha_ * ensemble.energy_ > 3 * least
+
+
+def test_repulsion_drives_members_as_far_apart_as_the_risk_allows():
+    model, X, Y = words()
+    weak, strong = (
+        CoulombSSVM(clone(model), 3, alpha, solver="anchored", C=0.5, random_state=0).fit(X, Y)
+        for alpha in (0.1, 1e4)
+    )
+    assert strong.energy_ < weak.energy_
+    # Three charges alone on a sphere are a triangle: three pairs at a distance of sqrt(3).
+    assert_allclose(strong.energy_, np.sqrt(3.0), rtol=0.02)
 
 
 @pytest.mark.large
 def test_anchored_rounds_end_near_a_stationary_point():
-    model, X, Y = words()
-    ensemble = CoulombSSVM(
-        model, 3, alpha=1.0, solver="anchored", C=0.5, tol=1e-4, n_steps=30, random_state=0
-    ).fit(X, Y)
-    oracle = PlainOracle(ensemble.model, X, Y)
+    # There every member solves its own convex problem, with the force on it held fixed.
+    model, X, Y = words(6)
 
-    def objective(W):
-        U = W / np.linalg.norm(W, axis=1, keepdims=True)
-        energy = sum(1.0 / np.linalg.norm(U[i] - U[j]) for i in range(3) for j in range(i))
-        return energy + sum(0.5 * w @ w + 0.5 * np.sum(oracle.violations(w).slacks) for w in W)
+    def missing(n_steps):
+        ensemble = CoulombSSVM(
+            clone(model), 3, alpha=1.0, solver="anchored", C=0.5, tol=1e-4, n_steps=n_steps
+        ).fit(X, Y)
+        norms = np.linalg.norm(ensemble.W, axis=1, keepdims=True)
+        U = ensemble.W / norms
+        forces = coulomb_forces(U)
+        forces -= U * np.sum(U * forces, axis=1, keepdims=True)
+        oracle, found = PlainOracle(ensemble.model, X, Y), []
+        for w, force in zip(ensemble.W, ensemble.alpha_ * forces / norms, strict=True):
+            mine = 0.5 * np.sum((w - force) ** 2) + 0.5 * np.sum(oracle.violations(w).slacks)
+            found.append(mine / exact_objective(ensemble.model, X, Y, 0.5, anchor=force) - 1.0)
+        return max(found), ensemble.n_iter_
 
-    rng = np.random.default_rng(0)
-    here = objective(ensemble.W)
-    for _ in range(20):
-        step = 0.01 * rng.normal(size=ensemble.W.shape)
-        assert objective(ensemble.W + step) > here - 1e-3 * here
+    assert missing(1)[0] > 0.1
+    left, rounds = missing(100)
+    assert left < 0.01
+    assert rounds < 100
 
 
 @pytest.mark.large
@@ -358,6 +384,33 @@ def test_diverse_predictions_of_a_model_of_the_users():
     learner = FrankWolfeSSVM(OwnClasses(), C=0.1, tol=0.1).fit(X, y)
     found = np.array(batch_diverse_predictions(learner.model, learner.w, X[:5], 3, 1e6))
     assert_array_equal(np.sort(found, axis=1), np.tile(np.arange(3), (5, 1)))
+
+
+def test_members_that_speak_in_turn_are_paid_for_differing():
+    model, X, Y = words()
+    ensemble = PerturbedSSVM(model, 3, spread=0.7, C=0.5).fit(X, Y)
+    model, w = ensemble.model, ensemble.W
+    for x, found in zip(X, ensemble.predict_all(X, diversity=0.4), strict=True):
+        for m, own in enumerate(found):
+
+            def value(other, x=x, m=m, earlier=found[:m]):
+                apart = sum(np.sum(other != before) for before in earlier)
+                return w[m] @ model.joint_feature(x, other) + 0.4 * apart
+
+            assert_allclose(value(own), max(map(value, all_outputs(model, own))))
+    losses = ensemble.member_losses(X, Y, diversity=0.4).min(axis=0).sum()
+    share = 1.0 - losses / sum(map(len, Y))
+    assert_allclose(ensemble.pick_best_score(X, Y, diversity=0.4), share)
+    with pytest.raises(ValueError, match="diversity must be at least 0, got -1"):
+        ensemble.predict_all(X, diversity=-1)
+
+
+def test_one_machine_in_turn_is_the_same_as_equal_members_in_turn():
+    model, X, Y = words()
+    ensemble = PerturbedSSVM(model, 3, spread=0.0, C=0.5).fit(X, Y)
+    single = batch_diverse_predictions(ensemble.model, ensemble.w, X, 3, diversity=0.4)
+    for own, other in zip(ensemble.predict_all(X, diversity=0.4), single, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(own, other, strict=True))
 
 
 def test_diverse_predictions_refuse_what_makes_no_sense():

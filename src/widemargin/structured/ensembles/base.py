@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
 from widemargin.solvers.block_frank_wolfe import solve_blocks
+from widemargin.structured.ensembles.diverse import in_turn
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
-from widemargin.structured.learners.base import check_samples, plain
+from widemargin.structured.learners.base import check_samples, plain, unchanged_by_failure
 from widemargin.structured.models.crf import CRF
 
 
@@ -65,30 +66,8 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         X, Y = plain(X), plain(Y)
         weight = check_samples(X, Y, sample_weight)
-        self.model.initialize(X, Y)
-        oracle = self.model.oracle(X, Y, threads=self._threads())
-        seed = 0 if self.random_state is None else self.random_state
-        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
-        with progress.task(0) as stop:
-            told = ""
-
-            def report(**figures):
-                nonlocal told
-                shown = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
-                if self.verbose and shown != told:
-                    print(f"[{type(self).__name__}] {shown}")
-                told = shown
-                return stop()
-
-            found = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
-        for name, value in found.items():
-            setattr(self, name, value)
-        self.W = np.array([oracle.outward(w) for w in found["W"]])
-        if "w" in found:
-            self.w = oracle.outward(found["w"])
-        self.reranker_ = None
-        progress.close()
+        with unchanged_by_failure(self.model):
+            self._solve(X, Y, sample_weight, weight)
         return self
 
     def fit_reranker(self, X, Y):
@@ -117,13 +96,17 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         self.reranker_ = Reranker(self.model, self.W).fit(X, Y, proposals)
         return self
 
-    def predict_all(self, X):
+    def predict_all(self, X, diversity=0.0):
         """The proposals of all members, each found by itself, in parallel.
 
         Parameters
         ----------
         X : sequence
             Inputs.
+        diversity : float, default=0.0
+            What a part gains by differing from the proposal of a member before it. More than 0 lets
+            the members speak in turn: `diverse_predictions` with a machine of its own for every
+            output.
 
         Returns
         -------
@@ -132,7 +115,10 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self, "W")
         X = plain(X)
-        found = for_each(lambda w: self.model.batch_inference(X, w), self.W, self._threads())
+        if diversity:
+            found = in_turn(self.model, self.W, X, diversity)
+        else:
+            found = for_each(lambda w: self.model.batch_inference(X, w), self.W, self._threads())
         return [list(outputs) for outputs in zip(*found, strict=True)]
 
     def predict(self, X):
@@ -160,7 +146,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             outputs = [consensus(own) for own in proposals]
         return self.model._join(outputs) if isinstance(self.model, CRF) else outputs
 
-    def member_losses(self, X, Y):
+    def member_losses(self, X, Y, diversity=0.0):
         """The loss of every member on every sample.
 
         Parameters
@@ -169,20 +155,22 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             Inputs.
         Y : sequence
             The truth.
+        diversity : float, default=0.0
+            As for `predict_all`.
 
         Returns
         -------
         losses : ndarray of shape (n_estimators, n_samples)
             As the model counts them.
         """
-        Y, proposals = plain(Y), self.predict_all(X)
+        Y, proposals = plain(Y), self.predict_all(X, diversity)
         columns = [
             [self.model.loss(y, own) for own in outputs]
             for y, outputs in zip(Y, proposals, strict=True)
         ]
         return np.array(columns, dtype=float).T
 
-    def pick_best_score(self, X, Y):
+    def pick_best_score(self, X, Y, diversity=0.0):
         """What `score` is where somebody picks the best proposal for every input.
 
         Parameters
@@ -191,13 +179,15 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             Inputs.
         Y : sequence
             The truth.
+        diversity : float, default=0.0
+            As for `predict_all`.
 
         Returns
         -------
         score : float
             At most 1; for models that count wrong parts the share of right parts.
         """
-        return self._share(self.member_losses(X, Y).min(axis=0), plain(Y))
+        return self._share(self.member_losses(X, Y, diversity).min(axis=0), plain(Y))
 
     def score(self, X, Y):
         """How much of the largest possible loss `predict` avoids.
@@ -235,6 +225,33 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
 
     # Helpers.
 
+    def _solve(self, X, Y, sample_weight, weight):
+        """Set the fitted attributes."""
+        self.model.initialize(X, Y)
+        oracle = self.model.oracle(X, Y, threads=self._threads())
+        seed = 0 if self.random_state is None else self.random_state
+        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
+        with progress.task(0) as stop:
+            told = ""
+
+            def report(**figures):
+                nonlocal told
+                shown = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+                if self.verbose and shown != told:
+                    print(f"[{type(self).__name__}] {shown}")
+                told = shown
+                return stop()
+
+            found = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
+        for name, value in found.items():
+            setattr(self, name, value)
+        self.W = np.array([oracle.outward(w) for w in found["W"]])
+        if "w" in found:
+            self.w = oracle.outward(found["w"])
+        self.reranker_ = None
+        progress.close()
+
     def _share(self, losses, Y):
         return 1.0 - float(np.sum(losses)) / sum(self.model.max_loss(y) for y in Y)
 
@@ -261,7 +278,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
                 f"The single machine stopped before its relative gap was below tol={self.tol} "
                 f"(max_iter={self.max_iter}). Relative duality gap: {found.gap:.1e}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return found
 

@@ -66,7 +66,8 @@ class CoulombSSVM(StructuredEnsemble):
         Let the first member stay the single machine, from which the others keep away: the best
         proposal is then never worse than that of the single machine.
     max_iter : int, default=1000
-        Most passes over the samples for the single machine.
+        Most passes over the samples for the single machine; a member makes as many in a round of
+        the anchored solver, but no more than 50.
     tol : float, default=0.01
         Relative duality gap at which the single machine stops.
     n_jobs : int, default=None
@@ -186,7 +187,7 @@ class CoulombSSVM(StructuredEnsemble):
             oracle, cost, alpha, self.exponent, self._assign(oracle), random, start,
             max_iter=self.n_steps or (10 if anchored else 200), check_every=10,
             offset=self.offset or _offset(oracle, cost, single.w), keep_first=self.keep_single,
-            tol=self.tol,
+            tol=self.tol, passes=min(50, self.max_iter),
         )  # fmt: skip
         advance = advance_anchored if anchored else advance_repelled
 

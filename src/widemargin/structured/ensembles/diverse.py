@@ -45,7 +45,8 @@ def diverse_predictions(model, w, x, M, diversity=1.0):
     >>> diverse_predictions(model, w, x, 2, diversity=1.0)
     [array([0, 0, 1]), array([0, 1, 1])]
     """
-    return [outputs[0] for outputs in _in_turn(model, w, [x], M, diversity)]
+    _check_number(M)
+    return [outputs[0] for outputs in in_turn(model, [w] * M, [x], diversity)]
 
 
 def batch_diverse_predictions(model, w, X, M, diversity=1.0):
@@ -78,21 +79,29 @@ def batch_diverse_predictions(model, w, X, M, diversity=1.0):
     >>> np.array(batch_diverse_predictions(model, w, np.eye(2), 2)).tolist()
     [[0, 2], [1, 2]]
     """
-    return [list(own) for own in zip(*_in_turn(model, w, X, M, diversity), strict=True)]
+    _check_number(M)
+    return [list(own) for own in zip(*in_turn(model, [w] * M, X, diversity), strict=True)]
 
 
-def _in_turn(model, w, X, M, diversity):
-    if M < 1:
-        raise ValueError(f"M must be at least 1, got {M}.")
+def in_turn(model, W, X, diversity):
+    """Return the outputs of one vector of weights after the other for all inputs.
+
+    A part gains ``diversity`` for each of the outputs before it that it differs from.
+    """
     if diversity < 0.0:
         raise ValueError(f"diversity must be at least 0, got {diversity}.")
-    found = [list(_decoded(model, X, w, None))]
+    found = [list(_decoded(model, X, W[0], None))]
     counts = [np.zeros((model.states(y).size, model.n_states)) for y in found[0]]
-    for _ in range(M - 1):
+    for w in W[1:]:
         for count, y in zip(counts, found[-1], strict=True):
             count[np.arange(len(count)), model.states(y)] += 1.0
         found.append(list(_decoded(model, X, w, [-diversity * count for count in counts])))
     return found
+
+
+def _check_number(M):
+    if M < 1:
+        raise ValueError(f"M must be at least 1, got {M}.")
 
 
 def _decoded(model, X, w, extra):

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import warnings
+from contextlib import contextmanager
 from numbers import Integral, Real
 from time import perf_counter
 
@@ -76,42 +77,14 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         """
         X, Y = plain(X), plain(Y)
         weight = check_samples(X, Y, sample_weight)
-        self.model.initialize(X, Y)
-        oracle = self.model.oracle(X, Y, threads=self._threads())
-        cost = self.C * weight
-        # Nothing needs to tell this problem from others unless something is left from before.
-        mark = fingerprint(self.model, X, Y) if self.warm_start or self.checkpoint else ""
-        before = getattr(self, "_left", None) if self.warm_start else None
-        if before is not None and before["mark"] != mark:
-            before = None
-        seed = 0 if self.random_state is None else self.random_state
-        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        state = self._start(oracle, cost, seed, before)
-        keeper = _Keeper(self.checkpoint, type(self).__name__, mark, cost)
-        keeper.resume(state)
-        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
-        with progress.task(0, lambda: self._attributes(state, self._finish(state))) as stop:
-
-            def report():
-                keeper.offer(state)
-                self._say(state)
-                return stop()
-
-            drive(lambda: self._advance(state), report)
-            solution = self._finish(state)
-        keeper.save(state)
-        for name, value in self._attributes(state, solution).items():
-            setattr(self, name, value)
-        if self.warm_start:
-            self._left = {"mark": mark, "cost": cost, **self._remains(state)}
-        progress.close()
-        self._say(state)
+        with unchanged_by_failure(self.model):
+            solution = self._solve(X, Y, sample_weight, weight)
         if not solution.converged:
             warnings.warn(
                 f"Stopped before the relative gap was below tol={self.tol} (max_iter="
                 f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -177,6 +150,40 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
 
     # Helpers.
 
+    def _solve(self, X, Y, sample_weight, weight):
+        """Set the fitted attributes and return the solution."""
+        self.model.initialize(X, Y)
+        oracle = self.model.oracle(X, Y, threads=self._threads())
+        cost = self.C * weight
+        # Nothing needs to tell this problem from others unless something is left from before.
+        mark = fingerprint(self.model, X, Y) if self.warm_start or self.checkpoint else ""
+        before = getattr(self, "_left", None) if self.warm_start else None
+        if before is not None and before["mark"] != mark:
+            before = None
+        seed = 0 if self.random_state is None else self.random_state
+        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        state = self._start(oracle, cost, seed, before)
+        keeper = _Keeper(self.checkpoint, type(self).__name__, mark, cost)
+        keeper.resume(state)
+        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
+        with progress.task(0, lambda: self._attributes(state, self._finish(state))) as stop:
+
+            def report():
+                keeper.offer(state)
+                self._say(state)
+                return stop()
+
+            drive(lambda: self._advance(state), report)
+            solution = self._finish(state)
+        keeper.save(state)
+        for name, value in self._attributes(state, solution).items():
+            setattr(self, name, value)
+        if self.warm_start:
+            self._left = {"mark": mark, "cost": cost, **self._remains(state)}
+        progress.close()
+        self._say(state)
+        return solution
+
     def _threads(self):
         return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
 
@@ -219,6 +226,18 @@ def check_samples(X, Y, sample_weight):
     return _check_sample_weight(
         sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
     )
+
+
+@contextmanager
+def unchanged_by_failure(model):
+    """Give a model back what `initialize` has changed if the rest of a fit fails."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 class _Keeper:

@@ -82,7 +82,8 @@ class CRF(StructuredModel):
         parts = [self._parts(x) for x in X]
         self._infer("n_features", parts[0].features.shape[1])
         if Y is not None:
-            self._infer("n_states", int(max(np.max(y) for y in Y)) + 1, least=True)
+            largest = max(int(self.states(y).max(initial=-1)) for y in Y)
+            self._infer("n_states", largest + 1, least=True)
         elif self.n_states is None:
             raise ValueError("n_states must be given where there are no outputs to learn it from.")
         self._initialize_edges(parts)
@@ -295,6 +296,8 @@ class CRF(StructuredModel):
         """
         self._check_initialized()
         parts = [self._checked(x) for x in X]
+        if not parts:
+            raise ValueError("X must hold at least one input, got none.")
         truth = cost = None
         if Y is not None:
             if len(parts) != len(Y):
@@ -327,7 +330,14 @@ class CRF(StructuredModel):
         states : ndarray of shape (n_nodes,)
             Flat, in the order of the nodes.
         """
-        return np.ravel(y).astype(np.int64)
+        labels = np.ravel(y)
+        kind = labels.dtype.kind
+        if kind not in "iub" and not (kind == "f" and np.array_equal(labels, np.floor(labels))):
+            raise ValueError(
+                f"y must hold labels as whole numbers from 0, got {labels[:3]}. Encode classes "
+                "with sklearn.preprocessing.LabelEncoder."
+            )
+        return labels.astype(np.int64)
 
     # Helpers.
 
