@@ -137,6 +137,15 @@ def version(package: str) -> str:
         return "not installed"
 
 
+NO_CAUSE = "not looked into"
+
+
+def causes(benchmark: str) -> dict[str, str]:
+    """Why bars of a benchmark were missed and rows of it were lost, as far as that is known."""
+    text = Path(__file__).with_name("causes.json").read_text(encoding="utf-8")
+    return json.loads(text).get(benchmark, {})
+
+
 class Report:
     """Tables that are printed as they come and kept for the documentation."""
 
@@ -162,9 +171,12 @@ class Report:
         self.kept[name] = value
 
     def close(self) -> None:
-        """Show the bars."""
-        rows = [[bar["bar"], bar["figure"], bar["verdict"]] for bar in self.kept["bars"]]
+        """Show the bars, and below them what is known of why some were missed."""
+        bars, known = self.kept["bars"], causes(self.kept["benchmark"])
+        rows = [[bar["bar"], bar["figure"], bar["verdict"]] for bar in bars]
         print(f"\nBars\n\n{plain_table(['bar', 'figure', 'verdict'], rows)}")
+        for claim in (bar["bar"] for bar in bars if bar["verdict"] == "missed"):
+            print(f"\nMissed: {claim}\n  {known.get(claim, NO_CAUSE)}")
         self.write()
 
     def write(self) -> None:

@@ -8,7 +8,6 @@ is better), is computed here in float64 from `dual_coef_` and the support vector
 same way.
 """
 
-import json
 import os
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -18,7 +17,18 @@ from pathlib import Path
 from statistics import geometric_mean, linear_regression, median
 from tempfile import TemporaryDirectory
 
-from _harness import Bench, Report, answer, machine, options, peak_megabytes, repeated, timed
+from _harness import (
+    NO_CAUSE,
+    Bench,
+    Report,
+    answer,
+    causes,
+    machine,
+    options,
+    peak_megabytes,
+    repeated,
+    timed,
+)
 
 MODELS = {"ours": "widemargin", "scikit-learn": "sklearn.svm", "intelex": "sklearnex.svm"}
 SMALL = ("iris", "wine", "breast cancer", "3,000 x 20")
@@ -39,7 +49,6 @@ PREDICTED_ROWS = 4_000
 BLOCK = 1_000
 SAME_OBJECTIVE = 1e-4
 # Why a peer is faster, as far as a profile has told; the documentation reads it too.
-CAUSES = json.loads(Path(__file__).with_name("causes.json").read_text(encoding="utf-8"))["core"]
 
 
 def main(arguments=None):
@@ -342,7 +351,7 @@ def show_losses(report, title, runs):
             str(threads),
             task,
             shown(value),
-            CAUSES.get(f"{name}, {task}", "not looked into"),
+            causes("core").get(f"{name}, {task}", NO_CAUSE),
         ]
         for name, run in runs.items()
         for threads, task in ((2, "fit"), (1, "fit"), (2, "predict"))

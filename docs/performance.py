@@ -24,22 +24,33 @@ def write(results=RESULTS, page=PAGE):
 def _section(result):
     title = f"benchmarks/{result['benchmark']}.py"
     machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-    bars = [[bar["bar"], bar["figure"], bar["verdict"]] for bar in result["bars"]]
+    known = _causes(result["benchmark"])
+    bars = [
+        [bar["bar"], bar["figure"], bar["verdict"], _cause(bar, known)] for bar in result["bars"]
+    ]
     blocks = [f"{title}\n{'-' * len(title)}\n\nMeasured on: {machine}.\n"]
     if bars:
-        blocks.append(_table("What was promised", "", ["promise", "figure", "verdict"], bars))
-    blocks += [_table(**_with_causes(table, result["benchmark"])) for table in result["tables"]]
+        header = ["promise", "figure", "verdict", "cause"]
+        blocks.append(_table("What was promised", "", header, bars))
+    blocks += [_table(**_with_causes(table, known)) for table in result["tables"]]
     if "growth" in result:
         blocks.append(".. plot:: growth.py\n   :alt: Seconds to fit over the number of rows\n")
     return "\n".join(blocks)
 
 
-def _with_causes(table, benchmark):
-    """The table, with what is known by now of why a peer was faster."""
+def _causes(benchmark):
+    """What is known by now of why bars were missed or a peer was faster."""
+    text = (RESULTS.parent / "causes.json").read_text(encoding="utf-8")
+    return json.loads(text).get(benchmark, {})
+
+
+def _cause(bar, known):
+    return known.get(bar["bar"], "not looked into") if bar["verdict"] == "missed" else ""
+
+
+def _with_causes(table, known):
     if table["header"][-1] != "cause":
         return table
-    causes = json.loads((RESULTS.parent / "causes.json").read_text(encoding="utf-8"))
-    known = causes.get(benchmark, {})
     rows = [
         [*row[:-1], known.get(f"{row[0]}, {row[table['header'].index('task')]}", row[-1])]
         for row in table["rows"]

@@ -8,7 +8,8 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
-WRITE = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "performance.py"))["write"]
+ROOT = Path(__file__).parents[2]
+WRITE = runpy.run_path(str(ROOT / "docs" / "performance.py"))["write"]
 
 
 @pytest.fixture
@@ -35,9 +36,25 @@ def test_every_table_and_bar_is_shown(page):
     bar = {"bar": "at most 1 s", "figure": "0.1 s", "verdict": "met"}
     result = {"benchmark": "core", "machine": {"Python": "3"}, "tables": [table], "bars": [bar]}
     cells = [entry.astext() for entry in page(core=result).findall(nodes.entry)]
-    assert cells[:6] == ["promise", "figure", "verdict", *bar.values()]
-    assert cells[6:] == [*table["header"], *table["rows"][0], *table["rows"][1]]
+    assert cells[:8] == ["promise", "figure", "verdict", "cause", *bar.values(), ""]
+    assert cells[8:] == [*table["header"], *table["rows"][0], *table["rows"][1]]
 
 
 def test_a_page_without_results_says_so(page):
     assert "There are no results" in page().astext()
+
+
+def test_a_missed_bar_without_a_known_cause_says_so(page):
+    bar = {"bar": "at most 1 s", "figure": "2 s", "verdict": "missed"}
+    result = {"benchmark": "core", "machine": {}, "tables": [], "bars": [bar]}
+    assert "not looked into" in page(core=result).astext()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks" / "results").glob("*.json")), ids=lambda path: path.stem
+)
+def test_every_missed_bar_that_is_published_has_its_cause(path):
+    causes = json.loads((ROOT / "benchmarks" / "causes.json").read_text(encoding="utf-8"))
+    result = json.loads(path.read_text(encoding="utf-8"))
+    missed = {bar["bar"] for bar in result["bars"] if bar["verdict"] == "missed"}
+    assert missed <= causes.get(result["benchmark"], {}).keys()
