@@ -342,7 +342,7 @@ def _settle(state: State) -> None:
     """Compute in float64 what the certificate is made of, where rows were float32.
 
     That is the residual of the support vectors and of other rows that might fall short of their
-    margins; how far the rest are beyond theirs does not matter.
+    margins; how far the rest are beyond theirs, or rows that cost nothing, does not matter.
     """
     scope, problem = state.scope, state.problem
     if scope.square is not None or state.sharp:
@@ -352,7 +352,8 @@ def _settle(state: State) -> None:
     error = float(np.abs(exact - scope.residual[support]).max(initial=0.0))
     scope.residual[support] = exact
     slack = problem.sign * (scope.residual - solution_at(state).intercept)
-    doubtful = np.flatnonzero((scope.dual == 0.0) & (slack > -_DOUBT * error))
+    matters = (scope.dual == 0.0) & (problem.cost > 0.0)
+    doubtful = np.flatnonzero(matters & (slack > -_DOUBT * error))
     scope.residual[doubtful] = _exact_residual(scope, problem.linear(), doubtful, support)
 
 
