@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from widemargin import GatedStudents, LinearSVC, compare_students
+from widemargin import GatedStudents, GatedSVC, LinearSVC, compare_students
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,11 @@ def test_sparse_rows_are_compared_too(three, teacher):
         assert_allclose(thin[name], dense[name], atol=1e-3)
 
 
-def test_students_with_a_kernel_are_refused(three, teacher):
+def test_students_that_cannot_be_compared_are_refused(three, teacher):
     X, y = three
+    with pytest.raises(TypeError, match="students must be a GatedStudents, got GatedSVC"):
+        compare_students(GatedSVC("bee"), X, y, X)
+    with pytest.raises(ValueError, match="'C' parameter"):
+        compare_students(GatedStudents(C=-1.0), X, y, X)
     with pytest.raises(ValueError, match="students must be linear to be compared, got 'rbf'"):
         compare_students(GatedStudents(teacher, kernel="rbf"), X, y, X)

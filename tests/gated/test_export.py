@@ -79,6 +79,16 @@ def test_names_of_features_and_plain_labels_are_exported(three, teacher):
     assert type(export.target) is int
 
 
+def test_a_label_may_hold_anything(three):
+    X, y = three
+    label = 'a "bee",\n\'or\' """ two\\'
+    y = np.where(y == "bee", label, y)
+    student = GatedSVC(label).fit(X, y)
+    export = StudentExport.from_json(student.export().to_json())
+    assert run(export.to_python())["TARGET"] == label
+    assert [export.function()(row) for row in X.tolist()] == student.predict(X).tolist()
+
+
 def test_a_kernel_student_cannot_be_exported(three, teacher):
     student = GatedSVC("bee", teacher, kernel="rbf").fit(*three)
     with pytest.raises(ValueError, match="Only linear students can be exported"):

@@ -56,6 +56,42 @@ def test_a_target_that_the_teacher_does_not_know_is_refused(three, teacher):
         GatedSVC(7, teacher).fit(*three)
 
 
+@pytest.mark.parametrize("target", [True, ["bee"], None, np.nan])
+def test_what_is_no_label_is_no_target(three, target):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    scores = (codes[:, None] == np.arange(3)) - 0.5
+    with pytest.raises(ValueError, match="is unknown to the teacher, whose classes are"):
+        GatedSVC(target).fit(X, codes, teacher_scores=scores)
+
+
+def test_a_number_is_no_truth_value(three):
+    X, y = three
+    with pytest.raises(ValueError, match=r"target 0 is unknown .* \[False, True\]"):
+        GatedSVC(0).fit(X, y == "bee")
+    assert GatedSVC(True).fit(X, y == "bee").score(X, y == "bee") > 0.7
+
+
+def test_a_teacher_cannot_be_trained_on_truth_values(three):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    teacher = CrammerSingerSVC().fit(X, codes)
+    with pytest.raises(ValueError, match="y must hold labels for cv"):
+        GatedSVC(1, teacher, cv=3).fit(X, codes == 1)
+    with pytest.raises(ValueError, match="target False is unknown to the teacher"):
+        GatedStudents(teacher).fit(X, codes == 1)
+
+
+def test_labels_that_are_given_twice_are_refused(three, teacher):
+    X, y = three
+    with pytest.raises(ValueError, match="targets must be different classes"):
+        GatedStudents(teacher, targets=["bee", "bee"]).fit(X, y)
+    with pytest.raises(ValueError, match="classes must be different labels"):
+        GatedSVC("bee", classes=["ant", "ant", "bee"]).fit(
+            X, y, teacher_scores=np.eye(3)[np.arange(len(y)) % 3]
+        )
+
+
 def test_a_kernel_and_features_exclude_each_other(three, teacher):
     with pytest.raises(ValueError, match="features and kernel='rbf' exclude each other"):
         GatedSVC("bee", teacher, kernel="rbf", features=Nystroem()).fit(*three)

@@ -83,6 +83,15 @@ def test_many_rows_are_solved_as_few_are(three, teacher):
     assert_allclose(many.theta_, few.theta_, atol=1e-3)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_what_rounding_leaves_of_a_margin_asks_for_nothing(three, solver):
+    X, y = three
+    scores = (1.0 - 1e-14) * np.where(y[:, None] == np.unique(y), 1.0, -1.0)
+    student = GatedSVC("bee", solver=solver).fit(X, y, teacher_scores=scores)
+    assert student.fit_status_ == 0
+    assert not student.theta_.any()
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_intercept_is_the_weight_of_a_constant_feature(three, teacher, fit_intercept):
     X, y = three

@@ -60,6 +60,9 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     >>> list(scores)
     ['teacher', 'SVM', 'gSVM-0', 'gSVM', 'gate + bias', 'SVM + score']
     """
+    if not isinstance(students, GatedStudents):
+        raise TypeError(f"students must be a GatedStudents, got {type(students).__name__}.")
+    students._validate_params()
     parameters = students.get_params(deep=False)
     if parameters["kernel"] != "linear":
         raise ValueError(f"students must be linear to be compared, got {parameters['kernel']!r}.")

@@ -102,12 +102,20 @@ def column_of(target, classes, n_columns):
             f"The teacher's scores have {n_columns} columns but there are {len(classes)} classes: "
             "give the labels of the columns as `classes`."
         )
-    found = np.flatnonzero(classes == target)
-    if len(found) != 1:
+    # Python takes True for 1: a truth value is no number, and a number is no truth value.
+    comparable = isinstance(target, bool | np.bool_) == (classes.dtype.kind == "b")
+    found = np.flatnonzero(classes == target) if np.ndim(target) == 0 else np.empty(0)
+    if len(found) != 1 or not (comparable or classes.dtype.kind == "O"):
         raise ValueError(
-            f"target {target!r} is unknown to the teacher, whose classes are {list(classes)}."
+            f"target {plain(target)!r} is unknown to the teacher, whose classes are "
+            f"{classes.tolist()}."
         )
     return int(found[0])
+
+
+def plain(label):
+    """A label as Python has it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 CODINGS = {"source": source}

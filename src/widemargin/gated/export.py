@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 _SOURCE = '''\
-"""Is a row of class {target!r}? A gated student as plain numbers."""
+"""Is a row of class TARGET? A gated student as plain numbers."""
 
 TARGET = {target!r}
 FEATURE_NAMES = {feature_names!r}

@@ -34,6 +34,7 @@ from widemargin.solvers.smo import WHOLE_ROWS
 from widemargin.svm.training import canonical, check_weights
 
 _BLOCK_BYTES = 1 << 25
+_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,23 @@ def prepare(student, X, y, sample_weight, teacher_scores, targets):
     )  # fmt: skip
 
 
+def are_truth_values(y, labels):
+    """Whether y says of rows if they are of the target, in place of their labels."""
+    return y.dtype.kind == "b" and labels.dtype.kind != "b"
+
+
 def problem_of(student, lesson, column, truth):
     """The student's problem as the library's hinge problem."""
     degrees = degrees_of(student.difficulty, lesson.scores, truth, column, student.decay)
     weight = 1.0 if lesson.weight is None else lesson.weight
+    scores = truth * lesson.scores[:, column]
+    left = student.margin - scores
+    # A support vector of the teacher is on the margin but for rounding: it asks for nothing.
+    left[np.abs(left) <= _ROUNDING * (student.margin + np.abs(scores))] = 0.0
     return HingeProblem(
         lesson.cache.of(),
         sign=-truth,
-        margin=student.margin - truth * lesson.scores[:, column],
+        margin=left,
         cost=student.C * weight / degrees,
         intercept=False,
     )
@@ -205,7 +215,9 @@ def _ask(student, given, y, weight, teacher_scores, folds):
     if teacher_scores is None or teacher is not None:
         teacher = teaching.fitted(teacher, given, y, weight)
     if named is not None:
-        classes = np.asarray(named)
+        classes = column_or_1d(named)
+        if len(np.unique(classes)) < len(classes):
+            raise ValueError(f"classes must be different labels, got {classes.tolist()}.")
     else:
         classes = np.unique(y) if teacher is None else teacher.classes_
     if teacher is not None and not np.array_equal(classes, teacher.classes_):
@@ -217,6 +229,10 @@ def _ask(student, given, y, weight, teacher_scores, folds):
         return teacher, teacher_scores, classes
     if folds is None:
         return teacher, teaching.class_scores(teacher, given), classes
+    if are_truth_values(y, classes):
+        raise ValueError(
+            "y must hold labels for cv, by which the teacher is trained on folds, got truth values."
+        )
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(f"y holds classes that are unknown to the teacher: {list(unknown)}.")

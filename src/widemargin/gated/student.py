@@ -7,9 +7,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
-from widemargin.gated.difficulty import column_of
+from widemargin.gated.difficulty import column_of, plain
 from widemargin.gated.export import StudentExport
-from widemargin.gated.lesson import combine, prepare, problem_of, solve
+from widemargin.gated.lesson import are_truth_values, combine, prepare, problem_of, solve
 from widemargin.svm.linear import linear_scores
 
 
@@ -236,7 +236,7 @@ class GatedSVC(Gated):
             The fitted estimator.
         """
         lesson = prepare(self, X, y, sample_weight, teacher_scores, [self.target])
-        tell({self.target: self._learn(lesson)}, self.max_iter)
+        tell({plain(self.target): self._learn(lesson)}, self.max_iter)
         return self
 
     def decision_function(self, X, teacher_scores=None):
@@ -303,7 +303,7 @@ class GatedSVC(Gated):
         """
         answers = self.predict(X, teacher_scores)
         y = column_or_1d(y)
-        truth = y if _are_truth_values(y, self._labels) else y == self.target
+        truth = y if are_truth_values(y, self._labels) else y == self.target
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
     def export(self):
@@ -326,7 +326,7 @@ class GatedSVC(Gated):
             )
         names = None if self._features is not None else getattr(self, "feature_names_in_", None)
         return StudentExport(
-            target=self.target.item() if isinstance(self.target, np.generic) else self.target,
+            target=plain(self.target),
             coef=(self.coef_ if self.merged_ else -self.theta_).copy(),
             intercept=float(self.intercept_ if self.merged_ else -self.theta_intercept_),
             needs_teacher=not self.merged_,
@@ -337,11 +337,11 @@ class GatedSVC(Gated):
         """Set the fitted attributes; what there is to warn of."""
         column = column_of(self.target, lesson.classes, lesson.scores.shape[1])
         y, labels = lesson.y, lesson.classes
-        truth = np.where(y if _are_truth_values(y, labels) else y == labels[column], 1.0, -1.0)
+        truth = np.where(y if are_truth_values(y, labels) else y == labels[column], 1.0, -1.0)
         if abs(truth.sum()) == len(truth):
             raise ValueError(
-                f"y must hold rows of the target class {self.target!r} and of other classes, got "
-                f"{'only' if truth[0] > 0 else 'no'} rows of it."
+                f"y must hold rows of the target class {plain(self.target)!r} and of other "
+                f"classes, got {'only' if truth[0] > 0 else 'no'} rows of it."
             )
         problem = problem_of(self, lesson, column, truth)
         solution = solve(self, lesson, problem)
@@ -399,8 +399,3 @@ class GatedSVC(Gated):
                 f"target alone, got {scores.shape[1]}."
             )
         return scores[:, self._column]
-
-
-def _are_truth_values(y, labels):
-    """Whether y says of rows if they are of the target, in place of their labels."""
-    return y.dtype.kind == "b" and labels.dtype.kind != "b"

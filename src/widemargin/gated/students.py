@@ -246,6 +246,8 @@ class GatedStudents(Gated):
                 f"targets must name at least two classes, got {len(self.targets)}: for one use "
                 "GatedSVC."
             )
+        if self.targets is not None and len(np.unique(self.targets)) < len(self.targets):
+            raise ValueError(f"targets must be different classes, got {list(self.targets)}.")
         lesson = prepare(self, X, y, sample_weight, teacher_scores, self.targets)
         tell(self._learn(lesson), self.max_iter)
         return self
