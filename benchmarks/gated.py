@@ -5,10 +5,11 @@
 Quality: the source's Table 3 (accuracy, F and AUC of "is it class y?", means and medians over
 classes, in per cent). All parameters of students are chosen on training rows, for each class by F +
 AUC in 3 folds, over a coarse grid and a finer one around its best point; the teacher's scores in
-training are out of fold. Teachers are chosen on training rows too, by accuracy in 3 folds.
+training are out of fold. Teachers are chosen on training rows too, by the same measure.
 
-Seeds: gSVM against gSVM-0 with equal grids, over new splits, with a paired test. Codings: other
-ways to count difficulty, chosen on three sets and confirmed on the others.
+Seeds: gSVM against gSVM-0 with grids of equal size, over new splits, with a paired test. Codings
+(only with --full or by name): other ways to count difficulty, one of them chosen on three sets and
+put to the test on the others.
 
 Inference: what an answer costs. Curve: quality against that cost.
 """
@@ -19,15 +20,15 @@ from time import perf_counter
 
 from _harness import Bench, Report, answer, loader, machine, options
 
-# The unit of gamma of the teacher, the rbf machine of Crammer and Singer.
-GAMMAS = {
-    "vowel": 1.0, "yeast": 1.0, "satimage": 1.0, "letter": 1.0, "shuttle": 0.25, "protein": 0.02,
+# Units of gamma and C of the teacher, the rbf machine of Crammer and Singer.
+TEACHERS = {
+    "vowel": (1.0, 1.0), "yeast": (1.0, 1.0), "satimage": (1.0, 1.0), "letter": (1.0, 1.0),
+    "protein": (0.02, 1.0), "shuttle": (12.0, 30.0),
 }  # fmt: skip
 TEACHER_GRID = {"gamma": (0.25, 0.5, 1.0, 2.0, 4.0), "C": (0.3, 1.0, 3.0, 10.0, 30.0)}
-SMALL_TEACHER_GRID = {"gamma": (0.25, 0.5, 1.0, 2.0, 4.0), "C": (1.0, 10.0)}
-# Shuttle's teacher works over landmarks, for its 43,500 rows.
-TEACHER_LANDMARKS = {"shuttle": 300}
+SMALL_TEACHER_GRID = {"gamma": (0.5, 1.0, 2.0), "C": (1.0, 10.0)}
 TEACHER_ROWS = 1500
+SMALL_TEACHER_ROWS = 600
 # Accuracy, F and AUC as published: means, then medians.
 SOURCE = {
     "vowel": {
@@ -73,10 +74,13 @@ COSTS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 MARGINS = tuple(k / 10 for k in range(16))
 DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5)
 SELECTION_ROWS = 3000
-SEEDED = {"vowel": None, "yeast": None, "satimage": 1200}
-CONFIRMED = {"letter": 1300, "protein": 1200, "shuttle": 3000}
+# Rows that a seed draws, to train and to test.
+CHOOSING = {"vowel": None, "yeast": None, "satimage": 1200}
+CONFIRMING = {"letter": 1300, "protein": 900, "shuttle": 1500}
+CODINGS = ("balanced", "hard first", "balanced only")
 N_SEEDS = 10
 FIRST_NEW_SEED = 100
+CERTAIN = 0.05
 LANDMARKS = (10, 30, 100, 300, 1000)
 
 
@@ -94,7 +98,7 @@ def main(arguments=None):
 
 
 def quality(bench, report, chosen):
-    for name in available(GAMMAS, chosen):
+    for name in available(TEACHERS, chosen):
         task = {"name": name, "data": chosen.data, "rows": chosen.rows, "full": chosen.full}
         found = bench.run("table", **task)
         lines = []
@@ -116,43 +120,61 @@ def quality(bench, report, chosen):
 
 
 def seeds(bench, report, chosen):
-    lines = []
-    for name, rows in available(SEEDED | (CONFIRMED if chosen.full else {}), chosen).items():
-        task = {"name": name, "data": chosen.data, "rows": chosen.rows or rows}
-        found = bench.run("seeds", first=0, codings=["gSVM-0", "gSVM"], **task)
+    lines, both = [], []
+    for name, rows in available(CHOOSING | CONFIRMING, chosen).items():
+        found = drawn(bench, chosen, name, rows, 0, ["gSVM-0", "gSVM"])
+        both += found
         for measure in ("F", "AUC"):
             lines.append([name, measure, *against(found, measure, "gSVM", "gSVM-0")])
+    lines.append(["all", "F + AUC", *against(both, "F + AUC", "gSVM", "gSVM-0")])
     report.table(
         "gSVM against gSVM-0",
-        f"{N_SEEDS} seeds: every one draws its own split, folds and teacher; both have grids of "
-        "equal size. Means over seeds of the mean over classes, in per cent; in how many seeds "
-        "gSVM is better; Wilcoxon's paired test.",
+        f"{N_SEEDS} seeds: every one draws its own rows, split, folds and teacher; both have grids "
+        "of eight points. Means over seeds of the mean over classes, in per cent; in how many "
+        "seeds gSVM is better; Wilcoxon's paired test, to which splits of the same set are "
+        "independent, which they are not: p is rather too small.",
         ["data", "measure", "gSVM", "gSVM-0", "difference", "better in", "p"],
         lines,
     )
 
 
 def codings(bench, report, chosen):
-    for title, sets, first in (
-        ("Codings of difficulty: choice", SEEDED, 0),
-        ("Codings of difficulty: confirmation", CONFIRMED, FIRST_NEW_SEED),
-    ):
-        lines = []
-        for name, rows in available(sets, chosen).items():
-            task = {"name": name, "data": chosen.data, "rows": chosen.rows or rows}
-            names = ["gSVM-0", "gSVM", "balanced", "hard first", "hard first, balanced"]
-            found = bench.run("seeds", first=first, codings=names, **task)
-            for measure in ("F", "AUC"):
-                for who in names[1:]:
-                    lines.append([name, measure, who, *against(found, measure, who, "gSVM-0")])
-        report.table(
-            title,
-            f"Seeds {first} to {first + N_SEEDS - 1}. 'balanced' makes positives and negatives "
-            "cost the same in sum, 'hard first' lets the rows cost most that the teacher gets "
-            "wrong.",
-            ["data", "measure", "coding", "it", "gSVM-0", "difference", "better in", "p"],
-            lines,
-        )
+    """One coding is chosen by F + AUC on three sets; new seeds of the others tell if it wins."""
+    gains = coded(bench, report, chosen, "choice", CHOOSING, 0, CODINGS)
+    best = max(CODINGS, key=lambda who: gains[who][0])
+    if chosen.data is None:
+        return
+    gain, p = coded(bench, report, chosen, "test", CONFIRMING, FIRST_NEW_SEED, [best])[best]
+    claim = f"the coding '{best}' wins over gSVM-0 on sets it was not chosen on"
+    report.bar(claim, gain, gain > 0 and p < CERTAIN)
+
+
+def coded(bench, report, chosen, stage, sets, first, others):
+    """A table of codings against none; their gains in F + AUC over all sets, with p."""
+    names = ["gSVM", *others]
+    lines, both = [], []
+    for name, rows in available(sets, chosen).items():
+        found = drawn(bench, chosen, name, rows, first, ["gSVM-0", *names])
+        both += found
+        for measure, who in product(("F", "AUC"), names):
+            lines.append([name, measure, who, *against(found, measure, who, "gSVM-0")])
+    for who in names:
+        lines.append(["all", "F + AUC", who, *against(both, "F + AUC", who, "gSVM-0")])
+    report.table(
+        f"Codings of difficulty: {stage}",
+        f"Seeds {first} to {first + N_SEEDS - 1}. 'balanced' is gSVM with positives and negatives "
+        "that cost the same in sum, 'balanced only' the same without degrees; 'hard first' lets "
+        "those rows cost most that the teacher gets wrong.",
+        ["data", "measure", "coding", "it", "gSVM-0", "difference", "better in", "p"],
+        lines,
+    )
+    return {who: gained(both, "F + AUC", who, "gSVM-0") for who in names}
+
+
+def drawn(bench, chosen, name, rows, first, codings):
+    """Measures of every seed, by coding."""
+    task = {"name": name, "data": chosen.data, "rows": chosen.rows or rows}
+    return bench.run("seeds", first=first, codings=codings, **task)["seeds"]
 
 
 def inference(bench, report, chosen):
@@ -210,15 +232,20 @@ def figures(values):
 
 def against(found, measure, ours, theirs):
     """Both means, their difference, how often ours is better, and the paired test."""
+    a, b = ([seed[who][measure] for seed in found] for who in (ours, theirs))
+    wins = sum(x > y for x, y in zip(a, b, strict=True))
+    gain, p = gained(found, measure, ours, theirs)
+    means = [f"{sum(values) / len(values):.2f}" for values in (a, b)]
+    return [*means, f"{gain:+.2f}", f"{wins}/{len(a)}", f"{p:.3f}"]
+
+
+def gained(found, measure, ours, theirs):
+    """The mean difference, and p of Wilcoxon's paired test."""
     from scipy.stats import wilcoxon
 
-    a, b = ([seed[who][measure] for seed in found["seeds"]] for who in (ours, theirs))
-    means = [sum(values) / len(values) for values in (a, b)]
-    wins = sum(x > y for x, y in zip(a, b, strict=True))
-    same = all(x == y for x, y in zip(a, b, strict=True))
-    p = 1.0 if same else wilcoxon(a, b).pvalue
-    difference = f"{means[0] - means[1]:+.2f}"
-    return [f"{means[0]:.2f}", f"{means[1]:.2f}", difference, f"{wins}/{len(a)}", f"{p:.3f}"]
+    differences = [seed[ours][measure] - seed[theirs][measure] for seed in found]
+    p = float(wilcoxon(differences).pvalue) if any(differences) else 1.0
+    return sum(differences) / len(differences), p
 
 
 PARTS = {
@@ -237,7 +264,7 @@ def table(name, data, rows, full):
     start = perf_counter()
     X, y, X_test, y_test = split(name, data, rows, seed=0)
     parameters = search_teacher(name, X, y, SELECTION_ROWS if full else TEACHER_ROWS)
-    case = Case(name, parameters, X, y, X_test, y_test, seed=0)
+    case = Case(parameters, X, y, X_test, y_test, seed=0)
     found = {"teacher": summary(case.judge(lead(case.test_scores)))}
     selection = None if full else SELECTION_ROWS
     grids = {
@@ -264,16 +291,16 @@ def seeded(name, data, rows, first, codings):
     found = []
     for seed in range(first, first + N_SEEDS):
         X, y, X_test, y_test = split(name, data, rows, seed, drawn=True)
-        parameters = search_teacher(name, X, y, TEACHER_ROWS // 2, SMALL_TEACHER_GRID)
-        case = Case(name, parameters, X, y, X_test, y_test, seed)
+        parameters = search_teacher(name, X, y, SMALL_TEACHER_ROWS, SMALL_TEACHER_GRID)
+        case = Case(parameters, X, y, X_test, y_test, seed)
         result = {}
         for who in codings:
-            # Equal budgets: six costs without decay are as many as three with two decays.
-            costs = COSTS[1:] if who == "gSVM-0" else COSTS[2::2]
-            decays = (None,) if who == "gSVM-0" else (0.1, 0.4)
-            grid = [{"C": C, "margin": 0.5, "decay": d} for C, d in product(costs, decays)]
-            measures = case.judge(case.best(who, grid, case.everything))
-            result[who] = dict(zip(("accuracy", "F", "AUC"), mean(measures), strict=True))
+            # Equal budgets: what others spend on decays goes into margins where there are none.
+            margins, decays = ((0.2, 0.6), (None,)) if who == "gSVM-0" else ((0.4,), (0.1, 0.4))
+            grid = product(COSTS[2:-1], margins, decays)
+            grid = [{"C": C, "margin": m, "decay": d} for C, m, d in grid]
+            _, f, auc = mean(case.judge(case.best(who, grid, case.everything)))
+            result[who] = {"F": f, "AUC": auc, "F + AUC": f + auc}
         found.append(result)
     return {"seeds": found}
 
@@ -290,7 +317,7 @@ def timing(name, data, kind, rows):
     if kind == "linear":
         teacher = CrammerSingerSVC(C=0.1, tol=1e-2).fit(X, y)
     else:
-        teacher = CrammerSingerSVC(kernel="rbf", **parameters, tol=0.1).fit(X, y)
+        teacher = new_teacher(parameters).fit(X, y)
     target = teacher.classes_[0]
     student = GatedSVC(target, teacher, C=0.01).fit(X, y)
     svm = LinearSVC(C=0.01, loss="hinge").fit(X, y == target)
@@ -348,14 +375,13 @@ def cost_curve(name, data, rows):
     X, y = sample(X, y, rows, seed=0)
     parameters = search_teacher(name, X, y, TEACHER_ROWS)
     gamma = parameters["gamma"]
-    machine_ = CrammerSingerSVC(kernel="rbf", **parameters, tol=0.1)
     lines = []
 
     def add(who, students, ask):
         measures = judged(students(X_test), y_test, classes)
         lines.append([who, 1e6 * best_time(lambda: ask(X_test)) / len(y_test), *mean(measures)[1:]])
 
-    teacher = machine_.fit(X, y)
+    teacher = new_teacher(parameters).fit(X, y)
     classes = teacher.classes_
     linear = GatedStudents(CrammerSingerSVC(tol=1e-2), C=0.01, cv=3).fit(X, y)
     add("linear teacher, merged", linear.decision_function, linear.students_[classes[0]].predict)
@@ -377,7 +403,7 @@ def cost_curve(name, data, rows):
 class Case:
     """A split with a trained teacher, its scores out of fold and on the test rows."""
 
-    def __init__(self, name, parameters, X, y, X_test, y_test, seed):
+    def __init__(self, parameters, X, y, X_test, y_test, seed):
         import numpy as np
         from sklearn.model_selection import StratifiedKFold
 
@@ -443,6 +469,7 @@ class Case:
     def learned(self, who, point, rows, X_new, S_new, tol=1e-5):
         """Scores of new rows by students trained on some of the training rows."""
         import numpy as np
+        from joblib import Parallel, delayed
 
         from widemargin import GatedStudents, GatedSVC
 
@@ -458,14 +485,16 @@ class Case:
             "n_jobs": 2,
         }
         if who == "SVM + score":
-            # A gate that is always 0 leaves the machine that the labels make.
-            columns = []
-            for k, label in enumerate(self.classes):
-                student = GatedSVC(label, **parameters)
+
+            def column(k):
+                # A gate that is always 0 leaves the machine that the labels make.
+                student = GatedSVC(self.classes[k], **parameters)
                 student.fit(np.column_stack([X, S[:, k]]), y, teacher_scores=np.zeros(S.shape))
                 new = np.column_stack([X_new, S_new[:, k]])
-                columns.append(student.decision_function(new, np.zeros(len(X_new))))
-            return np.column_stack(columns)
+                return student.decision_function(new, np.zeros(len(X_new)))
+
+            threads = Parallel(n_jobs=2, prefer="threads")
+            return np.column_stack(threads(map(delayed(column), range(len(self.classes)))))
         students = GatedStudents(targets=self.classes, **parameters)
         students.fit(X, y, teacher_scores=np.zeros(S.shape) if plain else S)
         return students.decision_function(X_new, np.zeros(S_new.shape) if plain else S_new)
@@ -482,9 +511,11 @@ def coding(who, decay):
 
     def degrees(scores, truth, column):
         found = source(scores, truth, column, decay)
-        if "hard first" in who:
+        if who == "hard first":
             found = 1.0 + decay - found
-        if "balanced" in who:
+        if who == "balanced only":
+            found = np.ones(len(truth))
+        if who.startswith("balanced"):
             for sign in (-1.0, 1.0):
                 rows = truth == sign
                 found[rows] *= 2.0 * np.sum(1.0 / found[rows]) / len(truth)
@@ -514,32 +545,38 @@ def finer(centre):
 
 
 def search_teacher(name, X, y, most_rows, grid=TEACHER_GRID):
-    """The teacher's parameters by accuracy in 3 folds of at most so many training rows."""
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    """The teacher's parameters by F + AUC in 3 folds of at most so many training rows."""
+    import numpy as np
+    from joblib import Parallel, delayed
+    from sklearn.model_selection import StratifiedKFold
 
     warnings.simplefilter("ignore")
     rows, labels = sample(X, y, most_rows, seed=0)
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    fixed = {"landmarks": TEACHER_LANDMARKS[name]} if name in TEACHER_LANDMARKS else {}
-    found = []
-    for gamma, C in product(*grid.values()):
-        parameters = {"gamma": GAMMAS[name] * gamma, "C": C, **fixed}
-        accuracy = cross_val_score(new_teacher(parameters), rows, labels, cv=folds).mean()
-        found.append((accuracy, parameters))
-    return max(found, key=lambda pair: pair[0])[1]
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(rows, labels))
+    units = TEACHERS[name]
+    points = [
+        {"gamma": units[0] * gamma, "C": units[1] * C} for gamma, C in product(*grid.values())
+    ]
+    threads = Parallel(n_jobs=2, prefer="threads")
+    found = threads(delayed(teacher_quality)(point, rows, labels, folds) for point in points)
+    return points[int(np.argmax(found))]
+
+
+def teacher_quality(parameters, X, y, folds):
+    """Mean F + AUC over classes, out of fold."""
+    import numpy as np
+
+    from widemargin.gated.teacher import out_of_fold_scores
+
+    classes = np.unique(y)
+    scores = out_of_fold_scores(new_teacher(parameters), X, y, None, folds, classes)
+    return np.nanmean(judged(lead(scores), y, classes)[:, 1:].sum(axis=1))
 
 
 def new_teacher(parameters):
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.pipeline import make_pipeline
-
     from widemargin import CrammerSingerSVC
 
-    gamma, C = parameters["gamma"], parameters["C"]
-    if "landmarks" not in parameters:
-        return CrammerSingerSVC(kernel="rbf", gamma=gamma, C=C, tol=0.1)
-    features = Nystroem(gamma=gamma, n_components=parameters["landmarks"], random_state=0)
-    return make_pipeline(features, CrammerSingerSVC(C=C, tol=0.1, max_iter=20))
+    return CrammerSingerSVC(kernel="rbf", **parameters, tol=0.1)
 
 
 def split(name, data, rows, seed, drawn=False):
@@ -549,7 +586,6 @@ def split(name, data, rows, seed, drawn=False):
     """
     import numpy as np
     from sklearn.model_selection import train_test_split
-    from sklearn.preprocessing import QuantileTransformer
 
     parts = loaded(name, data)
     if len(parts) == 4 and not drawn:
@@ -565,10 +601,6 @@ def split(name, data, rows, seed, drawn=False):
         )
     if rows and not drawn:
         X, y = sample(X, y, rows, seed)
-    if name == "shuttle":
-        # Its outliers would leave all other rows in one place.
-        ranks = QuantileTransformer(n_quantiles=300, random_state=0).fit(X)
-        X, X_test = ranks.transform(X), ranks.transform(X_test)
     low, width = X.min(axis=0), np.ptp(X, axis=0)
     width[width == 0] = 1.0
     X, X_test = (np.ascontiguousarray(2 * (part - low) / width - 1) for part in (X, X_test))

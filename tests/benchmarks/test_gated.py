@@ -55,9 +55,19 @@ def test_balanced_degrees_make_both_sides_cost_the_same(gated):
     degrees = gated.coding("balanced", 0.2)(scores, truth, 0)
     costs = 1.0 / degrees
     assert costs[:10].sum() == pytest.approx(costs[10:].sum()) == pytest.approx(45.0)
+    plain = gated.coding("balanced only", 0.2)(scores, truth, 0)
+    np.testing.assert_allclose(1.0 / plain, np.repeat([4.5, 45 / 80], [10, 80]))
     hard = gated.coding("hard first", 0.2)(scores, truth, 0)
     easy = gated.coding("gSVM", 0.2)(scores, truth, 0)
     np.testing.assert_allclose(hard + easy, 1.2)
+
+
+def test_a_difference_between_codings_is_tested_in_pairs(gated):
+    seeds = [{"gSVM": {"F": 50.0 + k}, "gSVM-0": {"F": 50.0}} for k in range(1, 11)]
+    assert gated.against(seeds, "F", "gSVM", "gSVM-0") == [
+        "55.50", "50.00", "+5.50", "10/10", "0.002",
+    ]  # fmt: skip
+    assert gated.gained(seeds, "F", "gSVM", "gSVM") == (0.0, 1.0)
 
 
 @pytest.mark.slow
