@@ -40,7 +40,8 @@ def folder(tmp_path):
             X, Z = rng.random((100, 6)) + y[:, None], rng.random((100, 3))
             if name == "bursi":
                 return dict(X=sp.csr_array(X), y=y, privileged=Z)
-            parts = dict(train_features=X, train_labels=y, test_features=X, test_labels=y)
+            parts = {f"{part}_features": X for part in ("train", "val", "test")}
+            parts |= {f"{part}_labels": y for part in ("train", "val", "test")}
             return parts | dict(train_PFfeatures=Z, train_YYfeatures=Z)
         """)
     )

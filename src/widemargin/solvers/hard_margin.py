@@ -103,6 +103,13 @@ class OverColumns:
     def block(self, index) -> np.ndarray:
         return self.columns[index, :-1] @ self.columns[index, :-1].T
 
+    def balanced(self, dual, sign, unknowns) -> np.ndarray:
+        """The dual point, moved by next to nothing to where it makes w and sums to 0."""
+        scaled = dual[:, np.newaxis] * self.columns
+        missing = (sign * dual) @ self.columns - np.append(unknowns[:-1], 0.0)
+        moved = dual - sign * dual * (scaled @ least_squares(scaled.T @ scaled, missing))
+        return np.maximum(moved, 0.0)
+
     def factorise(self, ratio) -> Callable:
         """A function from what is missing to the step, for a / s = ratio.
 
@@ -152,6 +159,10 @@ class OverRows:
     def block(self, index) -> np.ndarray:
         return self.matrix[np.ix_(index, index)]
 
+    def balanced(self, dual, sign, unknowns) -> np.ndarray:
+        """The dual point, which is the unknown here."""
+        return dual
+
     def factorise(self, ratio) -> Callable:
         """A function from what is missing to the step, for a / s = ratio."""
         matrix = self.matrix.copy()
@@ -182,10 +193,12 @@ class State:
     best: float = np.inf
     best_dual: np.ndarray = field(init=False)
     best_slack: np.ndarray = field(init=False)
+    best_unknowns: np.ndarray = field(init=False)
     since_best: int = 0
 
     def __post_init__(self) -> None:
         self.best_dual, self.best_slack = self.dual, self.slack
+        self.best_unknowns = self.unknowns
 
 
 def start(problem: HingeProblem, rows=None, tol=1e-3, max_iter=-1) -> State:
@@ -214,6 +227,7 @@ def advance(state: State) -> bool:
     distance = max(product / norm, float(np.abs(missing).max()))
     if distance < state.best:
         state.best, state.best_dual, state.best_slack, state.since_best = distance, dual, slack, 0
+        state.best_unknowns = state.unknowns
     state.since_best += 1
     limit = _MOST_ROUNDS if state.max_iter < 0 else min(_MOST_ROUNDS, state.max_iter)
     stalled = state.since_best > (_STALLED if state.best < _NEAR else _LOST)
@@ -250,8 +264,9 @@ def finish(state: State) -> Solution:
     """The solution next to the best point."""
     dual, slack = state.best_dual, state.best_slack
     near = np.where(dual / dual.max() > slack / max(1.0, slack.max()), dual, 0.0)
+    made = state.equations.balanced(near, state.problem.sign, state.best_unknowns)
     beta, residual, violation = min(
-        (_conditions(state, point) for point in (_on_its_face(state, near), near)),
+        (_conditions(state, point) for point in (_on_its_face(state, near), near, made)),
         key=lambda found: found[-1],
     )
     found = certify(state.problem, beta, residual, state.iterations, True)
@@ -302,3 +317,10 @@ def room(values: np.ndarray, step: np.ndarray) -> float:
     """How much of the step can be taken before a value vanishes, at most all of it."""
     falling = step < 0.0
     return min(1.0, float(np.min(-values[falling] / step[falling], initial=np.inf)))
+
+
+def least_squares(matrix, right) -> np.ndarray:
+    """The least solution, in units in which the diagonal is 1."""
+    root = np.sqrt(np.maximum(matrix.diagonal(), _TINY))
+    scaled = matrix / root[:, np.newaxis] / root
+    return np.linalg.lstsq(scaled, right / root, rcond=1e-12)[0] / root

@@ -30,7 +30,7 @@ from scipy import linalg
 
 from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.solvers.active_set import Settled
-from widemargin.solvers.hard_margin import room
+from widemargin.solvers.hard_margin import least_squares, room
 
 if TYPE_CHECKING:
     from widemargin.solvers.two_kernels import TwoKernelProblem
@@ -103,7 +103,7 @@ class OverColumns:
 
     def balance(self, answer, missing) -> tuple[np.ndarray, np.ndarray]:
         """F and E whose answer makes up for what is missing."""
-        return self.values(_least_squares(self._matrix(*answer), missing))
+        return self.values(least_squares(self._matrix(*answer), missing))
 
     def _matrix(self, t_11, t_12, t_22) -> np.ndarray:
         """T between the columns: a sum over chunks of fixed size, for any number of threads."""
@@ -174,7 +174,7 @@ class OverRows:
         """F and E, constants here, whose answer makes up for what is missing of the sums."""
         t_11, t_12, t_22 = (float(t.sum()) for t in answer)
         sums = missing[[len(self.matrix), -1]]
-        constants = _least_squares(np.array([[t_11, t_12], [t_12, t_22]]), sums)
+        constants = least_squares(np.array([[t_11, t_12], [t_12, t_22]]), sums)
         return constants[0] * np.ones(len(self.matrix)), constants[1] * np.ones(len(self.matrix))
 
     def _parts(self, unknowns) -> list[np.ndarray]:
@@ -338,13 +338,6 @@ def _cholesky(matrix) -> tuple[np.ndarray, bool]:
         except linalg.LinAlgError:
             continue
     raise linalg.LinAlgError
-
-
-def _least_squares(matrix, right) -> np.ndarray:
-    """The least solution, in units in which the diagonal is 1."""
-    root = np.sqrt(np.maximum(matrix.diagonal(), _TINY))
-    scaled = matrix / root[:, np.newaxis] / root
-    return np.linalg.lstsq(scaled, right / root, rcond=1e-12)[0] / root
 
 
 def _factor(matrix) -> np.ndarray | None:
