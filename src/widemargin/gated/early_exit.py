@@ -63,16 +63,18 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
         return (answers, counts) if return_counts else answers
     own = gates[column](X)
     counts = np.ones(_num_samples(X), dtype=int)
-    racing = np.arange(len(own))
+    racing, rows = np.arange(len(own)), X
     for k, gate in enumerate(gates):
         if k == column or not len(racing):
             continue
-        rival = gate(_safe_indexing(X, racing))
+        rival = gate(rows)
         counts[racing] += 1
         # Of equal scores the first one wins; CrammerSingerSVC takes eight digits for equal.
         equal = _EQUAL * np.maximum(1.0, np.abs(own[racing]))
         beaten = rival >= own[racing] - equal if k < column else rival > own[racing] + equal
-        racing = racing[~beaten]
+        if beaten.any():
+            racing = racing[~beaten]
+            rows = X[racing] if forms is not None else _safe_indexing(X, racing)
     answers = np.zeros(len(own), dtype=bool)
     answers[racing] = True
     return (answers, counts) if return_counts else answers
