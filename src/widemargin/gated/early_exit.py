@@ -55,19 +55,19 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
     forms = teaching.linear_forms(teacher, X)
     if forms is not None:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
-    gates = [_gate(teacher, forms, k) for k in range(len(classes))]
-    if isinstance(gates[column], teaching.ColumnGate):
+    gate = _gate(teacher, forms, column)
+    if isinstance(gate, teaching.ColumnGate):
         scores = teaching.class_scores(teacher, X)
         answers = scores.argmax(axis=1) == column
         counts = np.full(len(answers), len(classes))
         return (answers, counts) if return_counts else answers
-    own = gates[column](X)
+    own = gate(X)
     counts = np.ones(_num_samples(X), dtype=int)
     racing, rows = np.arange(len(own)), X
-    for k, gate in enumerate(gates):
+    for k in range(len(classes)):
         if k == column or not len(racing):
             continue
-        rival = gate(rows)
+        rival = _gate(teacher, forms, k)(rows)
         counts[racing] += 1
         # Of equal scores the first one wins; CrammerSingerSVC takes eight digits for equal.
         equal = _EQUAL * np.maximum(1.0, np.abs(own[racing]))
