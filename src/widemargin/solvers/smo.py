@@ -266,12 +266,14 @@ def add_kernel_sum(gram: Gram, change: np.ndarray, values: np.ndarray) -> None:
 
 
 def values_at(state: State, exact: np.ndarray) -> np.ndarray:
-    """f without its intercept at all rows, after `finish`; in float64 at the rows ``exact``."""
-    scope, linear = state.scope, state.problem.linear()
-    values = linear - scope.residual
-    if scope.square is None and not state.sharp:
-        support = np.flatnonzero(scope.dual)
-        values[exact] = linear[exact] - _exact_residual(scope, linear, exact, support)
+    """f without its intercept at all rows, after `finish`.
+
+    At the rows ``exact`` it is summed anew in float64: equal rows have equal values there, which
+    rounding of what is left of their margins would tell apart by their labels.
+    """
+    scope = state.scope
+    values, support = state.problem.linear() - scope.residual, np.flatnonzero(scope.dual)
+    values[exact] = -_exact_residual(scope, np.zeros(scope.size), exact, support)
     return values
 
 
