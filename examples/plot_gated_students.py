@@ -10,6 +10,7 @@ where the teacher's score of its class passes a threshold that depends on the ro
 from time import perf_counter
 
 import numpy as np
+from matplotlib import pyplot
 
 from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, compare_students
 from widemargin.datasets import load_satimage
@@ -49,9 +50,12 @@ for name, measures in display.measures.items():
     print(f"{name:12s} {means}")
 
 # %%
-# The ROC of the class that is hardest to tell.
+# The ROC of an easy class and of the one that is hardest to tell.
 
-StudentsDisplay.from_scores(rivals, y_test, roc_of=3)
+figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+for ax, label in zip(axes, (2, 3), strict=True):
+    display.plot(roc_of=label, ax=ax)
+    ax.set_title(f"is it {names[label]}?")
 
 # %%
 # With a linear teacher a student and its gate are one vector, and the teacher is not asked at all.
