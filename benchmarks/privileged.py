@@ -20,10 +20,8 @@ SHAPES = {
     "1,020 x 4,096, 102 classes": {"classes": 102, "privileged": "one text for each class"},
     "760 x 4,096, 76 classes": {"classes": 76, "privileged": "2,000 tags for each row"},
 }
-GROWTH = (500, 1000, 2000, 5000)
-GROWTH_FULL = (500, 1000, 2000, 5000, 10_000, 20_000)
-LARGEST = {"QP of SVM1+": 2000, "SVM1+": 2000, "SVM-2K": 2000}
-LARGEST_FULL = {"QP of SVM1+": 2000, "SVM1+": 5000, "SVM-2K": 5000}
+GROWTH = (500, 1000, 2000, 5000, 10_000, 20_000)
+LARGEST = {"QP of SVM1+": 2000, "SVM1+": 5000, "SVM-2K": 5000}
 QP_CLASSES = 1
 TO_TOL = "SVC that stops at tol"
 SPLITS = 20
@@ -81,13 +79,11 @@ def shapes(bench, report, chosen):
 
 
 def growth(bench, report, chosen):
-    sizes = GROWTH_FULL if chosen.full else GROWTH
-    sizes = [chosen.rows // 2, chosen.rows] if chosen.rows else sizes
+    sizes = [chosen.rows // 2, chosen.rows] if chosen.rows else GROWTH
     methods = ("SVM2+", "SVC", "SVM1+", "SVM-2K", "QP of SVM1+")
     seconds = {method: [] for method in methods}
-    largest = LARGEST_FULL if chosen.full else LARGEST
     for n in sizes:
-        wanted = [m for m in methods if n <= largest.get(m, 10**9)]
+        wanted = [m for m in methods if n <= LARGEST.get(m, 10**9)]
         found = bench.run("grow", n=n, methods=wanted, budget=chosen.budget / 2)
         for method in methods:
             seconds[method].append(found.get(method))

@@ -43,7 +43,7 @@ def learned(Z):
 def test_a_column_that_reaches_1e72_is_named_and_stalls_nothing(
     method, kernel, privileged_kernel, C
 ):
-    X, Z, y = descriptors(100)
+    X, Z, y = descriptors(40)
     model = METHODS[method](kernel=kernel, privileged_kernel=privileged_kernel, C=C)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
