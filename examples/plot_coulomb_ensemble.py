@@ -39,7 +39,8 @@ with warnings.catch_warnings(action="ignore"):
     control = PerturbedSSVM(GridCRF(), 6, spread=0.7, C=0.01).fit([x], [y])
 
 # %%
-# The training image, and three others with their errors. The best proposal is framed.
+# Three new images, their true labels, and the six proposals with their errors. The best one is
+# framed.
 
 shown = [2, 14, 27]
 images = [np.clip(0.5 + np.dstack([X[k][..., :2], 0 * X[k][..., 0]]) / 5, 0, 1) for k in shown]
@@ -48,7 +49,8 @@ ProposalsDisplay.from_estimator(
 )
 
 # %%
-# What each further proposal is worth, beside the random control, and who makes the best one.
+# What each further proposal is worth, beside the random control, and who makes the best one: in
+# these images one of the six members never does.
 
 _, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 PickBestDisplay.from_estimator(coulomb, X, Y, ax=left)

@@ -55,6 +55,8 @@ def test_every_method_returns_errors(ensembles, folder, part, monkeypatch):
     )
     found = ensembles.run(part, 0, folder, rows=6, full=False)
     assert set(found["errors"]) == set(ensembles.METHODS)
+    assert set(found["chosen"]) <= set(ensembles.COULOMB)
+    assert set(found["errors"]["MCL"]) == {1, 2, 6}
     for name, figures in found["errors"].items():
         for m, own in figures.items():
             assert 0.0 <= own["pick"] <= own["mean"] <= own["worst"] <= 1.0
@@ -71,6 +73,20 @@ def test_the_tasks_have_as_many_weights_as_they_say(ensembles):
         assert len(task.valid[0]) == 5
 
 
+def test_a_full_run_tries_every_number_of_members(ensembles):
+    assert ensembles.Task("grid9", 0, None, None, True).members == tuple(range(1, 11))
+    assert ensembles.Task("grid9", 0, None, None, False).members == (1, 2, 4, 6, 10)
+
+
+def test_rivals_have_the_passes_of_the_single_machine(ensembles):
+    task = ensembles.Task("grid9", 0, None, None, False)
+    task.C, task.objective = 0.1, 1.0
+    for name in ("MCL", "DivMCL"):
+        rival = task.ensemble(name, 1.0, 3)
+        assert rival.max_iter == task.passes
+        assert rival.n_rounds == type(rival)(None).n_rounds
+
+
 def test_the_folds_of_a_group_train_on_every_image_once(ensembles, monkeypatch):
     images = [(np.full((2, 1), float(k)), np.array([[0, 1]])) for k in range(12)]
     raw = {"X": images, "y": [np.array([k, k]) for k in range(12)]}
@@ -83,17 +99,31 @@ def test_the_folds_of_a_group_train_on_every_image_once(ensembles, monkeypatch):
 
 def test_tables_and_bars_are_kept(ensembles, tmp_path, monkeypatch):
     file = tmp_path / "out.json"
-    figures = {"pick": 0.1, "mean": 0.2, "worst": 0.3, "least": 0.1}
-    found = {
-        "single": 0.2,
-        "errors": {name: {"1": figures, "2": figures} for name in ensembles.METHODS},
-    }
-    monkeypatch.setattr(ensembles.Bench, "run", lambda *_, **__: found)
-    monkeypatch.setattr(
-        "sys.argv", ["ensembles.py", "--only", "grid9", "--rows", "5", "--json", str(file)]
-    )
+
+    def figures(pick):
+        return {"pick": pick, "mean": 0.4, "worst": 0.5, "least": 0.1}
+
+    def run(*_, part, seed, **__):
+        del seed
+        ours, theirs = {"1": figures(0.3)}, {"1": figures(0.3)}
+        ours |= {"2": figures(0.2), "4": figures(0.1)}
+        theirs |= {"2": figures(0.25), "4": figures(0.09 if part == "grid43" else 0.11)}
+        names = dict.fromkeys(ensembles.COULOMB, ours) | dict.fromkeys(ensembles.RIVALS, theirs)
+        errors = names | {ensembles.CHOSEN: ours}
+        return {"single": 0.3, "C": 1.0, "errors": errors, "chosen": ["Coulomb all"]}
+
+    monkeypatch.setattr(ensembles.Bench, "run", run)
+    monkeypatch.setattr("sys.argv", ["ensembles.py", "--json", str(file)])
     ensembles.main()
     kept = json.loads(file.read_text())
-    assert kept["curves"]["grid9"]["MCL"] == [0.1, 0.1]
-    assert kept["bars"][0]["verdict"] == "met"
-    assert [row[0] for row in kept["tables"][0]["rows"]] == list(ensembles.METHODS)
+    assert list(kept["curves"]) == ["grid9", "grid43"]
+    assert kept["curves"]["grid9"]["members"] == [1, 2, 4]
+    assert kept["curves"]["grid9"]["errors"]["MCL"]["pick"] == pytest.approx([0.3, 0.25, 0.11])
+    assert len(kept["tables"]) == 4
+    assert {row[0] for row in kept["tables"][0]["rows"]} == set(ensembles.METHODS)
+    verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
+    assert verdicts["grid9: Coulomb below the single machine for every M"] == "met"
+    assert verdicts["grid9: Coulomb below MCL for every M"] == "met"
+    # Lower for two members is not lower for every number of them.
+    assert verdicts["grid43: Coulomb below MCL for every M"] == "missed"
+    assert verdicts["grid9: each of 4 members is the best sometimes"] == "met"

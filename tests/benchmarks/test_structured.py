@@ -64,7 +64,9 @@ def test_every_task_returns_figures(structured, folder):
     assert structured.letters_folds(**common, folds=2)["n"] == 2
     for kind in ("directional", "edge features"):
         assert 0.0 <= structured.snakes(**common, kind=kind, full=False)["score"] <= 1.0
-    assert 0.0 <= structured.scene(**common, edges="full", search=True)["hamming"] <= 1.0
+    assert 0.0 <= structured.scene(**common, edges="chow_liu")["hamming"] <= 1.0
+    searched = structured.scene_search(**common)
+    assert searched["test"][searched["passes"]] == searched["hamming"]
     found = structured.horses(data=folder, rows=12, splits=1)
     assert set(found) == {"unaries alone", "GraphCRF", "EdgeFeatureGraphCRF"}
     for line in structured.cuts(budget=0.0, side=10)["rows"]:

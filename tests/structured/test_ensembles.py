@@ -63,9 +63,20 @@ def words(n=12):
     return drawn("chain", n)
 
 
-@pytest.mark.parametrize("name", MODELS)
+# All models with the three ways that ask an oracle: for sums, for single samples, for paid ones.
+# Others ask in the same words: for them one model of each shape of output will do.
+PAIRS = [
+    (kind, name)
+    for kind in ENSEMBLES
+    for name in MODELS
+    if kind in ("all", "anchored", "diverse choice")
+    or name in ("classes", "two classes", "all pairs of labels", "weighted chain", "grid")
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_every_ensemble_works_with_every_model(kind, name):
-    model, X, Y = drawn(name)
+    model, X, Y = drawn(name, 4)
     ensemble = new(kind, model).fit(X, Y)
     assert ensemble.W.shape == (3, ensemble.model.size_joint_feature)
     assert np.isfinite(ensemble.W).all()
@@ -95,7 +106,7 @@ def test_perturbations_of_outputs_change_outputs_and_nothing_else():
     assert_allclose(np.linalg.norm(ensemble.W, axis=1), np.linalg.norm(ensemble.w))
 
 
-@pytest.mark.parametrize("name", ["classes", "chain", "grid", "all pairs of labels"])
+@pytest.mark.parametrize("name", ["classes", "grid", "all pairs of labels"])
 def test_one_training_example_is_enough(kind, name):
     model, draw_one = MODELS[name]
     X, Y = samples(draw_one, 1, seed=3)
@@ -115,15 +126,6 @@ def test_a_model_of_the_users_works(kind):
     most = [np.bincount(own).max() for own in proposals]
     agreeing = np.sum(proposals == np.array(ensemble.predict(X))[:, np.newaxis], axis=1)
     assert_array_equal(agreeing, most)
-
-
-def test_members_do_not_depend_on_the_number_of_jobs(kind):
-    model, X, Y = words(40)
-    fits = [new(kind, model, n_jobs=n).fit(X, Y) for n in (1, 2, 3)]
-    for other in fits[1:]:
-        assert_array_equal(other.W, fits[0].W)
-        for a, b in zip(other.predict_all(X), fits[0].predict_all(X), strict=True):
-            assert_array_equal(np.array(a), np.array(b))
 
 
 def test_seeds_repeat_and_matter(kind):
@@ -265,17 +267,6 @@ def test_anchored_rounds_end_near_a_stationary_point():
     assert rounds < 100
 
 
-@pytest.mark.large
-def test_norms_stay_finite_over_ten_thousand_steps():
-    X, y = load_iris(return_X_y=True)
-    ensemble = CoulombSSVM(
-        MultiClassClf(n_classes=3), 2, alpha=10.0, C=1.0, n_steps=10_000, n_jobs=1
-    ).fit(X[:1], y[:1])
-    assert ensemble.n_iter_ == 10_000
-    # The risk bounds the norms of every step that was looked at, the last one included.
-    assert ensemble.history_["risk"].max() < 1e3
-
-
 class Losses:
     """Members with given losses."""
 
@@ -362,7 +353,7 @@ def test_perturbed_members_keep_the_norm_and_the_first_is_the_machine():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_diverse_predictions_are_the_best_outputs_at_each_turn(name):
-    model, X, Y = drawn(name, 3)
+    model, X, Y = drawn(name, 2)
     model.initialize(X, Y)
     w = np.random.default_rng(1).normal(size=model.size_joint_feature)
     for x, y in zip(X, Y, strict=True):

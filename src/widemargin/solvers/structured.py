@@ -25,8 +25,8 @@ class Oracle(Protocol):
     n_samples: int
     size: int
 
-    def violation(self, i: int, w: np.ndarray, out: np.ndarray, extra=None) -> tuple[float, float]:
-        """Write d_i of the maximiser; return its loss and H_i, to which ``extra`` adds."""
+    def violation(self, i: int, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
+        """Write d_i of the maximiser; return its loss and H_i."""
 
     def violations(self, w: np.ndarray, samples=None, weight=None) -> Any:
         """The same for many samples: losses, slacks, bounds, and the weighted sum of the d_i."""
@@ -113,6 +113,7 @@ class SomeSamples:
     Parameters
     ----------
     oracle : Oracle
+        One whose `violation` takes ``extra``, if that is given.
     samples : ndarray of int
     extra : list of ndarray, optional
         For each of ``samples`` what its outputs gain: added to their losses, less what the truth
