@@ -221,7 +221,8 @@ def _move_pairs(state: State, steps: int) -> None:
     state.iterations += done
     if violation < state.tol:
         state.finished = state.converged = True
-    elif violation < rounding:
+    elif done < steps:
+        # No pair moves: what is left are rounding errors.
         state.until = state.iterations
     if state.iterations >= state.until:
         state.refresh()
