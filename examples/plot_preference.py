@@ -68,7 +68,7 @@ print(f"1 FP = 5 FN:   {told(model.set_demand(cost_ratio=5.0))}")
 
 # %%
 # A threshold that meets a demand on some rows often misses it on new ones. With a `confidence` a
-# third of the labels is kept to make sure, and `promise_` says whether the demand holds on new rows
+# part of the labels is kept to make sure, and `promise_` says whether the demand holds on new rows
 # with that probability; if not, what could have been promised. Here is how often recall 0.8 holds
 # over forty draws of labels.
 

@@ -206,6 +206,23 @@ def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(machine, problem
 
 
 @both
+def test_one_round_is_certified_by_the_rows_that_judge_it(machine):
+    X, y, marked = rows()
+    asked = clone(machine).set_params(recall=0.5, confidence=0.9)
+    three, one, alone = (
+        clone(asked).fit(X, marked),
+        clone(asked).set_params(max_rounds=1).fit(X, marked),
+        clone(asked).fit(X[:200], y[:200]),
+    )
+    # Both classes are odd in number: the last half has one row of each less.
+    assert [len(model._certifying[1]) for model in (three, one, alone)] == [66, 99, 99]
+    assert_array_equal(one._certifying[0], one._steering[0])
+    # The scorer has seen none of them: it is that of half of the labels.
+    plain = clone(machine).set_params(max_rounds=1).fit(X, marked)
+    assert_allclose(one._raw_scores(X), plain._raw_scores(X), atol=1e-6)
+
+
+@both
 def test_what_cannot_be_promised_is_said_with_what_could_be(machine):
     X, _, marked = rows()
     model = clone(machine).set_params(recall=0.99, confidence=0.95)

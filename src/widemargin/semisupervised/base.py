@@ -275,7 +275,9 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 )
             everything = np.arange(len(given.y))
             return everything, everything
-        n_parts = 2 if self.confidence is None else 3
+        # Of one round nothing is chosen by the rows that judge it: they may certify it as well.
+        steered = self.max_rounds != 1 and given.n_unlabeled > 0
+        n_parts = 3 if self.confidence is not None and steered else 2
         rng = check_random_state(self.random_state)
         parts: list[list[np.ndarray]] = [[] for _ in range(n_parts)]
         for side in (False, True):
@@ -289,7 +291,8 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 )
             for part, own in zip(parts, np.array_split(rows, n_parts), strict=True):
                 part.append(own)
-        return tuple(np.sort(np.concatenate(part)) for part in parts)
+        split = tuple(np.sort(np.concatenate(part)) for part in parts)
+        return split if self.confidence is None or steered else (*split, split[1])
 
     def _settle(self, demand, confidence):
         """Set the threshold, and what is promised of it."""

@@ -59,7 +59,8 @@ class PreferenceSVC(PreferenceBase):
 
     confidence : float, default=None
         The probability with which demands shall hold on new rows. Takes a third of the labels to
-        make sure of; `promise_` says whether it can be given.
+        make sure of, or half where there is one round only: without unlabelled rows or with
+        ``max_rounds=1``. `promise_` says whether it can be given.
 
     split : {'part', 'full'}, default='part'
         Whether half of the labelled rows train and the others judge, or all do both.
