@@ -1,0 +1,44 @@
+"""Draw the error of the best proposal over their number, from what the benchmark kept."""
+
+import json
+from pathlib import Path
+
+from matplotlib import pyplot
+
+path = Path("../benchmarks/results/ensembles.json")
+kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+titles = {
+    "grid9": "grid, 1 image, 9 weights",
+    "grid43": "grid, 1 image, 43 weights",
+    "horses": "horses, 1 image, 79 weights",
+    "folds": "horses, groups of five",
+    "letters50": "50 words, 4004 weights",
+    "letters704": "704 words, 4004 weights",
+}
+looks = {
+    "Coulomb chosen": ("#0072b2", "o-"),
+    "random": ("0.6", "s--"),
+    "random in turn": ("#000000", "s:"),
+    "DivMBest": ("#009e73", "^--"),
+    "MCL": ("#e69f00", "v--"),
+    "DivMCL": ("#cc79a7", "D--"),
+}
+figure, axes = pyplot.subplots(2, 3, figsize=(10, 6), sharex=True, layout="constrained")
+for ax, (part, title) in zip(axes.flat, titles.items(), strict=True):
+    ax.set_title(title, fontsize="medium")
+    own = kept.get("curves", {}).get(part)
+    if own is None:
+        ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
+        continue
+    ax.axhline(own["single"], color="0.8", linewidth=1, label="single machine")
+    for name, (color, style) in looks.items():
+        picks = own["errors"][name]["pick"]
+        ax.plot(own["members"], picks, style, color=color, markersize=3.5, label=name)
+    ax.set_ylim(bottom=0)
+for ax in axes[1]:
+    ax.set_xlabel("number of proposals")
+for ax in axes[:, 0]:
+    ax.set_ylabel("error of the best")
+if kept:
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=7, fontsize="small")
