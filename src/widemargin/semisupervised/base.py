@@ -284,10 +284,11 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             rows = rng.permutation(np.flatnonzero(given.truth == side))
             if len(rows) < n_parts:
                 label = given.positive if side else given.negative
+                advice = ", or use split='full'" if self.confidence is None else ""
                 raise ValueError(
                     f"y must hold at least {n_parts} rows of every class for split='part'"
                     f"{' with a confidence' if n_parts > 2 else ''}, got {len(rows)} of class "
-                    f"{label}: label more rows, or use split='full'."
+                    f"{label}: label more rows{advice}."
                 )
             for part, own in zip(parts, np.array_split(rows, n_parts), strict=True):
                 part.append(own)
@@ -316,7 +317,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 "call recalibrate with new labelled rows first."
             )
         scores, truth = self._certifying
-        others = self._others if len(self._others) else self._steering[0]
+        others = self._others if len(self._others) else None
         given = promise(demand, confidence, scores, truth, others)
         if not given.kept:
             wanted, could = (

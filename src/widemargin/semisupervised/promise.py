@@ -13,6 +13,11 @@ Precision. At a threshold fixed beforehand, of the n certifying rows it accepts 
 with a probability that is the precision: that it is less than p is rejected at the level
 P(Bin(n, p) >= number of positive ones). Several thresholds are tested, taken from the scores of
 unlabelled rows, and Holm's correction makes the promise hold for all that pass at once.
+
+Where there are no unlabelled rows, the thresholds are the scores of the certifying rows at fixed
+ranks. Given such a score, the rows above it are still independent and the same test holds; but
+which precision is asked about is then a matter of chance too, which Holm's correction does not
+foresee: Bonferroni's is taken.
 """
 
 from dataclasses import dataclass
@@ -56,12 +61,12 @@ def promise(demand: Demand, confidence, scores, truth, others) -> Promise:
     scores : ndarray of shape (n,)
         Of the rows that certify.
     truth : ndarray of bool of shape (n,)
-    others : ndarray
-        Scores of rows whose labels nobody looked at, from which thresholds are taken.
+    others : ndarray or None
+        Scores of rows without a label, from which thresholds are taken; None where there are none.
     """
     # Each limit is promised with its share of the risk, so that all of them hold together.
     risk = (1.0 - confidence) / max(1, len(demand.limits))
-    tested = thresholds_to_test(others)
+    tested = scores_at_ranks(scores) if others is None else thresholds_to_test(others)
     lowest, highest = -np.inf, np.inf
     certain = np.ones(len(tested), dtype=bool)
     possible = {}
@@ -71,7 +76,9 @@ def promise(demand: Demand, confidence, scores, truth, others) -> Promise:
         elif name == "false_positive_rate":
             lowest, possible[name] = _lowest_for_false_positives(scores[~truth], limit, risk)
         else:
-            certain, possible[name] = _certain_of_precision(scores, truth, tested, limit, risk)
+            certain, possible[name] = _certain_of_precision(
+                scores, truth, tested, limit, risk, stepwise=others is not None
+            )
     candidates = tested[certain] if "precision" in demand.limits else between(np.unique(scores))
     candidates = candidates[(candidates >= lowest) & (candidates <= highest)]
     kept = bool(len(candidates))
@@ -83,10 +90,20 @@ def promise(demand: Demand, confidence, scores, truth, others) -> Promise:
 
 def thresholds_to_test(others) -> np.ndarray:
     """Quantiles of scores, denser at the top: precision is asked of the rows accepted."""
-    shares = np.geomspace(0.5, 2.0 / max(4, len(others)), N_TESTED)
     distinct = np.unique(others)
-    places = np.searchsorted(distinct, np.quantile(others, 1.0 - shares), side="right")
-    return np.unique(between(distinct)[places])
+    quantiles = np.quantile(others, 1.0 - _shares(len(others)))
+    return np.unique(between(distinct)[np.searchsorted(distinct, quantiles, side="right")])
+
+
+def scores_at_ranks(scores) -> np.ndarray:
+    """Scores below which there are fixed shares of them."""
+    ranks = np.minimum(np.ceil(_shares(len(scores)) * len(scores)).astype(int), len(scores) - 1)
+    return np.sort(scores)[::-1][np.unique(ranks)]
+
+
+def _shares(n):
+    """Shares of rows to accept."""
+    return np.geomspace(0.5, 2.0 / max(4, n), N_TESTED)
 
 
 def _highest_for_recall(positive, recall, risk):
@@ -110,13 +127,16 @@ def _lowest_for_false_positives(negative, rate, risk):
     return (float(falling[np.flatnonzero(sure)[-1]]) if sure.any() else np.inf), possible
 
 
-def _certain_of_precision(scores, truth, tested, precision, risk):
-    """Which thresholds keep the precision, all at once, and the best that one of them could."""
+def _certain_of_precision(scores, truth, tested, precision, risk, stepwise):
+    """Which thresholds keep the precision, all at once, and the best that one of them could.
+
+    ``stepwise`` is Holm's correction, else it is Bonferroni's.
+    """
     accepted = scores[np.newaxis] > tested[:, np.newaxis]
     n, hits = accepted.sum(axis=1), (accepted & truth).sum(axis=1)
     p = np.where(n > 0, binom.sf(hits - 1, n, precision), 1.0)
     order = np.argsort(p, kind="stable")
-    passed = p[order] <= risk / np.arange(len(p), 0, -1)
+    passed = p[order] <= risk / (np.arange(len(p), 0, -1) if stepwise else len(p))
     certain = np.zeros(len(p), dtype=bool)
     certain[order[: len(p) if passed.all() else int(passed.argmin())]] = True
     possible = beta.ppf(risk / len(p), hits, n - hits + 1)
