@@ -711,6 +711,8 @@ def early_exit(X, coef, intercept):
     racing = np.arange(len(X))
     for w, b in zip(coef[1:], intercept[1:], strict=True):
         racing = racing[X[racing] @ w + b <= own[racing]]
+        if not len(racing):
+            break
     answers = np.zeros(len(X), dtype=bool)
     answers[racing] = True
     return answers

@@ -20,7 +20,9 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
     Parameters
     ----------
     teacher : fitted estimator
-        As in `GatedSVC`. One that cannot give the score of a class alone is asked for all.
+        As in `GatedSVC`. One that cannot give the score of a class alone is asked for all. A linear
+        one that is no `CrammerSingerSVC` or `LinearSVC` is first tried on 16 rows, to see that it
+        scores as its coefficients say; `counts` leave that out.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows.
     target : label

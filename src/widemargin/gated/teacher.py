@@ -18,16 +18,23 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from widemargin.gated.difficulty import check_scores
 from widemargin.svm.crammer_singer import CrammerSingerSVC
-from widemargin.svm.linear import linear_scores
+from widemargin.svm.linear import LinearSVC, linear_scores
 from widemargin.svm.svc import SVC
 
 _LEAST_PROBABILITY = 1e-6
 _PROBED_ROWS = 16
 _SAME_SCORE = 1e-6
+# Those that score by their coefficients whenever they have any need not be tried.
+_LINEAR = (CrammerSingerSVC, LinearSVC)
 
 
 def class_scores(teacher, X):
@@ -164,12 +171,13 @@ def linear_forms(teacher, X, mapped=False):
     """Coefficients (n_classes, n_features) and intercepts of a linear teacher, else None.
 
     ``X`` are rows to try it on: what claims to be linear is taken at its word only if it also
-    scores so. With ``mapped`` a pipeline's last step is meant, over the features that the others
-    make; without it, scaling steps are folded into the coefficients.
+    scores so, or is of this library. With ``mapped`` a pipeline's last step is meant, over the
+    features that the others make; without it, scaling steps are folded into the coefficients.
     """
     if isinstance(teacher, FrozenEstimator):
         return linear_forms(teacher.estimator, X, mapped)
-    X = _safe_indexing(X, np.arange(min(_PROBED_ROWS, _num_samples(X))))
+    if _num_samples(X) > _PROBED_ROWS:
+        X = _safe_indexing(X, np.arange(_PROBED_ROWS))
     if isinstance(teacher, Pipeline):
         steps = [step for _, step in teacher.steps[:-1] if step not in (None, "passthrough")]
         if not mapped:
@@ -226,8 +234,11 @@ def _folded(forms, step):
 
 def _verified(forms, teacher, X):
     """The forms, if the teacher scores rows as they say."""
-    if forms is None or getattr(X, "shape", (0, -1))[1] != forms[0].shape[1]:
+    if forms is None or getattr(X, "shape", ())[1:] != forms[0].shape[1:]:
         return None
+    if type(teacher) in _LINEAR:
+        validate_data(teacher, X, reset=False, skip_check_array=True)
+        return forms
     said = class_scores(teacher, X)
     if forms[0].shape[0] != said.shape[1]:
         return None
