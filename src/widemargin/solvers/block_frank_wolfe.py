@@ -121,6 +121,7 @@ class BlocksState:
         self.record = Record.of(numbers.pop("record"))
         for name, value in numbers.items():
             setattr(self, name, value)
+        self.finished = bool(self.record.gap <= self.tol)
         return self
 
 

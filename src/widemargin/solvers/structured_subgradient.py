@@ -74,6 +74,7 @@ class DescentState:
         self.record = Record.of(numbers.pop("record"))
         for name, value in numbers.items():
             setattr(self, name, value)
+        self.finished = bool(self.record.gap <= self.tol)
         return self
 
 

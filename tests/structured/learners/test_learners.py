@@ -181,6 +181,17 @@ def test_a_fit_that_is_resumed_is_one_that_was_never_interrupted(learner, tmp_pa
     assert_array_equal(resumed.objective_curve_, whole.objective_curve_)
 
 
+def test_a_fit_that_has_converged_is_left_alone_by_its_checkpoint(learner, tmp_path):
+    X, Y = samples(MODELS["chain"][1])
+    parameters = {"C": 0.2, "tol": 0.1, "checkpoint": tmp_path / "state"}
+    done = new(learner, ChainCRF(), **parameters).fit(X, Y)
+    again = new(learner, ChainCRF(), **parameters).fit(X, Y)
+    assert done.dual_gap_ <= 0.1
+    assert_array_equal(again.w, done.w)
+    assert again.n_iter_ == done.n_iter_
+    assert_array_equal(again.gap_curve_, done.gap_curve_)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_checkpoint_of_other_data_is_refused(learner, tmp_path):
     X, Y = samples(MODELS["chain"][1])
@@ -190,6 +201,35 @@ def test_a_checkpoint_of_other_data_is_refused(learner, tmp_path):
         new(learner, ChainCRF(), max_iter=2, checkpoint=file).fit(X[:-1], Y[:-1])
     with pytest.raises(CheckpointError, match="was written for other data"):
         new(learner, ChainCRF(), max_iter=2, checkpoint=file, C=7.0).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("other", [{"class_weight": [1.0, 5.0, 1.0]}, {"inference_method": "lp"}])
+def test_a_checkpoint_of_a_model_with_other_parameters_is_refused(learner, tmp_path, other):
+    X, Y = samples(MODELS["chain"][1])
+    file = tmp_path / "state"
+    new(learner, ChainCRF(), max_iter=2, checkpoint=file).fit(X, Y)
+    with pytest.raises(CheckpointError, match="another model"):
+        new(learner, ChainCRF(**other), max_iter=2, checkpoint=file).fit(X, Y)
+
+
+class OwnLoss(OwnClasses):
+    """Its loss depends on what is no parameter."""
+
+    wrong = 1.0
+
+    def loss(self, y, y_hat):
+        return self.wrong * (y != y_hat)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_checkpoint_of_a_model_with_another_loss_is_refused(learner, tmp_path, monkeypatch):
+    X, Y = samples(MODELS["classes"][1])
+    file = tmp_path / "state"
+    new(learner, OwnLoss(), max_iter=2, checkpoint=file).fit(X, Y)
+    monkeypatch.setattr(OwnLoss, "wrong", 5.0)
+    with pytest.raises(CheckpointError, match="another model"):
+        new(learner, OwnLoss(), max_iter=2, checkpoint=file).fit(X, Y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -205,6 +245,17 @@ def test_a_warm_start_is_nearly_done_at_once(learner):
     )
     machine.fit(X[:-1], Y[:-1])
     assert machine.dual_gap_ <= machine.tol
+
+
+def test_a_warm_start_forgets_the_losses_of_other_class_weights(learner):
+    X, Y = samples(MODELS["chain"][1])
+    model = ChainCRF(class_weight=[1.0, 5.0, 1.0])
+    machine = new(learner, model, warm_start=True, C=0.3).fit(X, Y)
+    machine.set_params(model__class_weight=[1.0, 1.0, 1.0]).fit(X, Y)
+    best = exact_objective(machine.model, X, Y, 0.3)
+    assert machine.dual_gap_ <= machine.tol
+    assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
+    assert machine.dual_objective_curve_[-1] <= best + 1e-6
 
 
 def test_a_limit_that_stops_the_fit_is_told(learner):
@@ -290,10 +341,10 @@ def test_idle_planes_are_dropped():
 @pytest.mark.large
 def test_a_cache_asks_less_often():
     X, Y = letters(20)
-    plain = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.05).fit(X, Y)
-    cached = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.05, inference_cache=10).fit(X, Y)
+    plain = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.02).fit(X, Y)
+    cached = OneSlackSSVM(ChainCRF(), C=0.1, tol=0.02, inference_cache=10).fit(X, Y)
     assert len(cached.gap_curve_) < len(plain.gap_curve_)
-    assert cached.objective_ == pytest.approx(plain.objective_, rel=0.06)
+    assert cached.objective_ == pytest.approx(plain.objective_, rel=0.03)
 
 
 def test_models_of_two_methods_are_learnt(learner):

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from time import perf_counter
 
+import joblib
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -156,7 +156,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         oracle = self.model.oracle(X, Y, threads=self._threads())
         cost = self.C * weight
         # Nothing needs to tell this problem from others unless something is left from before.
-        mark = fingerprint(self.model, X, Y) if self.warm_start or self.checkpoint else ""
+        mark = fingerprint(self.model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
         before = getattr(self, "_left", None) if self.warm_start else None
         if before is not None and before["mark"] != mark:
             before = None
@@ -185,7 +185,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         return solution
 
     def _threads(self):
-        return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        return None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
 
     def _attributes(self, state, solution):
         """Fitted attributes by name."""
@@ -269,9 +269,14 @@ class _Keeper:
             self.latest = perf_counter()
 
 
-def fingerprint(model, X, Y):
-    """Return what tells a training problem from others: a digest of its joint features."""
-    digest = hashlib.sha256(type(model).__name__.encode())
+def fingerprint(model, oracle, X, Y):
+    """Return what tells a training problem from others.
+
+    It is a digest of the model's parameters, of the joint features, and of the losses of outputs,
+    those that an oracle finds at weights of zero: a loss need not depend on parameters alone.
+    """
+    digest = hashlib.sha256((type(model).__name__ + joblib.hash(model.get_params())).encode())
+    digest.update(oracle.violations(np.zeros(oracle.size)).losses.tobytes())
     for x, y in zip(X, Y, strict=True):
         digest.update(np.ascontiguousarray(model.joint_feature(x, y)).tobytes())
     return digest.hexdigest()

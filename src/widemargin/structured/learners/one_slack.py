@@ -43,7 +43,7 @@ class OneSlackSSVM(StructuredLearner):
     random_state : int, RandomState instance or None, default=None
         Not used; learners are called alike.
     warm_start : bool, default=False
-        Go on from the planes of the last fit if the data are the same; `C` may have changed.
+        Go on from the planes of the last fit if data and model are the same; `C` may have changed.
     checkpoint : str or path-like, default=None
         File to which the state is written every ten seconds and at the end, and from which `fit`
         goes on if it exists.
