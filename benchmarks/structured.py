@@ -182,7 +182,7 @@ def load(data, name):
     return module["load"](name)
 
 
-def words(data, rows, test_on_all=True):
+def words(data, rows):
     """Training words of fold 1 and the others, and the fold of every word."""
     import numpy as np
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,7 +56,10 @@ def test_every_method_returns_errors(ensembles, folder, part, monkeypatch):
     )
     found = ensembles.run(part, 0, folder, rows=6, full=False)
     assert set(found["errors"]) == set(ensembles.METHODS)
-    assert set(found["chosen"]) <= set(ensembles.COULOMB)
+    for kind, ways in ensembles.CHOSEN.items():
+        for m, name in found["chosen"][kind].items():
+            assert found["choices"][name][m][0] == min(found["choices"][way][m][0] for way in ways)
+            assert found["errors"][kind][m] == found["errors"][name][m]
     assert set(found["errors"]["MCL"]) == {1, 2, 6}
     for name, figures in found["errors"].items():
         for m, own in figures.items():
@@ -81,10 +85,27 @@ def test_a_full_run_tries_every_number_of_members(ensembles):
 def test_rivals_have_the_passes_of_the_single_machine(ensembles):
     task = ensembles.Task("grid9", 0, None, None, False)
     task.C, task.objective = 0.1, 1.0
-    for name in ("MCL", "DivMCL"):
-        rival = task.ensemble(name, 1.0, 3)
+    for name, value in [("MCL", 3.0), ("DivMCL", (0.3, 3.0))]:
+        rival = task.ensemble(name, value, 3)
+        assert rival.get_params()["C"] == pytest.approx(0.3)
         assert rival.max_iter == task.passes
         assert rival.n_rounds == type(rival)(None).n_rounds
+    assert rival.diversity == 0.3
+
+
+def test_a_member_is_useful_where_it_alone_is_the_best(ensembles, monkeypatch):
+    task = ensembles.Task("grid9", 0, None, 4, False)
+    task.members = (2,)
+    losses = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0]])
+    task.test = task.test[0][:4], task.test[1][:4]
+    monkeypatch.setattr(ensembles, "propose", lambda *_: losses)
+    assert ensembles.curve(task, "MCL", {2: (0.0, 1.0)})[2]["least"] == 0.25
+
+
+@pytest.mark.parametrize(("part", "seeds"), [("grid9", 5), ("folds", 10)])
+def test_groups_of_five_are_at_least_two(ensembles, part, seeds):
+    wanted = SimpleNamespace(full=False, rows=None)
+    assert ensembles.orders(part, wanted) == [(part, seed) for seed in range(seeds)]
 
 
 def test_the_folds_of_a_group_train_on_every_image_once(ensembles, monkeypatch):
@@ -100,17 +121,21 @@ def test_the_folds_of_a_group_train_on_every_image_once(ensembles, monkeypatch):
 def test_tables_and_bars_are_kept(ensembles, tmp_path, monkeypatch):
     file = tmp_path / "out.json"
 
-    def figures(pick):
-        return {"pick": pick, "mean": 0.4, "worst": 0.5, "least": 0.1}
+    def figures(pick, least=0.1):
+        return {"pick": pick, "mean": 0.4, "worst": 0.5, "least": least}
 
     def run(*_, part, seed, **__):
-        del seed
-        ours, theirs = {"1": figures(0.3)}, {"1": figures(0.3)}
-        ours |= {"2": figures(0.2), "4": figures(0.1)}
+        # In one seed of the second grid a member is of no use.
+        least = 0.0 if part == "grid43" and seed == 2 else 0.1
+        ours, theirs = {"1": figures(0.3)}, {"1": figures(0.3 + 0.01 * (seed - 2))}
+        ours |= {"2": figures(0.2), "4": figures(0.1, least)}
         theirs |= {"2": figures(0.25), "4": figures(0.09 if part == "grid43" else 0.11)}
-        names = dict.fromkeys(ensembles.COULOMB, ours) | dict.fromkeys(ensembles.RIVALS, theirs)
-        errors = names | {ensembles.CHOSEN: ours}
-        return {"single": 0.3, "C": 1.0, "errors": errors, "chosen": ["Coulomb all"]}
+        errors = dict.fromkeys(ensembles.METHODS, theirs)
+        errors |= dict.fromkeys([*ensembles.COULOMB, ensembles.OURS], ours)
+        chosen = {ensembles.OURS: {"2": "Coulomb all"}, ensembles.CONTROL: {"2": "random"}}
+        choices = {"random": {"2": [3.0, 0.1]}}
+        figure = {"single": 0.3, "C": 1.0, "errors": errors}
+        return {**figure, "chosen": chosen, "choices": choices}
 
     monkeypatch.setattr(ensembles.Bench, "run", run)
     monkeypatch.setattr("sys.argv", ["ensembles.py", "--json", str(file)])
@@ -119,6 +144,10 @@ def test_tables_and_bars_are_kept(ensembles, tmp_path, monkeypatch):
     assert list(kept["curves"]) == ["grid9", "grid43"]
     assert kept["curves"]["grid9"]["members"] == [1, 2, 4]
     assert kept["curves"]["grid9"]["errors"]["MCL"]["pick"] == pytest.approx([0.3, 0.25, 0.11])
+    deviation = kept["curves"]["grid9"]["errors"]["MCL"]["deviation"]
+    assert deviation == pytest.approx([0.01 * np.sqrt(2.0), 0.0, 0.0])
+    assert len(kept["curves"]["grid9"]["choices"]) == 5
+    assert kept["curves"]["grid9"]["choices"][0]["choices"] == {"random": {"2": [3.0, 0.1]}}
     assert len(kept["tables"]) == 4
     assert {row[0] for row in kept["tables"][0]["rows"]} == set(ensembles.METHODS)
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
@@ -126,4 +155,6 @@ def test_tables_and_bars_are_kept(ensembles, tmp_path, monkeypatch):
     assert verdicts["grid9: Coulomb below MCL for every M"] == "met"
     # Lower for two members is not lower for every number of them.
     assert verdicts["grid43: Coulomb below MCL for every M"] == "missed"
+    assert verdicts["grid43: Coulomb below random chosen for every M"] == "missed"
     assert verdicts["grid9: each of 4 members is the best sometimes"] == "met"
+    assert verdicts["grid43: each of 4 members is the best sometimes"] == "missed"
