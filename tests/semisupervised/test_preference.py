@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -169,18 +169,25 @@ def test_new_rows_recalibrate(machine):
 
 
 @pytest.mark.parametrize("demand", [{"precision": 0.8}, {"recall": 0.85}], ids=str)
+@pytest.mark.parametrize("n_unlabeled", [400, 0])
 @pytest.mark.parametrize(
     ("machine", "problems"),
     [
-        pytest.param(PreferenceClassifier(GaussianNB()), 60, id="classifier"),
-        pytest.param(PreferenceSVC(), 60, id="svc", marks=pytest.mark.large),
+        pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=3), 60, id="classifier"),
+        pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=1), 60, id="one round"),
+        pytest.param(PreferenceSVC(max_rounds=3), 60, id="svc", marks=pytest.mark.large),
         pytest.param(
-            PreferenceClassifier(GaussianNB()), 240, id="classifier 240", marks=pytest.mark.slow
+            PreferenceClassifier(GaussianNB(), max_rounds=3),
+            240,
+            id="classifier 240",
+            marks=pytest.mark.slow,
         ),
-        pytest.param(PreferenceSVC(), 240, id="svc 240", marks=pytest.mark.slow),
+        pytest.param(PreferenceSVC(max_rounds=3), 240, id="svc 240", marks=pytest.mark.slow),
     ],
 )
-def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(machine, problems, demand):
+def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(
+    machine, problems, n_unlabeled, demand
+):
     kept = held = 0
     name, limit = next(iter(demand.items()))
     measure = {"precision": precision_score, "recall": recall_score}[name]
@@ -192,11 +199,11 @@ def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(machine, problem
             n + 400 + 4000, 6, n_informative=4, n_redundant=0, weights=[share], flip_y=noise,
             class_sep=rng.uniform(0.8, 2.0), random_state=seed,
         )  # fmt: skip
-        model = clone(machine).set_params(**demand, confidence=0.9, max_rounds=3, random_state=seed)
+        model = clone(machine).set_params(**demand, confidence=0.9, random_state=seed)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "precision .* cannot be promised")
             warnings.filterwarnings("ignore", "recall .* cannot be promised")
-            model.fit(X[:n], y[:n], X_unlabeled=X[n : n + 400])
+            model.fit(X[:n], y[:n], X_unlabeled=X[n : n + n_unlabeled] if n_unlabeled else None)
         if model.promise_.kept:
             kept += 1
             held += measure(y[n + 400 :], model.predict(X[n + 400 :])) >= limit
@@ -226,9 +233,14 @@ def test_one_round_is_certified_by_the_rows_that_judge_it(machine):
 def test_what_cannot_be_promised_is_said_with_what_could_be(machine):
     X, _, marked = rows()
     model = clone(machine).set_params(recall=0.99, confidence=0.95)
-    with pytest.warns(UserWarning, match=r"recall 0.99 cannot be promised .* alone, recall 0\.\d"):
+    with pytest.warns(
+        UserWarning, match=r"recall 0.99 cannot be promised .* alone, recall 0\.\d"
+    ) as caught:
         model.fit(X, marked)
     assert not model.promise_.kept
+    with pytest.warns(UserWarning, match="cannot be promised") as again:
+        model.set_demand(recall=0.99, confidence=0.95)
+    assert {warning.filename for warning in (*caught, *again)} == {__file__}
     model.set_demand(recall=model.promise_.possible["recall"] - 1e-6, confidence=0.95)
     assert model.promise_.kept
 
@@ -495,3 +507,22 @@ def test_rounds_give_the_same_bits_on_any_number_of_threads_and_after_pickling(m
     for model in (single, again):
         assert_array_equal(model.decision_function(X), expected.decision_function(X))
         assert_array_equal(model.soft_labels_, expected.soft_labels_)
+
+
+@pytest.mark.parametrize(
+    "machine", [*MACHINES, TransductiveSVC()], ids=["svc", "classifier", "tsvm"]
+)
+def test_an_unlabelled_row_of_weight_zero_is_left_out(machine):
+    X, _, marked = rows(120, 60)
+    weight = np.ones(120)
+    weight[100:] = 0.0
+    without = clone(machine).fit(X[:100], marked[:100], sample_weight=np.ones(100))
+    model = clone(machine).fit(X, marked, sample_weight=weight)
+    assert_array_equal(model.decision_function(X), without.decision_function(X))
+
+
+def test_a_classifier_without_scores_is_refused():
+    voting = VotingClassifier([("nb", GaussianNB())], voting="hard")
+    X, _, marked = rows(100, 60)
+    with pytest.raises(ValueError, match="'estimator' parameter"):
+        PreferenceClassifier(voting).fit(X, marked)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta, binomtest, norm
 
 from widemargin.semisupervised.demand import Demand
-from widemargin.semisupervised.promise import promise, thresholds_to_test
+from widemargin.semisupervised.promise import promise, scores_at_ranks, thresholds_to_test
 
 CONFIDENCE = 0.9
 
@@ -43,11 +43,12 @@ def problem(seed):
     ],
     ids=lambda demand: ",".join(demand.limits),
 )
-def test_promises_hold_at_the_promised_rate(demand):
+@pytest.mark.parametrize("unlabeled", [True, False], ids=["unlabelled rows", "labels alone"])
+def test_promises_hold_at_the_promised_rate(demand, unlabeled):
     kept = held = 0
     for seed in range(300):
         scores, truth, others, measures = problem(seed)
-        given = promise(demand, CONFIDENCE, scores, truth, others)
+        given = promise(demand, CONFIDENCE, scores, truth, others if unlabeled else None)
         if not given.kept:
             continue
         kept += 1
@@ -102,3 +103,11 @@ def test_thresholds_to_test_do_not_depend_on_labels_and_are_few():
     assert len(thresholds) <= 20
     assert thresholds[0] == pytest.approx(499.5, abs=1.0)
     assert (np.diff(thresholds) > 0).all()
+
+
+def test_scores_at_ranks_leave_fixed_numbers_of_rows_above_them_whatever_the_scores():
+    scores = np.random.default_rng(0).normal(size=200)
+    above = [(scores > threshold).sum() for threshold in scores_at_ranks(scores)]
+    assert above == [(scores**3 > threshold).sum() for threshold in scores_at_ranks(scores**3)]
+    assert (min(above), max(above)) == (2, 100)
+    assert len(scores_at_ranks(np.zeros(1))) == 1

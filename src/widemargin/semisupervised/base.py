@@ -71,7 +71,8 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             Rows without labels. -1 is a label like any other then.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows of `X`. A demand with a `confidence` counts rows and takes none.
+            Weights of the rows of `X`; of those without a label only whether it is 0 counts. A
+            demand with a `confidence` counts rows and takes none.
 
         Returns
         -------
@@ -123,7 +124,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         )
         self._certifying = (state.best.certifying, truth[parts[2]]) if len(parts) > 2 else None
         self._others = state.best.unlabeled
-        self._settle(demand, self.confidence)
+        self._settle(demand, self.confidence, stacklevel=5)
         progress.close()
         return self
 
@@ -295,11 +296,11 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         split = tuple(np.sort(np.concatenate(part)) for part in parts)
         return split if self.confidence is None or steered else (*split, split[1])
 
-    def _settle(self, demand, confidence):
+    def _settle(self, demand, confidence, stacklevel=4):
         """Set the threshold, and what is promised of it."""
         scores, truth, weight = self._steering
         if confidence is not None:
-            self.promise_ = self._promised(demand, confidence)
+            self.promise_ = self._promised(demand, confidence, stacklevel)
             self.threshold_ = self.promise_.threshold
             return
         self.promise_ = None
@@ -310,7 +311,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             at = {"adjusted": adjusted, "zero": _zero}[self.threshold]
             self.threshold_ = at(demand, scores, truth, weight)
 
-    def _promised(self, demand, confidence) -> Promise:
+    def _promised(self, demand, confidence, stacklevel) -> Promise:
         if self._certifying is None:
             raise NotFittedError(
                 "confidence needs rows that have not been used yet: fit with a confidence, or "
@@ -330,7 +331,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
                 f"{could} could. The threshold is a best effort: give more labels (recalibrate), "
                 "a lower confidence or a smaller demand.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
         return given
 

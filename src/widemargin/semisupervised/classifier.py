@@ -139,7 +139,10 @@ class PreferenceClassifier(PreferenceBase):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [HasMethods(["fit", "predict"])],
+        "estimator": [
+            HasMethods(["fit", "decision_function"]),
+            HasMethods(["fit", "predict_proba"]),
+        ],
         **PreferenceBase._parameter_constraints,
     }
 

@@ -75,7 +75,7 @@ class KernelRounds:
             self.unfinished.append(solution)
         return Machine(solution, self.values + solution.intercept)
 
-    def tell(self, max_iter: int) -> None:
+    def tell(self, max_iter: int, stacklevel: int = 4) -> None:
         """Warn if a solver ended before it had converged."""
         if self.unfinished:
             warnings.warn(
@@ -83,7 +83,7 @@ class KernelRounds:
                 f"{len(self.unfinished)} times; largest relative duality gap: "
                 f"{max(solution.gap for solution in self.unfinished):.1e}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
     def exchange(self, first: np.ndarray, second: np.ndarray) -> None:

@@ -55,6 +55,8 @@ class SomeLabels:
                 raise TypeError("X_unlabeled must be a data frame if X is, and none if it is not.")
         weight = whole_weights(sample_weight, y)
         labeled = np.flatnonzero(~marked)
+        if weight is not None:
+            marked &= weight > 0.0
         check_classes(y[labeled])
         rows, weight = check_weights(None if weight is None else weight[labeled], y[labeled])
         labeled = labeled[rows]

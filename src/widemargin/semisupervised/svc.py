@@ -236,7 +236,7 @@ class PreferenceSVC(PreferenceBase):
         svc = SVC(**parameters)
         self.machine_ = machine_of(svc, learner.X, learner.gamma, best.machine.solution)
         self.n_solver_iterations_ = learner.rounds.iterations
-        learner.rounds.tell(self.max_iter)
+        learner.rounds.tell(self.max_iter, stacklevel=5)
 
     def _raw_scores(self, X):
         return self.machine_.decision_function(check_rows(self, X))

@@ -175,7 +175,7 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
             Rows without labels. -1 is a label like any other then.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row.
+            Multiplies `C` by row; of rows without a label only whether it is 0 counts.
 
         Returns
         -------
