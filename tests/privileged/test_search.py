@@ -5,12 +5,16 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
+from tests.suites.callbacks import Recorder
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV
+from widemargin.privileged.machines import Hinge
 from widemargin.privileged.slack_space import SlackSpace
+from widemargin.solvers import two_kernels
 
 Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
 
@@ -105,6 +109,59 @@ def test_without_a_refit_there_are_scores_and_no_predictions():
     assert model.scores_.shape == (3, 2, 5)
     with pytest.raises(AttributeError, match="refit"):
         model.best_estimator_  # noqa: B018
+
+
+def test_one_weight_for_all_rows_is_taken():
+    X, Z, y = data()
+    search = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, cv=3)
+    one = search.fit(X, y, Z, 2.0).scores_
+    np.testing.assert_array_equal(one, search.fit(X, y, Z, np.full(60, 2.0)).scores_)
+
+
+def test_folds_that_cannot_be_scored_are_refused():
+    X, Z, y = data()
+    with pytest.raises(ValueError, match="cv must give at least one fold"):
+        PrivilegedSVCCV(cv=[]).fit(X, y, Z)
+    rows, weight = np.arange(60), np.ones(60)
+    weight[:20] = 0.0
+    folds = [(rows[20:], rows[:20]), (rows[:40], rows[40:])]
+    with pytest.raises(ValueError, match="fold 0 has none"):
+        PrivilegedSVCCV(cv=folds).fit(X, y, Z, weight)
+
+
+def test_a_callback_ends_the_machines_of_folds(monkeypatch):
+    monkeypatch.setattr(two_kernels, "_SLICE_WORK", 1)
+    X, Z, y = data()
+    recorder = Recorder(stop=lambda context: context.task_name == "slice")
+    search = PrivilegedSVCCV(
+        Cs=Cs, privileged_penalties=PENALTIES, loss="hinge", kernel="linear", cv=3
+    ).set_callbacks(recorder)
+    with pytest.warns(ConvergenceWarning, match="a callback asked for it") as caught:
+        search.fit(X, y, Z)
+    assert "18 of 18 machines of folds" in str(caught[0].message)
+    slices = [number for name, number in recorder.ended if name == "slice"]
+    assert slices == [0, 0, 0, 0]  # once in each fold, and with all rows
+
+
+@pytest.mark.parametrize(("kernel", "warm"), [("rbf", True), ("sigmoid", False)])
+def test_machines_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, monkeypatch):
+    X, Z, y = data()
+    at, started = Hinge.at, []
+
+    def watched(self, *arguments):
+        solve = at(self, *arguments)
+
+        def watching(sign, start=None, report=None):
+            started.append(start is not None)
+            return solve(sign, start, report)
+
+        return watching
+
+    monkeypatch.setattr(Hinge, "at", watched)
+    PrivilegedSVCCV(
+        Cs=Cs, privileged_penalties=[1.0], loss="hinge", kernel=kernel, gamma=0.1, cv=2, refit=False
+    ).fit(X, y, Z)
+    assert started == [False, warm, warm] * 2
 
 
 @pytest.mark.parametrize("bad", [[], [0.0], [np.inf], ["1"]])

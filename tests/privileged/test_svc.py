@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from tests.oracles import privileged as oracle
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
-from widemargin.solvers import NotSeparableError, smo
+from widemargin.privileged import svc
+from widemargin.solvers import NotSeparableError, smo, two_kernels
 
 LOSSES = {"squared_hinge": oracle.svm2plus, "hinge": oracle.svm1plus}
 GRAMS = {
@@ -202,8 +203,9 @@ def test_a_function_that_vanishes_is_told():
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((200, 2)), rng.standard_normal((200, 1))
     y = rng.integers(0, 2, 200)
-    with pytest.warns(UserWarning, match="The function is 0"):
+    with pytest.warns(UserWarning, match="The function is 0") as caught:
         model = PrivilegedSVC(kernel="linear").fit(X, y, privileged=Z)
+    assert [w.filename for w in caught] == [__file__]
     np.testing.assert_allclose(model.slack_, 1.0, atol=1e-6)
     np.testing.assert_allclose(model.coef_, 0.0, atol=1e-6)
 
@@ -412,6 +414,36 @@ def test_a_privileged_kernel_that_is_no_kernel_is_refused():
     X, Z, y = data()
     with pytest.raises(ValueError, match="privileged_kernel must be positive semidefinite"):
         PrivilegedSVC(privileged_kernel="precomputed").fit(X, y, privileged=-(Z @ Z.T))
+
+
+@pytest.mark.parametrize("side", ["kernel", "privileged_kernel"])
+def test_an_indefinite_kernel_has_no_gap_in_svm1plus(side, monkeypatch):
+    monkeypatch.setattr(svc, "small_enough", lambda n, n_columns: False)
+    X, Z, y = data()
+    model = PrivilegedSVC(loss="hinge", max_iter=1000)
+    assert model.fit(X, y, privileged=Z).dual_gap_[0] < 1e-3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.set_params(**{side: "sigmoid"}).fit(X, y, privileged=Z)
+    assert np.isnan(model.dual_gap_[0])
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_an_early_end_is_laid_to_an_indefinite_kernel(monkeypatch):
+    monkeypatch.setattr(svc, "small_enough", lambda n, n_columns: False)
+    monkeypatch.setattr(two_kernels, "_MOST_STEPS", 2)
+    monkeypatch.setattr(two_kernels, "settle", lambda problem, point: None)
+    X, Z, y = data()
+    model = PrivilegedSVC(loss="hinge", privileged_kernel="precomputed", tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="kernel that is not positive semidefinite, keeps"):
+        model.fit(X, y, privileged=Z @ Z.T - 0.01 * np.eye(len(Z)))
+
+
+def test_warnings_point_to_the_call_of_fit():
+    X, _, y = data()
+    with pytest.warns(UserWarning, match="privileged was not given") as caught:
+        PrivilegedSVC().fit(X, y)
+    assert {w.filename for w in caught} == {__file__}
 
 
 def test_classes_must_weigh_something():

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.oracles import privileged as oracle
@@ -74,6 +76,35 @@ def test_the_second_view_is_routed_to_fit_and_to_prediction():
             pipeline.predict(X, privileged=-9.0 * Z), direct.predict(scaled, privileged=-9.0 * Z)
         )
         assert (pipeline.predict(X) != pipeline.predict(X, privileged=-9.0 * Z)).any()
+
+
+@pytest.mark.parametrize("in_a_pipeline", [False, True])
+def test_searches_hand_the_second_view_to_fit_and_score_the_first(in_a_pipeline):
+    X, Z, y = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        machine, name = TwoViewSVC(), "C"
+        if in_a_pipeline:
+            machine, name = make_pipeline(StandardScaler(), machine), "twoviewsvc__C"
+        search = GridSearchCV(machine, {name: [0.1, 1.0]}, cv=3).fit(X, y, privileged=Z)
+        found = cross_validate(machine, X, y, params={"privileged": Z}, cv=3)
+        expected = [
+            clone(machine).fit(X[train], y[train], privileged=Z[train]).score(X[test], y[test])
+            for train, test in StratifiedKFold(3).split(X, y)
+        ]
+    np.testing.assert_array_equal(found["test_score"], expected)
+    assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
+
+
+def test_a_search_scores_both_views_if_asked_to():
+    X, Z, y = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        machine = TwoViewSVC().set_score_request(privileged=True)
+        found = cross_validate(machine, X, y, params={"privileged": Z}, cv=3)["test_score"]
+    expected = [
+        TwoViewSVC().fit(X[train], y[train], Z[train]).score(X[test], y[test], privileged=Z[test])
+        for train, test in StratifiedKFold(3).split(X, y)
+    ]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_scores_are_of_one_view_or_of_both():

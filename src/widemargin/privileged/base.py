@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from widemargin._core.products import tiled_multiply
 from widemargin.kernels import KERNEL_NAMES, KernelGram, MatrixGram
 from widemargin.privileged.columns import PrivilegedColumns, check
 from widemargin.svm.svc import SVC
@@ -83,7 +84,7 @@ class PrivilegedBase(SVC):
                     f"privileged was not given: {type(self).__name__} is fitted as a plain SVM of "
                     "the same loss, whose slack is free. Pass privileged to fit.",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return None
         given = _num_samples(privileged)
@@ -158,8 +159,10 @@ class PrivilegedBase(SVC):
         Weights of the columns themselves will do for a linear kernel.
         """
         values = self._privileged_values(Z, weights.shape[1])
-        scores = values @ weights.T
-        return np.asarray(scores) + intercepts
+        if sp.issparse(values):
+            return np.asarray(values @ weights.T) + intercepts
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        return tiled_multiply(values, weights.T) + intercepts
 
     def _privileged_values(self, Z, width):
         """Kernel values of other rows against the training rows; the rows where that is wanted."""

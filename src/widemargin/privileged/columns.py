@@ -1,11 +1,14 @@
 """Privileged columns on their way in: checked, tamed where numbers are absurd, transformed."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils._set_output import _get_adapter_from_container
 from sklearn.utils.validation import _get_feature_names, check_array
 
 # An entry so many spreads away from the median drowns the other entries of its column in rounding
@@ -20,47 +23,52 @@ _LARGEST = float(np.finfo(float).max)
 class PrivilegedColumns:
     """What was learned of the privileged columns, to treat those of other rows alike.
 
-    ``absurd`` are columns with entries that no arithmetic survives: they are moved to their median,
-    divided by their spread between quartiles and cut at 10.
+    ``absurd`` are columns with entries that no arithmetic survives: they are moved and scaled
+    robustly, and cut at 10. Then comes the transformer. Where Z is not all of numbers, it comes
+    ``first``, and the columns are those that it has made.
     """
 
     n_columns: int
     absurd: np.ndarray
     center: np.ndarray
     spread: np.ndarray
-    transformer: object | None
+    transformer: Any
+    first: bool
 
     @staticmethod
     def learn(Z, transformer, rows, tell=True) -> tuple["PrivilegedColumns", object]:
         """Learn from the rows that count; returns also what becomes of all of Z."""
-        values = check(Z)
+        first = transformer is not None and not _holds_numbers(Z)
+        if first:
+            transformer = clone(transformer).fit(_safe_indexing(Z, rows))
+        values = check(transformer.transform(Z) if first else Z)
         absurd, center, spread = _absurd_columns(values[rows])
         if len(absurd) and tell:
-            names = _get_feature_names(Z)
+            names = None if first else _get_feature_names(Z)
             shown = ", ".join(repr(str(names[j])) if names is not None else str(j) for j in absurd)
             warnings.warn(
                 f"privileged has entries that are absurdly large, or so beside the others of "
-                f"their column: column {shown}. It is moved to its median, divided by its spread "
-                f"between quartiles and cut at {_FARTHEST:g}. Transform it (by its logarithm, "
-                "say), or leave it out.",
+                f"their column: column {shown}. It is moved and scaled robustly, and cut at "
+                f"{_FARTHEST:g}. Transform it (by its logarithm, say), or leave it out.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        learned = PrivilegedColumns(values.shape[1], absurd, center, spread, None)
-        values = learned._tame(values)
-        if transformer is not None:
-            transformer = clone(transformer).fit(values[rows])
-            learned = PrivilegedColumns(values.shape[1], absurd, center, spread, transformer)
-        return learned, learned._transform(values)
+        learned = PrivilegedColumns(values.shape[1], absurd, center, spread, transformer, first)
+        tamed = learned._tame(values)
+        if transformer is not None and not first:
+            own = clone(transformer).fit(_safe_indexing(learned._named(tamed, Z), rows))
+            learned = replace(learned, transformer=own)
+        return learned, learned._finish(tamed, Z)
 
     def apply(self, Z):
         """Treat the columns of other rows as those of the training rows."""
-        Z = check(Z)
-        if Z.shape[1] != self.n_columns:
+        values = check(self.transformer.transform(Z) if self.first else Z)
+        if values.shape[1] != self.n_columns:
             raise ValueError(
-                f"privileged has {Z.shape[1]} columns, but {self.n_columns} were seen during fit."
+                f"privileged has {values.shape[1]} columns, but {self.n_columns} were seen during "
+                "fit."
             )
-        return self._transform(self._tame(Z))
+        return self._finish(self._tame(values), Z)
 
     def _tame(self, Z):
         if not len(self.absurd):
@@ -72,17 +80,47 @@ class PrivilegedColumns:
             column[:] = np.clip(column / spread - center / spread, -_FARTHEST, _FARTHEST)
         return Z.tocsr() if sp.issparse(Z) else Z
 
-    def _transform(self, Z):
-        return Z if self.transformer is None else check(self.transformer.transform(Z))
+    def _finish(self, tamed, Z):
+        if self.transformer is None or self.first:
+            return tamed
+        return check(self.transformer.transform(self._named(tamed, Z)))
+
+    def _named(self, tamed, Z):
+        """The tamed numbers of Z, with the names of their columns where it is a frame."""
+        if not hasattr(Z, "columns") or sp.issparse(tamed):
+            return tamed
+        if not len(self.absurd):
+            return Z
+        frames = _get_adapter_from_container(Z)
+        return frames.create_container(tamed, Z, columns=list(Z.columns))
 
 
 def check(Z):
     """Z as numbers, dense or CSR."""
-    Z = check_array(Z, accept_sparse="csr", dtype=np.float64, order="C", input_name="privileged")
+    try:
+        Z = check_array(
+            Z, accept_sparse="csr", dtype=np.float64, order="C", input_name="privileged"
+        )
+    except ValueError as error:
+        if not str(error).startswith("could not convert"):
+            raise
+        raise ValueError(
+            f"privileged must hold numbers: {error}. Choose a privileged_transformer that makes "
+            "numbers of it, such as OneHotEncoder()."
+        ) from error
     if sp.issparse(Z) and not Z.has_canonical_format:
         Z = Z.copy()
         Z.sum_duplicates()
     return Z
+
+
+def _holds_numbers(Z):
+    """Whether Z can go without a transformer that makes numbers of it."""
+    try:
+        check(Z)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _absurd_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,8 +133,8 @@ def _absurd_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         farthest, spread = distance.max(axis=0), high - low
         spread = np.where(spread > 0.0, spread, (distance / len(Z)).sum(axis=0))
     spread = np.minimum(spread, _LARGEST)
-    absurd = (farthest / _ABSURD > spread) | (np.abs(Z).max(axis=0) > _HUGE)
-    absurd = np.flatnonzero(absurd & (spread > 0.0))
+    absurd = np.flatnonzero((farthest / _ABSURD > spread) | (np.abs(Z).max(axis=0) > _HUGE))
+    spread = np.where(spread > 0.0, spread, 1.0)
     return absurd, center[absurd], spread[absurd]
 
 

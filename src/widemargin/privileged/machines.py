@@ -52,6 +52,7 @@ class SquaredHinge:
         self.space = space
         self.weight = weight
         self.cache_bytes = cache_bytes
+        self.positive_semidefinite = gram.positive_semidefinite
         self._columns = self._few_columns()
         # Beyond so many rows the solver asks for rows and not for the matrix.
         whole = gram.size <= WHOLE_ROWS and self._columns is None
@@ -163,7 +164,7 @@ class SquaredHinge:
                 PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge), self.cache_bytes
             ).of()
         second = np.diag(ridge) if ridge is not None else tiled_product(factor, factor)
-        known = self.gram.positive_semidefinite
+        known = self.positive_semidefinite
         own = threading.local()
 
         def gram_of(sign):
@@ -195,12 +196,14 @@ class Hinge:
         self.gram = gram
         self.space = space
         self.weight = weight
+        self.positive_semidefinite = gram.positive_semidefinite
         self.matrix = self._second = None
         if second is None:
             self._cache = GramCache(gram, cache_bytes, shared=True, jobs=jobs)
         else:
             self.matrix = gram.block(slice(None), slice(None))
             self._second = second.block(slice(None), slice(None))
+            self.positive_semidefinite &= second.positive_semidefinite
 
     def at(self, C, penalty, options):
         """A function from signs, a solution to start from and a report to a `SlackSolution`."""
@@ -211,10 +214,11 @@ class Hinge:
 
         def solve(sign, start=None, report=None):
             point = None if start is None else _moved(start.point, cost)
-            return solve_svm1plus(
+            found = solve_svm1plus(
                 self.matrix, self._second, sign, cost, penalty,
                 factor=factor, **options, point=point, report=report,
             )  # fmt: skip
+            return found if self.positive_semidefinite else replace(found, gap=np.nan)
 
         return solve
 
@@ -260,7 +264,11 @@ def _values(shared, duals, rows, support) -> np.ndarray:
     """Values at some rows, without constants, of functions given by weights of support vectors."""
     gram, matrix = shared.gram, shared.matrix
     if matrix is None and _is_linear(gram):
-        return np.asarray(gram.X[rows] @ np.asarray(duals @ gram.X[support]).T)
+        X = gram.X
+        if sp.issparse(X):
+            return np.asarray(X[rows] @ np.asarray(duals @ X[support]).T)
+        weights = tiled_product(duals, np.ascontiguousarray(X[support].T))
+        return tiled_multiply(X[rows], weights.T)
     step = max(1, _NORM_ENTRIES // max(1, len(support)))
     parts = [np.zeros((0, len(duals)))]
     for i in range(0, len(rows), step):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import _fit_context
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
@@ -26,6 +25,7 @@ from widemargin.svm.search import (
     takes_weights,
     warn_if_stopped,
 )
+from widemargin.svm.training import whole_weights
 
 
 class PrivilegedSVCCV(Search, PrivilegedSVC):
@@ -78,7 +78,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         Constant of a privileged 'poly' or 'sigmoid'.
 
     privileged_transformer : transformer, default=None
-        Fitted on the privileged columns of every fold.
+        Fitted on the privileged columns of every fold, as in `PrivilegedSVC`.
 
     cv : int, splitter or iterable, default=None
         How rows fall into folds: a number of stratified folds (5 when None), a splitter, or pairs
@@ -176,7 +176,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         Value of the minimised objective.
 
     dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it.
+        Bound on how far `objective_` is from the optimum, relative to it, as in `PrivilegedSVC`.
 
     n_iter_ : ndarray of shape (n_machines,)
         Solver iterations.
@@ -298,16 +298,17 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         X, y = self._check_training_data(X, y)
         training = self._prepare(X, y, sample_weight, self.gamma)
         side = self._side(privileged, training, len(y))
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = whole_weights(sample_weight, y)
         data = Data(self, X, y, privileged, weight)
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        splits = self._splits(X, y, weight)
         given = {"sample_weight": sample_weight, "privileged": privileged}
         n_machines = len(training.reduction.machines) * self.refit
         progress = FitProgress.open(self, n_machines + len(splits), X=X, y=y, metadata=given)
 
         def work(number):
-            with progress.task(n_machines + number):
-                return data.scores(*splits[number], Cs, penalties)
+            with progress.task(n_machines + number) as stop:
+                report = (lambda _: stop()) if progress.listening else None
+                return data.scores(*splits[number], Cs, penalties, report)
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
         scores = np.dstack([fold for fold, _ in folds])
@@ -340,7 +341,7 @@ class Data:
     privileged: Any
     weight: np.ndarray | None
 
-    def scores(self, train, test, Cs, penalties) -> tuple[np.ndarray, list]:
+    def scores(self, train, test, Cs, penalties, report=None) -> tuple[np.ndarray, list]:
         """Scores of the grid on one fold, over C and penalty, and all solutions."""
         estimator = self.estimator
         model = estimator._machine(PrivilegedSVC)
@@ -363,9 +364,13 @@ class Data:
             for row in np.argsort(Cs):
                 solve = shared.at(Cs[row], penalties[column], estimator._solver_options())
                 pairs = zip(machines, starts, strict=True)
-                starts = [solve(machine.sign, start) for machine, start in pairs]
-                solutions += starts
-                vars(model).update(model._attributes(X, training, starts))
+                found = [solve(machine.sign, start, report) for machine, start in pairs]
+                solutions += found
+                # Several optima may exist where a kernel is indefinite: that of a fresh start is
+                # wanted.
+                if shared.positive_semidefinite:
+                    starts = found
+                vars(model).update(model._attributes(X, training, found))
                 scores[row, column] = scorer(model, X_test, y_test, **counted)
         if side is None:
             scores[:] = scores[:, :1]

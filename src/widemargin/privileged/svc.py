@@ -4,11 +4,13 @@ import warnings
 from numbers import Real
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._core.products import tiled_product
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
 from widemargin.privileged.base import PrivilegedBase
@@ -82,7 +84,8 @@ class PrivilegedSVC(PrivilegedBase):
 
     privileged_transformer : transformer, default=None
         Fitted on the privileged columns and applied to them, such as
-        :class:`~sklearn.preprocessing.StandardScaler`: the steps of a pipeline see X only.
+        :class:`~sklearn.preprocessing.StandardScaler`: the steps of a pipeline see X only. It may
+        make numbers of what is none: categories, texts, missing values.
 
     tol : float, default=1e-3
         Largest violation of the optimality conditions at which the solver stops.
@@ -149,7 +152,10 @@ class PrivilegedSVC(PrivilegedBase):
         Value of the minimised objective.
 
     dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it.
+        Bound on how far `objective_` is from the optimum, relative to it; nan where a kernel is not
+        known to be positive semidefinite. In SVM1+ slack is raised until it is feasible: where
+        `tol` is met the objective may still be too large by about `tol` times the sum of all
+        :math:`C w_i`, which is much for a large `C`. A smaller `tol` mends it.
 
     n_iter_ : ndarray of shape (n_machines,)
         Solver iterations.
@@ -177,9 +183,10 @@ class PrivilegedSVC(PrivilegedBase):
     over its columns by an interior-point method. With other kernels it is solved by pairs of rows
     (to machine precision up to 500 rows, to `tol` beyond), and by the interior-point method where
     pairs crawl; a kernel matrix over all rows is held in memory up to 2,000 rows. SVM1+ always
-    holds two of them (16 bytes for every pair of rows). Where that is too much, or with a
-    privileged kernel on very many rows, replace kernels by features: `Nystroem` before a linear
-    kernel, and as `privileged_transformer`.
+    holds two of them and one more for every machine in training (8 bytes each for every pair of
+    rows), and several more where pairs crawl. Where that is too much, or with a privileged kernel
+    on very many rows, replace kernels by features: `Nystroem` before a linear kernel, and as
+    `privileged_transformer`.
 
     Where the privileged columns say little and rows are many, the best function may be 0: a
     warning tells.
@@ -329,7 +336,10 @@ class PrivilegedSVC(PrivilegedBase):
             )
         if hasattr(self, "_privileged_coef"):
             return self._privileged_coef
-        return np.asarray(self.privileged_dual_coef_ @ self._privileged_rows)
+        rows = self._privileged_rows
+        if sp.issparse(rows):
+            return np.asarray(self.privileged_dual_coef_ @ rows)
+        return tiled_product(self.privileged_dual_coef_, np.ascontiguousarray(rows.T))
 
     def _solver_options(self):
         return {"tol": self.tol, "max_iter": self.max_iter}
@@ -395,7 +405,7 @@ class PrivilegedSVC(PrivilegedBase):
                 "say in predictions. The privileged columns say too little for so many rows: use a "
                 "richer kernel on X or on them, or do without them.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _settle_slack(self, side, space, solutions):

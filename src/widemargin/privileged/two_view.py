@@ -70,6 +70,7 @@ class TwoViewSVC(PrivilegedBase):
 
     privileged_transformer : transformer, default=None
         Fitted on the privileged columns and applied to them: the steps of a pipeline see X only.
+        It may make numbers of what is none, such as categories.
 
     tol : float, default=1e-3
         Largest violation of the optimality conditions at which the solver stops.
@@ -125,7 +126,8 @@ class TwoViewSVC(PrivilegedBase):
         Value of the minimised objective.
 
     dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it.
+        Bound on how far `objective_` is from the optimum, relative to it; nan where a kernel is not
+        known to be positive semidefinite.
 
     n_iter_ : ndarray of shape (n_machines,)
         Solver iterations.
@@ -148,7 +150,8 @@ class TwoViewSVC(PrivilegedBase):
 
     Notes
     -----
-    Two kernel matrices over all rows are held in memory (16 bytes for every pair of rows).
+    Two kernel matrices over all rows are held in memory (16 bytes for every pair of rows); where
+    pairs crawl, the interior-point method makes several more for every machine in training.
 
     References
     ----------
@@ -175,6 +178,9 @@ class TwoViewSVC(PrivilegedBase):
         "D": [Interval(Real, 0.0, np.inf, closed="left")],
         "epsilon": [Interval(Real, 0.0, np.inf, closed="left")],
     }
+
+    # A search scores the first view alone, as the machine will be used, unless asked otherwise.
+    __metadata_request__score = {"privileged": False}
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ def solve_svm1plus(
     tol : float, default=1e-3
         Largest violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates; -1 for no limit.
+        Most updates and steps, as in `solve_two_kernels`.
     point : ndarray of shape (2, n), optional
         Feasible alpha and beta to start from.
     report : callable, optional

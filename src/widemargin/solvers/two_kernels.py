@@ -177,7 +177,10 @@ def solve_two_kernels(
     tol : float, default=1e-3
         Largest violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates of pairs and triples; -1 for no limit.
+        Most updates of pairs and triples, and steps of the interior-point method, together. With
+        -1 the end comes by itself: where a kernel is indefinite, so that there is no other method,
+        after 10,000 updates for each variable, and where the other method fails after as many
+        updates as all steps before.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 

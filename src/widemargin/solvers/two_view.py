@@ -77,7 +77,7 @@ def solve_two_view(
     tol : float, default=1e-3
         Largest violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates; -1 for no limit.
+        Most updates and steps, as in `solve_two_kernels`.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 

@@ -152,7 +152,10 @@ def early_end(solutions, max_iter, asked):
     if asked:
         return "Solver terminated early (a callback asked for it)."
     limited = any(not s.converged and 0 <= max_iter <= s.iterations for s in solutions)
-    cause = f"max_iter={max_iter}" if limited else "rounding keeps it from tol"
+    # No gap is known where the kernel may be indefinite.
+    known = not any(np.isnan(s.gap) for s in solutions if not s.converged)
+    held = "rounding" if known else "rounding, or a kernel that is not positive semidefinite,"
+    cause = f"max_iter={max_iter}" if limited else f"{held} keeps it from tol"
     return (
         f"Solver terminated early ({cause}).  Consider pre-processing your data with "
         "StandardScaler or MinMaxScaler."
