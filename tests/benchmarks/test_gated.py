@@ -1,5 +1,6 @@
 """The benchmark of gated students computes what it says, and runs."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -78,3 +79,48 @@ def test_the_benchmark_runs_without_data_of_others(gated, capsys, tmp_path):
     shown = capsys.readouterr().out
     assert "Quality on vowel" in shown
     assert "not measured" in shown
+
+
+@pytest.fixture
+def in_process(gated, monkeypatch):
+    """The benchmark with one seed, its tasks run here."""
+
+    def run(self, task, threads=2, **arguments):
+        return json.loads(json.dumps(gated.TASKS[task](**arguments)))
+
+    monkeypatch.setattr(gated.Bench, "run", run)
+    monkeypatch.setattr(gated, "N_SEEDS", 1)
+    return gated
+
+
+@pytest.mark.slow
+def test_a_coding_is_chosen_on_some_sets_and_tested_on_others(
+    in_process, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setattr(in_process, "CHOOSING", {"yeast": None})
+    monkeypatch.setattr(in_process, "CONFIRMING", {"vowel": None})
+    kept = tmp_path / "a.json"
+    told = ["--rows", "150", "--data", str(tmp_path), "--json", str(kept)]
+    in_process.main([*told, "--only", "seeds", "codings"])
+    assert "a coding wins over none" in capsys.readouterr().out
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    both, choice, test = found["tables"]
+    assert [row[:2] for row in both["rows"]] == [
+        ["yeast", "F"], ["yeast", "AUC"], ["vowel", "F"], ["vowel", "AUC"], ["all", "F + AUC"],
+    ]  # fmt: skip
+    gains = {row[2]: float(row[5]) for row in choice["rows"] if row[0] == "all"}
+    assert list(gains) == ["gSVM", *in_process.CODINGS]
+    best = max(in_process.CODINGS, key=gains.get)
+    assert {row[0] for row in test["rows"]} == {"vowel", "all"}
+    assert {row[2] for row in test["rows"]} == {"gSVM", best}
+    assert found["bars"][0]["verdict"] == "missed"  # one seed is no proof
+
+
+@pytest.mark.slow
+def test_quality_is_set_against_cost(in_process, monkeypatch, capsys):
+    monkeypatch.setattr(in_process, "LANDMARKS", (10,))
+    in_process.main(["--rows", "150", "--only", "curve"])
+    shown = capsys.readouterr().out
+    assert "Quality against cost on satimage" in shown
+    for who in ("linear teacher, merged", "10 landmarks, merged", "kernel teacher"):
+        assert who in shown

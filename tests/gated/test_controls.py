@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import GatedStudents, GatedSVC, LinearSVC, compare_students
 
@@ -37,6 +38,28 @@ def test_sparse_rows_are_compared_too(three, teacher):
     thin = compare_students(GatedStudents(teacher), sparse.csr_array(X), y, sparse.csr_array(X))
     for name in dense:
         assert_allclose(thin[name], dense[name], atol=1e-3)
+
+
+def test_a_row_of_weight_two_is_compared_as_two_rows(three, students):
+    X, y = three[0][:80], three[1][:80]
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = compare_students(students, X, y, X, sample_weight=weight)
+    repeated = compare_students(students, np.repeat(X, weight, axis=0), np.repeat(y, weight), X)
+    for name in repeated:
+        assert_allclose(weighted[name], repeated[name], atol=1e-4)
+
+
+def test_rivals_that_did_not_converge_are_told(three, kernel_teacher):
+    X, y = three
+    students = GatedStudents(kernel_teacher, C=100.0, max_iter=1)
+    with pytest.warns(ConvergenceWarning) as told:
+        compare_students(students, X, y, X)
+    said = [str(warning.message) for warning in told if warning.category is ConvergenceWarning]
+    named = "of 'ant', 'bee', 'cat' did not converge (max_iter=1)"
+    assert [text.partition(":")[0] for text in said] == [
+        f"Gated students {named}", f"Gated students {named}", f"Controls {named}",
+    ]  # fmt: skip
+    assert {warning.filename for warning in told} == {__file__}
 
 
 def test_students_that_cannot_be_compared_are_refused(three, teacher):

@@ -123,6 +123,13 @@ def test_no_convergence_is_told(three, teacher):
     assert student.fit_status_ == 1
 
 
+@pytest.mark.parametrize("kind", [GatedStudents, lambda **given: GatedSVC("bee", **given)])
+def test_a_warning_points_at_the_line_that_fits(three, teacher, kind):
+    with pytest.warns(ConvergenceWarning) as told:
+        kind(teacher=teacher, C=100.0, max_iter=3).fit(*three)
+    assert {warning.filename for warning in told} == {__file__}
+
+
 def test_an_overfitted_teacher_is_told(three):
     X, y = three
     scores = 5.0 * np.where(y[:, None] == np.unique(y), 1.0, -1.0)

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import get_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import gated as oracle
 
@@ -181,12 +182,56 @@ def test_two_classes_have_one_score(three):
 def test_targets_choose_who_gets_a_student(three, kernel_teacher):
     X, y = three
     students = GatedStudents(kernel_teacher, targets=["cat", "ant"]).fit(X, y)
-    assert list(students.students_) == ["cat", "ant"]
+    assert list(students.students_) == ["ant", "cat"]
     assert_array_equal(
         students.students_["ant"].theta_, GatedSVC("ant", kernel_teacher).fit(X, y).theta_
     )
     with pytest.raises(ValueError, match="'bee' has no student"):
         students.is_class(X, "bee")
+    with pytest.raises(ValueError, match=r"\['ant'\] has no student"):
+        students.is_class(X, ["ant"])
+
+
+def test_a_truth_value_is_no_number_to_students_either(three):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    students = GatedStudents().fit(X, codes)
+    with pytest.raises(ValueError, match=r"label True has no student; there are \[0, 1, 2\]"):
+        students.is_class(X, True)
+    assert_array_equal(students.is_class(X, np.int64(1)), students.students_[1].predict(X))
+
+
+def test_the_order_of_targets_does_not_turn_scores_round(three, kernel_teacher):
+    few = X, y = three[0][:90], three[1][:90]
+    X, y = X[y != "bee"], y[y != "bee"]
+    forth = GatedStudents(targets=["ant", "cat"]).fit(X, y)
+    back = GatedStudents(targets=["cat", "ant"]).fit(X, y)
+    assert_array_equal(back.decision_function(X), forth.decision_function(X))
+    assert get_scorer("roc_auc")(back, X, y) > 0.7
+    # As a teacher they are trained on folds, and scores must find their columns.
+    pupils = [
+        GatedStudents(GatedStudents(kernel_teacher, targets=targets), cv=3).fit(*few)
+        for targets in (["ant", "bee", "cat"], ["cat", "ant", "bee"])
+    ]
+    assert_array_equal(pupils[0].theta_, pupils[1].theta_)
+
+
+LINEAR = {"theta_", "theta_intercept_"}
+KERNEL = {"support_", "support_vectors_", "dual_coef_"}
+
+
+@pytest.mark.parametrize("kind", [GatedStudents, lambda teacher: GatedSVC("bee", teacher)])
+def test_nothing_is_left_of_an_earlier_fit_of_another_kind(three, teacher, kernel_teacher, kind):
+    X, y = three[0][:80], three[1][:80]
+    student = kind(teacher).fit(X, y)
+    merged = LINEAR | {"coef_", "intercept_"}
+    assert {name for name in merged | KERNEL if hasattr(student, name)} == merged
+    student.set_params(teacher=kernel_teacher).fit(X, y)
+    assert {name for name in merged | KERNEL if hasattr(student, name)} == LINEAR
+    student.set_params(kernel="rbf").fit(X, y)
+    assert {name for name in merged | KERNEL if hasattr(student, name)} == KERNEL
+    student.set_params(kernel="linear", teacher=teacher).fit(X, y)
+    assert {name for name in merged | KERNEL if hasattr(student, name)} == merged
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn import svm
+from sklearn import config_context, svm
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -211,6 +211,9 @@ def test_a_class_that_a_fold_has_not_seen_gets_its_least_score(three):
 def test_a_frozen_teacher_cannot_be_trained_on_folds(three, teacher):
     with pytest.raises(ValueError, match="cv must be None for a teacher in a FrozenEstimator"):
         GatedSVC("bee", FrozenEstimator(teacher), cv=3).fit(*three)
+    scaled = make_pipeline(StandardScaler(), FrozenEstimator(teacher)).fit(*three)
+    with pytest.raises(ValueError, match="cv must be None for a teacher in a FrozenEstimator"):
+        GatedSVC("bee", make_pipeline(scaled), cv=3).fit(*three)
 
 
 def test_weights_reach_the_teacher_and_one_that_takes_none_is_refused(three):
@@ -221,6 +224,31 @@ def test_weights_reach_the_teacher_and_one_that_takes_none_is_refused(three):
     assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
     with pytest.raises(ValueError, match="teacher KNeighborsClassifier takes no sample_weight"):
         GatedStudents(KNeighborsClassifier()).fit(X, y, sample_weight=weight)
+
+
+def test_weights_reach_the_last_step_of_a_pipeline(three):
+    X, y = three
+    weight = np.random.default_rng(0).integers(1, 3, len(y))
+    inner = make_pipeline(MaxAbsScaler(), LogisticRegression(tol=1e-8, max_iter=1000))
+    students = GatedStudents(make_pipeline("passthrough", inner))
+    weighted = students.fit(X, y, sample_weight=weight).teacher_.decision_function(X)
+    repeated = clone(inner).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert_allclose(weighted, repeated.decision_function(X), atol=1e-4)
+    with pytest.raises(ValueError, match="teacher KNeighborsClassifier takes no sample_weight"):
+        GatedStudents(make_pipeline(MaxAbsScaler(), KNeighborsClassifier())).fit(
+            X, y, sample_weight=weight
+        )
+
+
+def test_weights_are_routed_through_a_pipeline_where_routing_is_on(three):
+    X, y = three
+    weight = np.random.default_rng(0).integers(1, 3, len(y))
+    with config_context(enable_metadata_routing=True):
+        machine = LinearSVC().set_fit_request(sample_weight=True)
+        students = GatedStudents(make_pipeline(MaxAbsScaler(), machine))
+        students.fit(X, y, sample_weight=weight)
+    expected = LinearSVC().fit(MaxAbsScaler().fit_transform(X), y, sample_weight=weight)
+    assert_array_equal(students.teacher_[-1].coef_, expected.coef_)
 
 
 def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(three, teacher):

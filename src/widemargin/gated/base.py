@@ -18,6 +18,10 @@ from widemargin.kernels import KERNEL_NAMES
 from widemargin.svm.training import canonical
 
 _NOTHING = 1e-6
+_OF_ONE_KIND = (
+    "coef_", "intercept_", "theta_", "theta_intercept_", "support_", "support_vectors_",
+    "dual_coef_",
+)  # fmt: skip
 
 
 class Gated(ClassifierMixin, BaseEstimator):
@@ -65,6 +69,11 @@ class Gated(ClassifierMixin, BaseEstimator):
         checked = canonical(checked)
         return as_given(X, checked), checked, checked
 
+    def _forget(self):
+        """Leave nothing of an earlier fit that was of another kind."""
+        for name in _OF_ONE_KIND:
+            self.__dict__.pop(name, None)
+
 
 def ask_gate(gate, given, checked):
     """The target's scores of rows: as an array for a linear gate, as given for any other."""
@@ -105,7 +114,7 @@ def troubles(gate, own, scores, solution):
         "theta about 0": np.abs(own).max() <= _NOTHING * np.abs(gate).max(),
         "constant": answers.all() or not answers.any(),
     }
-    return {name: bool(answers[0]) for name, so in found.items() if so}
+    return [name for name, so in found.items() if so]
 
 
 _WARNINGS = {
@@ -126,12 +135,12 @@ _WARNINGS = {
 }
 
 
-def tell(troubles, max_iter):
+def tell(troubles, max_iter, who="Gated students", stacklevel=4):
     """One warning for every kind of trouble, naming the students that have it."""
     for name, text in _WARNINGS.items():
         labels = [label for label, found in troubles.items() if name in found]
         if labels:
             category = ConvergenceWarning if name == "not converged" else UserWarning
             named = ", ".join(repr(label) for label in labels)
-            message = f"Gated students of {named} {text.format(max_iter=max_iter)}."
-            warnings.warn(message, category, stacklevel=3)
+            message = f"{who} of {named} {text.format(max_iter=max_iter)}."
+            warnings.warn(message, category, stacklevel=stacklevel)

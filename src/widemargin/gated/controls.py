@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 
 from widemargin._core.threads import for_each
+from widemargin.gated.base import tell
 from widemargin.gated.difficulty import best_rival
 from widemargin.gated.lesson import combine, prepare, problem_of
 from widemargin.gated.students import GatedStudents
@@ -69,10 +70,10 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     ours = GatedStudents(**parameters)
     plain = GatedStudents(**{**parameters, "difficulty": None})
     lesson = prepare(ours, X, y, sample_weight, None, ours.targets)
-    ours._learn(lesson)
+    tell(ours._learn(lesson), ours.max_iter, stacklevel=3)
     given, _, rows = ours._incoming(X_test)
     plain.n_features_in_ = ours.n_features_in_
-    plain._learn(lesson)
+    tell(plain._learn(lesson), ours.max_iter, stacklevel=3)
     asked = class_scores(lesson.teacher, given)
     columns = ours._columns
     gates = asked[:, columns]
@@ -81,7 +82,13 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
         return _controls(ours, lesson, column, rows, asked[:, column])
 
     found = for_each(controls, columns, effective_n_jobs(ours.n_jobs))
-    svm, biased, extra = (np.column_stack(part) for part in zip(*found, strict=True))
+    *scores, converged = zip(*found, strict=True)
+    svm, biased, extra = map(np.column_stack, scores)
+    troubles = {
+        label: [] if well else ["not converged"]
+        for label, well in zip(ours.classes_.tolist(), converged, strict=True)
+    }
+    tell(troubles, ours.max_iter, who="Controls", stacklevel=3)
     return {
         "teacher": np.column_stack([asked[:, k] - best_rival(asked, k) for k in columns]),
         "SVM": svm,
@@ -93,7 +100,10 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
 
 
 def _controls(students, lesson, column, rows, gate):
-    """Test scores of the SVM, the gate with a threshold and the SVM that sees the gate."""
+    """Test scores of the SVM, the gate with a threshold and the SVM that sees the gate.
+
+    And whether all three converged.
+    """
     truth = np.where(lesson.y == lesson.classes[column], 1.0, -1.0)
     weight = 1.0 if lesson.weight is None else lesson.weight
     own = HingeProblem(
@@ -102,14 +112,16 @@ def _controls(students, lesson, column, rows, gate):
     gated = problem_of(students, lesson, column, truth)
     nothing = np.zeros((len(truth), 1))
     wider = _beside(lesson.rows, lesson.scores[:, column])
-    svm, threshold, extra = (
+    solved = [
         _weights(problem, features, students)
         for problem, features in ((own, lesson.rows), (gated, nothing), (own, wider))
-    )
+    ]
+    (svm, threshold, extra), converged = zip(*solved, strict=True)
     return (
         linear_scores(rows, svm[np.newaxis, :-1])[:, 0] + svm[-1],
         gate - threshold[-1],
         linear_scores(_beside(rows, gate), extra[np.newaxis, :-1])[:, 0] + extra[-1],
+        all(converged),
     )
 
 
@@ -121,7 +133,8 @@ def _beside(rows, column):
 
 
 def _weights(problem, rows, students):
-    """Weights of the features and of the constant."""
+    """Weights of the features and of the constant, and whether the solver converged."""
     bias = float(students.fit_intercept)
     solution = descend_rows(problem, rows, bias, gap_tol=students.tol, max_iter=students.max_iter)
-    return np.append(combine(rows, solution.dual), bias * solution.dual.sum())
+    weights = np.append(combine(rows, solution.dual), bias * solution.dual.sum())
+    return weights, solution.converged

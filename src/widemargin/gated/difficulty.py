@@ -102,15 +102,22 @@ def column_of(target, classes, n_columns):
             f"The teacher's scores have {n_columns} columns but there are {len(classes)} classes: "
             "give the labels of the columns as `classes`."
         )
-    # Python takes True for 1: a truth value is no number, and a number is no truth value.
-    comparable = isinstance(target, bool | np.bool_) == (classes.dtype.kind == "b")
-    found = np.flatnonzero(classes == target) if np.ndim(target) == 0 else np.empty(0)
-    if len(found) != 1 or not (comparable or classes.dtype.kind == "O"):
+    column = place_of(target, classes)
+    if column is None:
         raise ValueError(
             f"target {plain(target)!r} is unknown to the teacher, whose classes are "
             f"{classes.tolist()}."
         )
-    return int(found[0])
+    return column
+
+
+def place_of(label, classes):
+    """Where a label is among classes; None where it is not."""
+    # Python takes True for 1: a truth value is no number, and a number is no truth value.
+    comparable = isinstance(label, bool | np.bool_) == (classes.dtype.kind == "b")
+    found = np.flatnonzero(classes == label) if np.ndim(label) == 0 else np.empty(0)
+    known = len(found) == 1 and (comparable or classes.dtype.kind == "O")
+    return int(found[0]) if known else None
 
 
 def plain(label):

@@ -356,6 +356,7 @@ class GatedSVC(Gated):
         return troubles(scores, self._own(lesson.rows), lesson.scores, solution)
 
     def _set_function(self, lesson, dual):
+        self._forget()
         if self.kernel == "linear":
             self.theta_ = combine(lesson.rows, dual)
             self.theta_intercept_ = float(dual.sum()) if self.fit_intercept else 0.0

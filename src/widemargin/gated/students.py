@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._core.threads import for_each
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell
+from widemargin.gated.difficulty import place_of, plain
 from widemargin.gated.lesson import prepare
 from widemargin.gated.student import GatedSVC
 from widemargin.svm.linear import linear_scores
@@ -92,7 +93,7 @@ class GatedStudents(Gated):
     Attributes
     ----------
     classes_ : ndarray of shape (n_targets,)
-        The classes that have a student.
+        The classes that have a student, sorted.
 
     students_ : dict
         The fitted `GatedSVC` of every label.
@@ -323,10 +324,13 @@ class GatedStudents(Gated):
         answers : ndarray of shape (n_samples,)
             True for yes.
         """
-        students = self.students_
-        if label not in students:
-            raise ValueError(f"label {label!r} has no student; there are {list(students)}.")
-        return students[label].predict(X, teacher_scores)
+        check_is_fitted(self)
+        place = place_of(label, self.classes_)
+        if place is None:
+            raise ValueError(
+                f"label {plain(label)!r} has no student; there are {self.classes_.tolist()}."
+            )
+        return self._students[place].predict(X, teacher_scores)
 
     def score(self, X, y, sample_weight=None, teacher_scores=None):
         """Share of rows whose class is predicted.
@@ -355,7 +359,7 @@ class GatedStudents(Gated):
 
     def _learn(self, lesson):
         """Set the fitted attributes; what there is to warn of, by label."""
-        targets = np.unique(lesson.y) if self.targets is None else np.asarray(self.targets)
+        targets = np.unique(lesson.y if self.targets is None else self.targets)
         students = [self._student(label) for label in targets]
         jobs = effective_n_jobs(self.n_jobs)
         troubles = for_each(lambda student: student._learn(lesson), students, jobs)
@@ -379,6 +383,7 @@ class GatedStudents(Gated):
 
     def _set_functions(self, lesson):
         """The students' numbers side by side."""
+        self._forget()
         students = self._students
         self.merged_ = students[0].merged_
         self.fit_status_ = max(student.fit_status_ for student in students)

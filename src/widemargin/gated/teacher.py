@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -102,7 +103,7 @@ def out_of_fold_scores(teacher, X, y, weight, folds, classes):
     A class that a fold's teacher has not seen gets the least of the row's scores.
     """
     teacher = CrammerSingerSVC() if teacher is None else teacher
-    if isinstance(teacher, FrozenEstimator):
+    if isinstance(_last(teacher), FrozenEstimator):
         raise ValueError(
             "cv must be None for a teacher in a FrozenEstimator, which cannot be trained on folds: "
             "give its out-of-fold scores as teacher_scores, or thaw it."
@@ -126,12 +127,32 @@ def _train(teacher, X, y, weight):
     teacher = clone(teacher)
     if weight is None:
         return teacher.fit(X, y)
-    if not has_fit_parameter(teacher, "sample_weight"):
+    name = _weight_name(teacher)
+    if name is None:
         raise ValueError(
-            f"teacher {type(teacher).__name__} takes no sample_weight: train it yourself and give "
-            "it fitted, or give its scores as teacher_scores."
+            f"teacher {type(bare(teacher)).__name__} takes no sample_weight: train it yourself "
+            "and give it fitted, or give its scores as teacher_scores."
         )
-    return teacher.fit(X, y, sample_weight=weight)
+    return teacher.fit(X, y, **{name: weight})
+
+
+def _weight_name(teacher):
+    """What an estimator's fit calls weights; None where it takes none."""
+    if not isinstance(teacher, Pipeline):
+        return "sample_weight" if has_fit_parameter(teacher, "sample_weight") else None
+    if get_config()["enable_metadata_routing"]:
+        # Its steps ask for them, or scikit-learn says how they can.
+        return "sample_weight"
+    step, last = teacher.steps[-1]
+    name = _weight_name(last)
+    return None if name is None else f"{step}__{name}"
+
+
+def _last(teacher):
+    """The last step of a pipeline, and of that if it is one."""
+    while isinstance(teacher, Pipeline):
+        teacher = teacher[-1]
+    return teacher
 
 
 @dataclass(frozen=True)
