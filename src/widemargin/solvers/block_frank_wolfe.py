@@ -23,12 +23,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
 from widemargin.solvers.structured import (
     Oracle,
     Record,
     StructuredSolution,
+    dot,
     lower_bound,
     upper_bounds,
 )
@@ -158,21 +158,9 @@ def advance_blocks(state: BlocksState) -> bool:
     """Make a pass over the samples; True when there is nothing more to do."""
     if state.finished or state.iterations >= state.max_iter:
         return True
-    difference = np.empty(state.oracle.size)
-    total = float(state.losses.sum())
-    n = state.oracle.n_samples
-    for i in _order(state):
-        loss, slack = state.oracle.violation(i, state.w, difference)
-        gamma = -1.0 if state.line_search else 2.0 * n / (state.steps + 2.0 * n)
-        share = 2.0 / (state.steps + 2.0) if state.averaging else 1.0
-        moved = _move(
-            state.w, state.blocks[i], difference, state.average, state.cost[i], loss, slack,
-            state.losses[i], gamma, share,
-        )  # fmt: skip
-        total += moved - state.losses[i]
-        state.losses[i] = moved
-        state.average_loss += share * (total - state.average_loss)
-        state.steps += 1
+    order = _order(state)
+    if not state.oracle.sweep(order, state):
+        _sweep(order, state)
     state.iterations += 1
     last = state.iterations >= state.max_iter
     if last or state.iterations % state.check_every == 0:
@@ -194,7 +182,7 @@ def _order(state):
     n = state.oracle.n_samples
     if state.sampling == "perm":
         return state.random.permutation(n)
-    return state.random.integers(n, size=n) if state.sampling == "rnd" else range(n)
+    return state.random.integers(n, size=n) if state.sampling == "rnd" else np.arange(n)
 
 
 def _check(state):
@@ -214,32 +202,27 @@ def _check(state):
     state.record.enter(state.iterations, w, objective, bound, dual)
 
 
-@compiled
-def _move(w, block, difference, average, cost, loss, slack, block_loss, gamma, share):
-    """Move a block towards its corner, and the mean of the iterates along; return its new loss.
-
-    A negative ``gamma`` asks for the best one.
-    """
-    n = len(w)
-    if gamma < 0.0:
-        along, apart = np.zeros(8), np.zeros(8)
-        whole = n - n % 8
-        for j in range(0, whole, 8):
-            for k in range(8):
-                along[k] += w[j + k] * block[j + k]
-                step = block[j + k] - cost * difference[j + k]
-                apart[k] += step * step
-        for j in range(whole, n):
-            along[0] += w[j] * block[j]
-            step = block[j] - cost * difference[j]
-            apart[0] += step * step
-        # w . s = cost * (loss - slack), known from inference.
-        missing = along.sum() + cost * slack - block_loss
-        distance = apart.sum()
-        gamma = min(1.0, max(0.0, missing / distance)) if distance > 0.0 else 0.0
-    for j in range(n):
-        step = gamma * (cost * difference[j] - block[j])
-        block[j] += step
-        w[j] += step
-        average[j] += share * (w[j] - average[j])
-    return block_loss + gamma * (cost * loss - block_loss)
+def _sweep(order, state):
+    """A pass over the samples, one call of the oracle for each."""
+    difference = np.empty(state.oracle.size)
+    total = float(state.losses.sum())
+    n = state.oracle.n_samples
+    for i in order:
+        loss, slack = state.oracle.violation(i, state.w, difference)
+        cost, block, before = state.cost[i], state.blocks[i], state.losses[i]
+        way = cost * difference - block
+        gamma = 2.0 * n / (state.steps + 2.0 * n)
+        if state.line_search:
+            # w . s = cost * (loss - slack), known from inference.
+            missing = dot(state.w, block) + cost * slack - before
+            apart = dot(way, way)
+            gamma = min(1.0, max(0.0, missing / apart)) if apart > 0.0 else 0.0
+        way *= gamma
+        block += way
+        state.w += way
+        share = 2.0 / (state.steps + 2.0) if state.averaging else 1.0
+        state.average += share * (state.w - state.average)
+        state.losses[i] += gamma * (cost * loss - before)
+        total += state.losses[i] - before
+        state.average_loss += share * (total - state.average_loss)
+        state.steps += 1

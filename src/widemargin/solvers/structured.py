@@ -31,6 +31,9 @@ class Oracle(Protocol):
     def violations(self, w: np.ndarray, samples=None, weight=None) -> Any:
         """The same for many samples: losses, slacks, bounds, and the weighted sum of the d_i."""
 
+    def sweep(self, order: np.ndarray, state: Any) -> bool:
+        """Make a pass of block-coordinate Frank-Wolfe in compiled code; False if it has none."""
+
 
 @dataclass(frozen=True)
 class StructuredSolution:
@@ -136,6 +139,10 @@ class SomeSamples:
         chosen = np.arange(self.n_samples) if samples is None else np.asarray(samples)
         gains = {} if self.extra is None else {"extra": [self.extra[i] for i in chosen]}
         return self.oracle.violations(w, samples=self.samples[chosen], weight=weight, **gains)
+
+    def sweep(self, order, state):
+        """A pass over the samples in compiled code, where there is one."""
+        return self.extra is None and self.oracle.sweep(order, state, self.samples)
 
 
 def upper_bounds(oracle, w, cost, anchor):

@@ -21,6 +21,7 @@ from widemargin.structured.inference.search import score_of
 
 _SMALLEST_CHUNK = 32
 _MOST_CHUNKS = 16
+_LONGEST_PIECE = 4096
 
 
 class Violations(NamedTuple):
@@ -94,6 +95,20 @@ class _Oracle:
             *(np.concatenate([part[k] for part in found] or [np.empty(0)]) for k in (1, 2, 3)),
             difference if rows else difference.sum(axis=0),
         )
+
+    def sweep(self, order, state, samples=None):
+        """Make a pass of block-coordinate Frank-Wolfe in compiled code; False if there is none.
+
+        Parameters
+        ----------
+        order : ndarray of int
+            Of the blocks.
+        state : BlocksState
+            Of `widemargin.solvers.block_frank_wolfe`; it is moved on.
+        samples : ndarray of int, default=None
+            Samples of the blocks; all by default.
+        """
+        return False
 
     def _chunk(self, w, samples, weight, extra, difference):
         raise NotImplementedError
@@ -231,6 +246,21 @@ class GraphOracle(_Oracle):
             labels, losses, slacks, out[np.newaxis],
         )  # fmt: skip
         return losses[i], slacks[i]
+
+    def sweep(self, order, state, samples=None):
+        """Make a pass over the samples, if all of them are forests."""
+        samples = np.arange(self.n_samples) if samples is None else samples
+        if not self.by_forest[samples].all():
+            return False
+        for start in range(0, len(order), _LONGEST_PIECE):  # between pieces interrupts are heard
+            piece = order[start : start + _LONGEST_PIECE]
+            state.average_loss = flat.sweep(
+                self.graphs, self.layout, self.truth, self.cost, samples, piece, state.cost,
+                state.line_search, state.averaging, state.steps, state.w, state.blocks,
+                state.losses, state.average, state.average_loss,
+            )  # fmt: skip
+            state.steps += len(piece)
+        return True
 
     def decode(self, w, extra=None):
         """Best labels of all samples without loss, and what is known about them.

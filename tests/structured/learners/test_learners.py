@@ -24,8 +24,9 @@ from tests.structured.models.test_models import OwnClasses, OwnMistakes
 from widemargin import CrammerSingerSVC
 from widemargin._core.checkpoint import CheckpointError
 from widemargin.datasets import load_letters
-from widemargin.solvers.block_frank_wolfe import solve_blocks
+from widemargin.solvers.block_frank_wolfe import advance_blocks, solve_blocks, start_blocks
 from widemargin.solvers.cutting_planes import simplex_ascent
+from widemargin.solvers.structured import SomeSamples
 from widemargin.structured import (
     ChainCRF,
     FrankWolfeSSVM,
@@ -116,6 +117,41 @@ def test_an_anchor_draws_the_weights_to_itself():
     assert solution.objective == pytest.approx(best, rel=2e-4)
     nothing = solve_blocks(oracle, np.zeros(5), anchor=oracle.inward(anchor), max_iter=1)
     assert_allclose(oracle.outward(nothing.w), anchor)
+
+
+FORESTS = "classes", "two classes", "tree of labels", "given pairs of labels", "weighted chain"
+
+
+@pytest.mark.parametrize("line_search", [True, False])
+@pytest.mark.parametrize("averaging", [True, False])
+@pytest.mark.parametrize("name", FORESTS)
+def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
+    name, averaging, line_search, monkeypatch
+):
+    X, Y = samples(MODELS[name][1], n=9)
+    model = copy.deepcopy(MODELS[name][0])
+    model.initialize(X, Y)
+    monkeypatch.setattr("widemargin.structured.oracle._LONGEST_PIECE", 3)
+    chosen, cost = np.array([8, 1, 3, 2, 0, 6, 5]), np.linspace(0.0, 1.0, 7)
+    states = []
+    for compiled in (True, False):
+        oracle, asked = model.oracle(X, Y), []
+        silent = "violation" if compiled else "sweep"
+        monkeypatch.setattr(oracle, silent, lambda *_, asked=asked: asked.append(_))
+        states.append(
+            start_blocks(
+                SomeSamples(oracle, chosen), cost, averaging=averaging, line_search=line_search,
+                max_iter=6,
+            )
+        )  # fmt: skip
+        while not advance_blocks(states[-1]):
+            pass
+        assert len(asked) == (0 if compiled else 6)
+    fast, slow = states
+    assert fast.steps == slow.steps == 42
+    assert np.abs(fast.w).max() > 0.0
+    for part in ("w", "blocks", "losses", "average", "average_loss"):
+        assert_allclose(getattr(fast, part), getattr(slow, part), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -212,25 +212,65 @@ def violations(
     mixed = np.empty((n_states, n_states))
     for k in range(len(samples)):
         i = samples[k]
-        first = graphs.nodes[i]
-        n = graphs.nodes[i + 1] - first
         _unaries(graphs, i, signs, shared, weights, unary)
         _add(graphs, i, extra, unary)
-        own = _score(graphs, i, truth, unary, matrices)
-        for v in range(n):
-            for s in range(n_states):
-                if s != truth[first + v]:
-                    unary[v, s] += cost[first + v]
-        best = _max_product(graphs, i, unary, matrices, mixed, back, labels)
-        loss = 0.0
-        for v in range(first, first + n):
-            if labels[v] != truth[v]:
-                loss += cost[v]
-        losses[i], slacks[i] = loss, best - own
+        losses[i], slacks[i] = _most_violating(
+            graphs, i, truth, cost, unary, matrices, mixed, back, labels
+        )
         row = rows[min(k, len(rows) - 1)]
         _add_nodes(graphs, i, signs, shared, truth, labels, weight[k], row)
         _add_edges(graphs, i, n_unary, place, factor, truth, weight[k], row)
         _add_edges(graphs, i, n_unary, place, factor, labels, -weight[k], row)
+
+
+@compiled
+def sweep(
+    graphs, layout, truth, node_cost, samples, order, cost, line_search, averaging, steps,
+    weights, blocks, losses, average, average_loss
+):  # fmt: skip
+    """Steps of `widemargin.solvers.block_frank_wolfe` on samples that are forests.
+
+    Block k, of which ``cost``, ``blocks`` and ``losses`` tell, is that of ``samples[k]``; ``order``
+    is the order of blocks, and ``steps`` were made before. Returns the new ``average_loss``.
+    """
+    signs, shared, _, place, factor = layout
+    n_states = len(signs)
+    n_unary = _n_unary(layout)
+    n_most = _most_nodes(graphs, samples)
+    unary = np.empty((n_most, n_states))
+    back = np.empty((n_most, n_states), dtype=np.int64)
+    mixed = np.empty((n_states, n_states))
+    labels = np.empty_like(truth)
+    corner = np.empty_like(weights)
+    total = losses.sum()
+    for k in order:
+        i, block = samples[k], blocks[k]
+        matrices = _matrices(weights, n_unary, place, factor)
+        _unaries(graphs, i, signs, shared, weights, unary)
+        loss, slack = _most_violating(
+            graphs, i, truth, node_cost, unary, matrices, mixed, back, labels
+        )
+        corner[:] = 0.0
+        _add_nodes(graphs, i, signs, shared, truth, labels, cost[k], corner)
+        _add_edges(graphs, i, n_unary, place, factor, truth, cost[k], corner)
+        _add_edges(graphs, i, n_unary, place, factor, labels, -cost[k], corner)
+        gamma = 2.0 * len(samples) / (steps + 2.0 * len(samples))
+        if line_search:
+            along, apart = _lengths(weights, block, corner)
+            missing = along + cost[k] * slack - losses[k]
+            gamma = min(1.0, max(0.0, missing / apart)) if apart > 0.0 else 0.0
+        share = 2.0 / (steps + 2.0) if averaging else 1.0
+        for j in range(len(weights)):
+            step = gamma * (corner[j] - block[j])
+            block[j] += step
+            weights[j] += step
+            average[j] += share * (weights[j] - average[j])
+        moved = gamma * (cost[k] * loss - losses[k])
+        losses[k] += moved
+        total += moved
+        average_loss += share * (total - average_loss)
+        steps += 1
+    return average_loss
 
 
 @compiled
@@ -337,10 +377,10 @@ def _unaries(graphs, i, signs, shared, weights, unary):
                 row[s] = signs[s] * total
         else:
             for k in range(graphs.first[v], graphs.last[v]):
-                x = graphs.value[k]
-                at = (graphs.index[k] + graphs.shift[v]) * n_states
+                x, at = graphs.value[k], (graphs.index[k] + graphs.shift[v]) * n_states
+                own = weights[at : at + n_states]  # a slice: the loop over it is vectorised
                 for s in range(n_states):
-                    row[s] += x * weights[at + s]
+                    row[s] += x * own[s]
 
 
 @compiled
@@ -376,6 +416,43 @@ def _score(graphs, i, labels, unary, matrices):
         for k in range(graphs.edge_first[e], graphs.edge_first[e + 1]):
             total += graphs.edge_value[k] * matrices[graphs.edge_index[k], s, t]
     return total
+
+
+@compiled
+def _most_violating(graphs, i, truth, cost, unary, matrices, mixed, back, labels):
+    """Write the labels with the greatest score + loss; return their loss and slack."""
+    first = graphs.nodes[i]
+    own = _score(graphs, i, truth, unary, matrices)
+    for v in range(first, graphs.nodes[i + 1]):
+        for s in range(unary.shape[1]):
+            if s != truth[v]:
+                unary[v - first, s] += cost[v]
+    best = _max_product(graphs, i, unary, matrices, mixed, back, labels)
+    loss = 0.0
+    for v in range(first, graphs.nodes[i + 1]):
+        if labels[v] != truth[v]:
+            loss += cost[v]
+    return loss, best - own
+
+
+@compiled
+def _lengths(weights, block, corner):
+    """Return weights . block and ||corner - block||^2, by four sums each, side by side."""
+    whole = len(weights) - len(weights) % 4
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
+    for j in range(0, whole, 4):
+        a0 += weights[j] * block[j]
+        a1 += weights[j + 1] * block[j + 1]
+        a2 += weights[j + 2] * block[j + 2]
+        a3 += weights[j + 3] * block[j + 3]
+        b0 += (corner[j] - block[j]) ** 2
+        b1 += (corner[j + 1] - block[j + 1]) ** 2
+        b2 += (corner[j + 2] - block[j + 2]) ** 2
+        b3 += (corner[j + 3] - block[j + 3]) ** 2
+    for j in range(whole, len(weights)):
+        a0 += weights[j] * block[j]
+        b0 += (corner[j] - block[j]) ** 2
+    return (a0 + a1) + (a2 + a3), (b0 + b1) + (b2 + b3)
 
 
 @compiled
