@@ -17,8 +17,7 @@ titles = {
 }
 looks = {
     "Coulomb chosen": ("#0072b2", "o-"),
-    "random": ("0.6", "s--"),
-    "random in turn": ("#000000", "s:"),
+    "random chosen": ("#000000", "s:"),
     "DivMBest": ("#009e73", "^--"),
     "MCL": ("#e69f00", "v--"),
     "DivMCL": ("#cc79a7", "D--"),

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from widemargin._core.compiled import compiled
 from widemargin._core.progress import drive
@@ -163,11 +163,10 @@ def _direct_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.n
     scale = np.where(inside[rows], 2.0, -2.0) * problem.cost[rows]
     _add_outer_products(state.curvature, problem, rows, scale)
     state.inside = inside
-    try:
-        with single_threaded_blas():
-            return cho_solve(cho_factor(state.curvature, check_finite=False), -gradient)
-    except LinAlgError:  # rounding hides that it is positive definite
-        return _iterative_step(state, inside, gradient)
+    with single_threaded_blas():
+        _, step, failed = dposv(state.curvature, -gradient)
+    # Rounding may hide that the matrix is positive definite.
+    return _iterative_step(state, inside, gradient) if failed else step
 
 
 def _add_outer_products(curvature, problem, rows, scale) -> None:
@@ -215,33 +214,50 @@ def _line_search(problem, weights, scores, step, change) -> float:
     slope, bend = float(np.sum(weights * step)), float(np.sum(step * step))
     left = problem.sign * change
     slack = problem.slack(scores)
-    double = 2.0 * problem.cost * left
-
-    def derivatives(length):
-        rest = slack - length * left
-        inside = rest > 0.0
-        first = slope + length * bend - np.sum(double * rest, where=inside)
-        return first, bend + np.sum(double * left, where=inside)
-
-    first, _ = derivatives(0.0)
-    if not first < 0.0:
-        return 0.0
-    enough = _LINE_TOL * -first
-    low, high, length = 0.0, np.inf, 1.0
-    for _ in range(_LINE_STEPS):
-        first, second = derivatives(length)
-        if abs(first) <= enough:
-            break
-        low, high = (length, high) if first < 0.0 else (low, length)
-        length -= first / second
-        if not low < length < high:
-            length = 0.5 * (low + high) if high < np.inf else 2.0 * low
-    return float(length)
+    return _root(slope, bend, slack, left, 2.0 * problem.cost * left)
 
 
 def _norm(vector: np.ndarray) -> float:
     """The length, summed in an order that does not depend on the threads of BLAS."""
     return float(np.sqrt(np.sum(vector * vector)))
+
+
+@compiled
+def _root(slope, bend, slack, left, double):
+    """Where slope + length * bend - sum_i double_i * max(0, slack_i - length * left_i) is zero."""
+    first, _ = _derivatives(0.0, slope, bend, slack, left, double)
+    if not first < 0.0:
+        return 0.0
+    enough = _LINE_TOL * -first
+    low, high, length = 0.0, np.inf, 1.0
+    for _ in range(_LINE_STEPS):
+        first, second = _derivatives(length, slope, bend, slack, left, double)
+        if abs(first) <= enough:
+            break
+        if first < 0.0:
+            low = length
+        else:
+            high = length
+        length -= first / second
+        if not low < length < high:
+            length = 0.5 * (low + high) if high < np.inf else 2.0 * low
+    return length
+
+
+@compiled
+def _derivatives(length, slope, bend, slack, left, double):
+    """The value at ``length`` and the slope there, summed in blocks: it may be zero by a hair."""
+    first, second = slope + length * bend, bend
+    for start in range(0, len(slack), 128):
+        value = change = 0.0
+        for i in range(start, min(start + 128, len(slack))):
+            rest = slack[i] - length * left[i]
+            if rest > 0.0:
+                value += double[i] * rest
+                change += double[i] * left[i]
+        first -= value
+        second += change
+    return first, second
 
 
 @compiled
