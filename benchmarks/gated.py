@@ -85,6 +85,7 @@ FIRST_NEW_SEED = 100
 CERTAIN = 0.05
 SINGLE_ROWS = 400
 LANDMARKS = (10, 30, 100, 300, 1000)
+CURVE_ROWS = 1000
 
 
 def main(arguments=None):
@@ -285,7 +286,7 @@ def compared(name, data, rows, full, seed):
 
     X, y, X_test, y_test = split(name, data, rows, seed)
     parameters = search_teacher(name, X, y, SELECTION_ROWS if full else TEACHER_ROWS)
-    case = Case(parameters, X, y, X_test, y_test, seed)
+    case = Case(new_teacher(parameters), X, y, X_test, y_test, seed)
     found = {"teacher": summary(case.judge(lead(case.test_scores)))}
     selection = None if full else SELECTION_ROWS
     grids = {
@@ -312,7 +313,7 @@ def seeded(name, data, rows, first, codings):
     for seed in range(first, first + N_SEEDS):
         X, y, X_test, y_test = split(name, data, rows, seed, drawn=True)
         parameters = search_teacher(name, X, y, SMALL_TEACHER_ROWS, SMALL_TEACHER_GRID)
-        case = Case(parameters, X, y, X_test, y_test, seed)
+        case = Case(new_teacher(parameters), X, y, X_test, y_test, seed)
         result = {}
         for who in codings:
             # Equal budgets: what others spend on decays goes into margins where there are none.
@@ -384,46 +385,48 @@ def timing(name, data, kind, rows):
 
 
 def cost_curve(name, data, rows):
-    """Students from the cheapest to the teacher itself."""
+    """Students from the cheapest to the teacher itself, all with parameters chosen in folds."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
 
-    from widemargin import CrammerSingerSVC, GatedStudents
-    from widemargin.gated.teacher import class_scores
+    from widemargin import CrammerSingerSVC, GatedSVC
 
     X, y, X_test, y_test = split(name, data, None, seed=0)
     X, y = sample(X, y, rows, seed=0)
     parameters = search_teacher(name, X, y, TEACHER_ROWS, SMALL_TEACHER_GRID)
-    gamma = parameters["gamma"]
     lines = []
 
-    def add(who, students, ask):
-        measures = judged(students(X_test), y_test, classes)
+    def add(who, measures, ask):
         lines.append([who, 1e6 * best_time(lambda: ask(X_test)) / len(y_test), *mean(measures)[1:]])
 
-    teacher = new_teacher(parameters).fit(X, y)
-    classes = teacher.classes_
-    linear = GatedStudents(CrammerSingerSVC(tol=1e-2), C=0.01, cv=3).fit(X, y)
-    add("linear teacher, merged", linear.decision_function, linear.students_[classes[0]].predict)
+    def add_students(who, teacher, features=None, path=None):
+        """``teacher`` sees what ``features`` makes of rows; ``path`` leads from rows to answers."""
+        Z, Z_test = (X, X_test) if features is None else map(features.transform, (X, X_test))
+        case = Case(teacher, Z, y, Z_test, y_test, seed=0)
+        scores = case.tuned("gSVM-0", gated_grid(False, (None,)), CURVE_ROWS)
+        # Which parameters a student has does not change what it costs.
+        asked = path or teacher
+        student = GatedSVC(case.classes[0], asked, features="teacher" if path else None, C=0.01)
+        add(who, case.judge(scores), student.fit(X, y).predict)
+        return case
+
+    add_students("linear teacher, merged", CrammerSingerSVC(tol=1e-2))
     for m in LANDMARKS:
         if m < len(y):
-            small = make_pipeline(
-                Nystroem(gamma=gamma, n_components=m, random_state=0),
-                CrammerSingerSVC(C=parameters["C"], tol=0.1, max_iter=100),
-            )
-            students = GatedStudents(small, features="teacher", C=0.01, cv=3).fit(X, y)
-            one = students.students_[classes[0]]
-            add(f"{m} landmarks, merged", students.decision_function, one.predict)
-    gated = GatedStudents(teacher, C=0.01, cv=3).fit(X, y)
-    add("kernel gate, linear student", gated.decision_function, gated.students_[classes[0]].predict)
-    add("kernel teacher", lambda X: lead(class_scores(teacher, X)), teacher.predict)
-    return {"lines": lines, "text": f"{len(y):,} training rows, rbf teacher with gamma {gamma:g}."}
+            small = Nystroem(gamma=parameters["gamma"], n_components=m, random_state=0).fit(X)
+            linear = CrammerSingerSVC(C=parameters["C"], tol=0.1, max_iter=100)
+            add_students(f"{m} landmarks, merged", linear, small, make_pipeline(small, linear))
+    teacher = new_teacher(parameters)
+    case = add_students("kernel gate, linear student", teacher)
+    add("kernel teacher", case.judge(lead(case.test_scores)), teacher.predict)
+    text = f"{len(y):,} training rows, rbf teacher with gamma {parameters['gamma']:g}."
+    return {"lines": lines, "text": text}
 
 
 class Case:
     """A split with a trained teacher, its scores out of fold and on the test rows."""
 
-    def __init__(self, parameters, X, y, X_test, y_test, seed):
+    def __init__(self, teacher, X, y, X_test, y_test, seed):
         import numpy as np
         from sklearn.model_selection import StratifiedKFold
 
@@ -431,7 +434,6 @@ class Case:
 
         warnings.simplefilter("ignore")
         self.X, self.y, self.X_test, self.y_test, self.seed = X, y, X_test, y_test, seed
-        teacher = new_teacher(parameters)
         trained = teacher.fit(X, y)
         self.classes = np.asarray(trained.classes_)
         folds = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
