@@ -5,18 +5,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context, svm
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from widemargin import SVC, CrammerSingerSVC, GatedStudents, GatedSVC, LinearSVC
+from widemargin import SVC, SVCCV, CrammerSingerSVC, GatedStudents, GatedSVC, LinearSVC
 from widemargin.gated.teacher import ColumnGate, FunctionGate, class_scores
 
 LINEAR = {
@@ -155,8 +156,49 @@ def test_a_student_may_live_on_the_features_of_its_teacher_and_is_merged(three):
         assert_allclose(students.decision_function(X), given, atol=1e-8)
     inside = GatedStudents(clone(teacher), features="teacher").fit(X, y)
     assert_allclose(inside.decision_function(X), students.decision_function(X), atol=1e-8)
-    with pytest.raises(ValueError, match="features='teacher' needs a teacher that is a Pipeline"):
-        GatedStudents(CrammerSingerSVC(), features="teacher").fit(X, y)
+    for short in (CrammerSingerSVC(), make_pipeline(CrammerSingerSVC())):
+        with pytest.raises(ValueError, match="Pipeline of at least two steps.* got [CP]"):
+            GatedStudents(short, features="teacher").fit(X, y)
+    with pytest.raises(ValueError, match="features='teacher' needs .* got teacher_scores only"):
+        GatedStudents(features="teacher").fit(X, y, teacher_scores=teacher.decision_function(X))
+
+
+NESTED = {
+    "whitened": lambda: make_pipeline(PCA(whiten=True), CrammerSingerSVC()),
+    "scaled": lambda: make_pipeline(MinMaxScaler(), CrammerSingerSVC()),
+    "one step": lambda: make_pipeline(CrammerSingerSVC()),
+}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", NESTED)
+def test_students_of_a_pipeline_in_a_pipeline_score_as_they_do_apart(three, name, frozen):
+    X, y = three
+    inner = NESTED[name]()
+    if frozen:
+        inner = FrozenEstimator(inner.fit(StandardScaler().fit_transform(X), y))
+    teacher = make_pipeline(StandardScaler(), inner).fit(X, y)
+    for features in ("teacher", None):
+        students = GatedStudents(teacher, features=features).fit(X, y)
+        # Whitening is no scaling: no vector over the outer features is that teacher.
+        assert students.merged_ == (name != "whitened")
+        apart = students.decision_function(X, teacher_scores=teacher.decision_function(X))
+        assert_allclose(students.decision_function(X), apart, atol=1e-8)
+
+
+def test_a_teacher_that_a_search_has_found_is_that_of_its_best_machine(three):
+    X, y = three
+    machine = make_pipeline(StandardScaler(), CrammerSingerSVC())
+    search = GridSearchCV(machine, {"crammersingersvc__C": [0.1, 1.0]}, cv=3).fit(X, y)
+    for features in ("teacher", None):
+        students = GatedStudents(search, features=features).fit(X, y)
+        assert students.merged_
+        apart = students.decision_function(X, teacher_scores=search.decision_function(X))
+        assert_allclose(students.decision_function(X), apart, atol=1e-8)
+    kernels = GridSearchCV(CrammerSingerSVC(kernel="rbf"), {"C": [1.0]}, cv=3).fit(X, y)
+    assert isinstance(GatedSVC("bee", kernels).fit(X, y)._gate, FunctionGate)
+    found = SVCCV(Cs=[1.0], gammas=[0.1], multi_class="ovr", cv=3).fit(X, y)
+    assert isinstance(GatedSVC("bee", found).fit(X, y)._gate, FunctionGate)
 
 
 def test_scores_may_stand_in_for_a_teacher(three, teacher):
@@ -206,6 +248,24 @@ def test_a_class_that_a_fold_has_not_seen_gets_its_least_score(three):
     y[1:3] = "bee", "cat"
     student = GatedSVC("dog", CrammerSingerSVC(), cv=split).fit(X, y)
     assert np.isfinite(student.objective_)
+
+
+class Backwards(LogisticRegression):
+    """A teacher that has its classes in another order than the sorted one."""
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        self.classes_, self.coef_ = self.classes_[::-1], self.coef_[::-1]
+        self.intercept_ = self.intercept_[::-1]
+        return self
+
+
+def test_out_of_fold_scores_find_the_columns_of_classes_in_any_order(three):
+    X, y = three
+    backwards = GatedStudents(Backwards(), cv=3).fit(X, y)
+    forwards = GatedStudents(LogisticRegression(), cv=3).fit(X, y)
+    assert_allclose(backwards.theta_, forwards.theta_, atol=1e-12)
+    assert_array_equal(backwards.predict(X), forwards.predict(X))
 
 
 def test_a_frozen_teacher_cannot_be_trained_on_folds(three, teacher):
@@ -262,8 +322,10 @@ def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(t
 def test_pairs_of_classes_are_no_scores_of_classes(three):
     X, y = three
     teacher = svm.SVC(decision_function_shape="ovo").fit(X, y)
-    with pytest.raises(ValueError, match="one score for each of its 3 classes"):
-        GatedSVC("bee", teacher).fit(X, y)
+    search = GridSearchCV(make_pipeline(StandardScaler(), clone(teacher)), {}, cv=3).fit(X, y)
+    for pairs in (teacher, FrozenEstimator(teacher), search):
+        with pytest.raises(ValueError, match="one score for each of its 3 classes"):
+            GatedSVC("bee", pairs).fit(X, y)
 
 
 def test_a_teacher_that_says_nothing_of_classes_is_asked_for_all_columns(three):

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets
@@ -248,16 +247,23 @@ def _features(student, teacher, given, checked, y):
     if isinstance(features, str):
         if features == "constant":
             features = _Nothing()
-        elif isinstance(_thawed(teacher), Pipeline):
-            features = _thawed(teacher)[:-1]
         else:
-            raise ValueError(
-                "features='teacher' needs a teacher that is a Pipeline, whose last step sees the "
-                f"features that the others make; got {type(teacher).__name__}."
-            )
+            features = _teachers_map(teacher)
     elif not teaching.is_fitted(features):
         features = clone(features).fit(given, y)
     return features, feature_rows(features, given)
+
+
+def _teachers_map(teacher):
+    """What the last step of a teacher pipeline sees."""
+    pipeline = teaching.unwrapped(teacher)
+    if not isinstance(pipeline, Pipeline) or len(pipeline) < 2:
+        got = type(teacher).__name__ if pipeline is not None else "teacher_scores only"
+        raise ValueError(
+            "features='teacher' needs a teacher that is a Pipeline of at least two steps, whose "
+            f"last step sees the features that the others make; got {got}."
+        )
+    return pipeline[:-1]
 
 
 def _linear_forms(student, teacher, features, given):
@@ -270,22 +276,18 @@ def _linear_forms(student, teacher, features, given):
     if features is None:
         return forms, forms
     if _same_map(features, teacher):
-        return forms, teaching.linear_forms(teacher, given, mapped=True)
+        return forms, teaching.mapped_forms(teacher, given)
     return forms, None
 
 
 def _same_map(features, teacher):
     """Whether a map consists of the very steps before a teacher's last one."""
-    teacher, features = _thawed(teacher), _thawed(features)
+    teacher, features = teaching.unwrapped(teacher), teaching.unwrapped(features)
     if not isinstance(teacher, Pipeline):
         return False
     own = [s for _, s in features.steps] if isinstance(features, Pipeline) else [features]
     steps = [step for _, step in teacher.steps[:-1]]
     return len(own) == len(steps) and all(a is b for a, b in zip(own, steps, strict=True))
-
-
-def _thawed(estimator):
-    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
 class _Nothing:

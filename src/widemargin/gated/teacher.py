@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from widemargin.gated.difficulty import check_scores
+from widemargin.gated.difficulty import check_scores, place_of
 from widemargin.svm.crammer_singer import CrammerSingerSVC
 from widemargin.svm.linear import LinearSVC, linear_scores
 from widemargin.svm.svc import SVC
@@ -62,15 +62,34 @@ def class_scores(teacher, X):
     return check_scores(scores)
 
 
-def bare(teacher):
-    """The estimator that scores: the last step of a pipeline, without its ice."""
-    while True:
-        if isinstance(teacher, FrozenEstimator):
-            teacher = teacher.estimator
-        elif isinstance(teacher, Pipeline):
-            teacher = teacher[-1]
+def layers(estimator):
+    """An estimator, the one that scores for it in the end, and all between.
+
+    A frozen one hands rows to what it froze, a search to the best, a pipeline to its last step.
+    """
+    while estimator is not None:
+        yield estimator
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
         else:
-            return teacher
+            estimator = getattr(estimator, "best_estimator_", None)
+
+
+def bare(teacher):
+    """The estimator that scores."""
+    *_, last = layers(teacher)
+    return last
+
+
+def unwrapped(estimator):
+    """An estimator out of its ice or search; the steps of a pipeline stay together."""
+    inner = None
+    for inner in layers(estimator):
+        if isinstance(inner, Pipeline):
+            break
+    return inner
 
 
 def is_fitted(teacher):
@@ -103,7 +122,7 @@ def out_of_fold_scores(teacher, X, y, weight, folds, classes):
     A class that a fold's teacher has not seen gets the least of the row's scores.
     """
     teacher = CrammerSingerSVC() if teacher is None else teacher
-    if isinstance(_last(teacher), FrozenEstimator):
+    if any(isinstance(layer, FrozenEstimator) for layer in layers(teacher)):
         raise ValueError(
             "cv must be None for a teacher in a FrozenEstimator, which cannot be trained on folds: "
             "give its out-of-fold scores as teacher_scores, or thaw it."
@@ -116,7 +135,7 @@ def out_of_fold_scores(teacher, X, y, weight, folds, classes):
         clever = _train(teacher, _safe_indexing(X, train), y[train], fold_weight)
         found = class_scores(clever, _safe_indexing(X, test))
         part = np.repeat(found.min(axis=1, keepdims=True), len(classes), axis=1)
-        part[:, np.searchsorted(classes, clever.classes_)] = found
+        part[:, [place_of(label, classes) for label in clever.classes_]] = found
         scores[test] = part
     if np.isnan(scores).any():
         raise ValueError("cv must put every row into the test part of a fold.")
@@ -146,13 +165,6 @@ def _weight_name(teacher):
     step, last = teacher.steps[-1]
     name = _weight_name(last)
     return None if name is None else f"{step}__{name}"
-
-
-def _last(teacher):
-    """The last step of a pipeline, and of that if it is one."""
-    while isinstance(teacher, Pipeline):
-        teacher = teacher[-1]
-    return teacher
 
 
 @dataclass(frozen=True)
@@ -188,35 +200,46 @@ class ColumnGate:
         return class_scores(self.teacher, X)[:, self.column]
 
 
-def linear_forms(teacher, X, mapped=False):
+def linear_forms(teacher, X):
     """Coefficients (n_classes, n_features) and intercepts of a linear teacher, else None.
 
     ``X`` are rows to try it on: what claims to be linear is taken at its word only if it also
-    scores so, or is of this library. With ``mapped`` a pipeline's last step is meant, over the
-    features that the others make; without it, scaling steps are folded into the coefficients.
+    scores so, or is of this library. Scaling steps are folded into the coefficients.
     """
-    if isinstance(teacher, FrozenEstimator):
-        return linear_forms(teacher.estimator, X, mapped)
-    if _num_samples(X) > _PROBED_ROWS:
-        X = _safe_indexing(X, np.arange(_PROBED_ROWS))
-    if isinstance(teacher, Pipeline):
-        steps = [step for _, step in teacher.steps[:-1] if step not in (None, "passthrough")]
-        if not mapped:
-            forms = _last_forms(bare(teacher))
-            for step in reversed(steps):
-                forms = _folded(forms, step)
-            return _verified(forms, teacher, X)
-        X = teacher[:-1].transform(X) if steps else X
-    forms = _last_forms(bare(teacher))
-    return _verified(forms, bare(teacher), X)
+    teacher, X = unwrapped(teacher), _few(X)
+    forms = _said_forms(teacher)
+    return None if forms is None else _verified(forms, teacher, X)
 
 
-def _last_forms(estimator):
+def mapped_forms(teacher, X):
+    """The forms of a pipeline's last step over the features that the steps before it make."""
+    teacher = unwrapped(teacher)
+    return linear_forms(teacher[-1], teacher[:-1].transform(_few(X)))
+
+
+def _few(X):
+    """As many rows as it takes to try a teacher."""
+    return _safe_indexing(X, np.arange(_PROBED_ROWS)) if _num_samples(X) > _PROBED_ROWS else X
+
+
+def _said_forms(estimator):
+    """The forms that an estimator, or a pipeline of scaling steps and one, says it has."""
+    estimator = unwrapped(estimator)
+    if not isinstance(estimator, Pipeline):
+        return _own_forms(estimator)
+    forms = _said_forms(estimator[-1])
+    for _, step in reversed(estimator.steps[:-1]):
+        if step not in (None, "passthrough"):
+            forms = _folded(forms, unwrapped(step))
+    return forms
+
+
+def _own_forms(estimator):
     """What an estimator says of itself: a coefficient for every class and feature."""
     if isinstance(estimator, OneVsRestClassifier):
         if not hasattr(estimator, "estimators_") or estimator.multilabel_:
             return None
-        parts = [_last_forms(part) for part in estimator.estimators_]
+        parts = [_own_forms(part) for part in estimator.estimators_]
         if any(part is None for part in parts):
             return None
         coef = np.array([part[0][-1] for part in parts])
@@ -255,7 +278,7 @@ def _folded(forms, step):
 
 def _verified(forms, teacher, X):
     """The forms, if the teacher scores rows as they say."""
-    if forms is None or getattr(X, "shape", ())[1:] != forms[0].shape[1:]:
+    if getattr(X, "shape", ())[1:] != forms[0].shape[1:]:
         return None
     if type(teacher) in _LINEAR:
         validate_data(teacher, X, reset=False, skip_check_array=True)
@@ -276,8 +299,7 @@ def gate(teacher, column):
 
 def _alone(teacher, column):
     """The part of a teacher whose decision function is one class's score, or None."""
-    if isinstance(teacher, FrozenEstimator):
-        return _alone(teacher.estimator, column)
+    teacher = unwrapped(teacher)
     if isinstance(teacher, Pipeline):
         last = _alone(teacher[-1], column)
         return None if last is None else Pipeline([*teacher.steps[:-1], ("target", last)])
