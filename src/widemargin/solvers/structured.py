@@ -49,7 +49,7 @@ class StructuredSolution:
     dual_objective : float
         A lower bound on the objective of all w.
     gap : float
-        (bound - dual_objective) / bound; nan if there is no upper bound.
+        (bound - dual_objective) / bound; nan if there is no upper bound, or none to believe in.
     iterations : int
         Passes over the samples, or rounds.
     converged : bool
@@ -78,7 +78,9 @@ class Record:
 
     @property
     def gap(self) -> float:
-        if not np.isfinite(self.bound):
+        # An upper bound below a lower one shows that inference was not as exact as it claimed.
+        least = self.dual - _ROUNDING * max(1.0, abs(self.dual))
+        if not least <= self.bound < np.inf:
             return np.nan
         return max(0.0, self.bound - self.dual) / max(self.bound, np.finfo(float).tiny)
 
@@ -160,6 +162,7 @@ def lower_bound(gradient, loss, anchor):
     return loss - moved - 0.5 * dot(gradient, gradient)
 
 
+_ROUNDING = 1e-6
 _CURVES = ("iteration", "objective", "dual_objective", "gap", "seconds")
 
 

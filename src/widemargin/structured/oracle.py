@@ -123,12 +123,19 @@ class PlainOracle(_Oracle):
     X, Y : sequence
     threads : int, default=None
         How many threads ask the model at once; one by default.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether slacks are taken for H: the inference of a model counts as exact, if it is one for
+        the loss of the model at all.
     """
 
     def __init__(self, model, X, Y, threads=None):
         self.model, self.X, self.Y = model, X, Y
         self.threads = 1 if threads is None else threads
         self.n_samples, self.size = len(Y), model.size_joint_feature
+        self.exact = model._maximises_the_loss()
 
     def inward(self, w):
         """Weights in the oracle's order, from the model's."""
@@ -190,12 +197,15 @@ class PlainOracle(_Oracle):
                 bonus -= float(extra[k][parts, self.model.states(truth)].sum())
             own = self.true_features[i] - self.model.joint_feature(x, y)
             loss = float(self.model.loss(truth, y))
+            slack = loss - float(w @ own) + bonus
+            if slack < 0.0 and not self.exact:
+                y, own, loss, slack = truth, np.zeros_like(own), 0.0, 0.0
             labels.append(y)
             losses.append(loss)
-            slacks.append(loss - float(w @ own) + bonus)
+            slacks.append(slack)
             difference[min(k, len(difference) - 1)] += weight[k] * own
         losses, slacks = np.array(losses), np.array(slacks)
-        return labels, losses, slacks, slacks
+        return labels, losses, slacks, slacks if self.exact else np.full(len(slacks), np.inf)
 
 
 class GraphOracle(_Oracle):
@@ -262,12 +272,13 @@ class GraphOracle(_Oracle):
             state.steps += len(piece)
         return True
 
-    def decode(self, w, extra=None):
+    def decode(self, w, extra=None, relaxed=False):
         """Best labels of all samples without loss, and what is known about them.
 
         Returns
         -------
         labels : list
+            Fractional beliefs where they are asked for by ``relaxed`` and the method has them.
         energies, bounds : ndarray of shape (n_samples,)
             Minus the scores, and what no labels are below.
         exact : bool
@@ -277,7 +288,8 @@ class GraphOracle(_Oracle):
         flags, methods = np.ones(self.n_samples, dtype=bool), [set() for _ in range(self.n_samples)]
         labels = np.empty_like(self.truth)
         beliefs = {}
-        stacked = self.nothing if extra is None else np.concatenate(extra, dtype=float)
+        extra = None if extra is None else self.checked_extra(extra)
+        stacked = self.nothing if extra is None else np.concatenate(extra)
 
         def work(samples):
             easy = samples[self.by_forest[samples]]
@@ -293,7 +305,7 @@ class GraphOracle(_Oracle):
                 labels[self.nodes(i)] = found.labels
                 scores[i], bounds[i], flags[i] = found.score, found.bound, found.exact
                 methods[i].add(found.method)
-                if found.beliefs is not None:
+                if relaxed and found.beliefs is not None:
                     beliefs[i] = found.beliefs
 
         size = max(1, min(_SMALLEST_CHUNK, -(-self.n_samples // _MOST_CHUNKS)))
@@ -333,8 +345,7 @@ class GraphOracle(_Oracle):
 
     def best_states(self, w):
         """The states of the nodes in the best output of each sample."""
-        labels = self.decode(w)[0]
-        return [a[0].argmax(axis=1) if isinstance(a, tuple) else a for a in labels]
+        return self.decode(w)[0]
 
     def task_losses(self, w):
         """Losses of the best outputs of all samples."""
@@ -345,6 +356,20 @@ class GraphOracle(_Oracle):
         """Outputs of the model, from labels that the oracle has returned."""
         samples = range(self.n_samples) if samples is None else samples
         return [self.output(i, answer) for i, answer in zip(samples, labels, strict=True)]
+
+    def checked_extra(self, extra):
+        """What is added to the scores of all samples; compiled code does not look at shapes."""
+        extra = [np.asarray(own, dtype=float) for own in extra]
+        wanted = [(int(n), self.layout.n_states) for n in np.diff(self.graphs.nodes)]
+        got = [own.shape for own in extra]
+        if got != wanted:
+            wrong = [i for i, pair in enumerate(zip(got, wanted, strict=False)) if len({*pair}) > 1]
+            raise ValueError(
+                "extra must hold one array of shape (n_nodes, n_states) for each input, got "
+                f"{len(got)} for {len(wanted)} inputs"
+                + (f", and {got[wrong[0]]} in place of {wanted[wrong[0]]}." if wrong else ".")
+            )
+        return extra
 
     def nodes(self, i):
         """The nodes of sample ``i``."""

@@ -26,7 +26,7 @@ from widemargin._core.checkpoint import CheckpointError
 from widemargin.datasets import load_letters
 from widemargin.solvers.block_frank_wolfe import advance_blocks, solve_blocks, start_blocks
 from widemargin.solvers.cutting_planes import simplex_ascent
-from widemargin.solvers.structured import SomeSamples
+from widemargin.solvers.structured import Record, SomeSamples
 from widemargin.structured import (
     ChainCRF,
     FrankWolfeSSVM,
@@ -390,11 +390,62 @@ def test_models_of_two_methods_are_learnt(learner):
     assert own.objective_ == pytest.approx(ours.objective_, rel=2.5 * own.tol)
 
 
-def test_models_without_a_margin_learn_from_mistakes():
+def test_models_without_a_margin_learn_from_mistakes_and_have_no_certificate(learner):
     X, Y = samples(MODELS["classes"][1])
     with warnings.catch_warnings(action="ignore"):
-        machine = FrankWolfeSSVM(OwnMistakes(), max_iter=50, C=10.0).fit(X, Y)
+        machine = new(learner, OwnMistakes(), max_iter=50, C=10.0).fit(X, Y)
     assert machine.score(X, Y) > 0.7
+    assert np.isnan(machine.dual_gap_)
+
+
+class OwnDistance(OwnClasses):
+    """Its loss is not the one that the base augments inference by."""
+
+    def loss(self, y, y_hat):
+        return 10.0 * abs(y - y_hat)
+
+
+class AugmentedDistance(OwnDistance):
+    def loss_augmented_inference(self, x, y, w, extra=None):
+        losses = [[self.loss(y, other) for other in range(3)]]
+        return self.inference(x, w, extra=losses if extra is None else losses + extra)
+
+
+class OtherDistance(AugmentedDistance):
+    """Inherits the inference of another loss."""
+
+    def loss(self, y, y_hat):
+        return 20.0 * abs(y - y_hat)
+
+
+@pytest.mark.parametrize("model", [OwnDistance(), OtherDistance()])
+def test_a_loss_without_its_own_inference_has_no_certificate(learner, model):
+    X, Y = samples(MODELS["classes"][1])
+    with pytest.warns(ConvergenceWarning, match="define its loss_augmented_inference"):
+        machine = new(learner, model, max_iter=300).fit(X, Y)
+    assert np.isnan(machine.dual_gap_)
+    assert np.isnan(machine.gap_curve_).all()
+
+
+def test_a_loss_with_its_own_inference_is_certified(learner):
+    X, Y = samples(MODELS["classes"][1])
+    machine = new(learner, AugmentedDistance(), C=0.03).fit(X, Y)
+    assert machine.dual_gap_ <= machine.tol
+    ours = MultiClassClf()
+    ours.initialize(X, Y)
+    ours.loss = machine.model.loss
+    best = exact_objective(ours, X, Y, 0.03)
+    assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
+
+
+def test_an_upper_bound_below_the_lower_one_is_no_certificate():
+    record = Record(np.zeros(1))
+    record.enter(1, np.zeros(1), 10.0, 10.0, 9.0)
+    assert record.gap == pytest.approx(0.1)
+    record.enter(2, np.zeros(1), 10.0, 10.0, 10.0 + 1e-9)
+    assert record.gap == 0.0
+    record.enter(3, np.zeros(1), 10.0, 10.0, 11.0)
+    assert np.isnan(record.gap)
 
 
 @pytest.mark.large

@@ -20,6 +20,10 @@ from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_c
 from widemargin._core.progress import FitProgress, drive
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
+_NO_GAP = (
+    ", unknown, as inference is not exact and gives no bound, or is not augmented by the loss of "
+    "{}: define its loss_augmented_inference, or an argument extra of its inference"
+)
 
 
 class StructuredLearner(CallbackSupportMixin, BaseEstimator):
@@ -80,9 +84,10 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         with unchanged_by_failure(self.model):
             solution = self._solve(X, Y, sample_weight, weight)
         if not solution.converged:
+            unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
             warnings.warn(
                 f"Stopped before the relative gap was below tol={self.tol} (max_iter="
-                f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}.",
+                f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}{unknown}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

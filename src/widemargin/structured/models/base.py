@@ -45,12 +45,33 @@ class StructuredModel(BaseEstimator):
     True
     """
 
-    # Parameters that `initialize` has read off the data; a clone forgets them.
-    _inferred: tuple = ()
+    # Parameters that `initialize` has read off the data, with their values; a clone forgets them.
+    _inferred: dict = {}
 
     def __sklearn_clone__(self):
-        forgotten = dict.fromkeys(self._inferred)
+        forgotten = {name: None for name in self._inferred if self._is_inferred(name)}
         return type(self)(**{**self.get_params(deep=False), **forgotten})
+
+    def set_params(self, **params):
+        """Set parameters; those that are set are no longer learnt from the data.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name; None has the value learnt from the data again.
+
+        Returns
+        -------
+        self : object
+            The model.
+        """
+        super().set_params(**params)
+        self._inferred = {name: self._inferred[name] for name in self._inferred.keys() - params}
+        return self
+
+    def _is_inferred(self, name):
+        """Whether a parameter has the value that was read off the data."""
+        return name in self._inferred and getattr(self, name) == self._inferred[name]
 
     def initialize(self, X, Y=None):
         """Learn sizes from training data.
@@ -179,6 +200,17 @@ class StructuredModel(BaseEstimator):
             stacklevel=2,
         )
         return self.inference(x, w)
+
+    def _maximises_the_loss(self):
+        """Whether `loss_augmented_inference` is made for the `loss`, as far as methods can tell."""
+        owners = [
+            next(depth for depth, owner in enumerate(type(self).__mro__) if name in vars(owner))
+            for name in ("loss_augmented_inference", "loss")
+        ]
+        if type(self).loss_augmented_inference is StructuredModel.loss_augmented_inference:
+            return owners[0] == owners[1] and "extra" in signature(self.inference).parameters
+        # A class that changes the loss alone keeps the inference of another loss.
+        return owners[0] <= owners[1]
 
     def batch_joint_feature(self, X, Y):
         """The sum of the joint features of many samples.
