@@ -5,13 +5,14 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from tests.structured.cases import MODELS, all_outputs, samples
+from tests.structured.cases import MODELS, all_outputs, exact_objective, samples
 
 from widemargin.structured import (
     BinaryClf,
     ChainCRF,
     DirectionalGridCRF,
     EdgeFeatureGraphCRF,
+    FrankWolfeSSVM,
     GraphCRF,
     GridCRF,
     MultiClassClf,
@@ -20,7 +21,7 @@ from widemargin.structured import (
     make_grid_edges,
 )
 from widemargin.structured.models.classes import chow_liu_tree
-from widemargin.structured.oracle import PlainOracle
+from widemargin.structured.oracle import GraphOracle, PlainOracle
 
 
 @pytest.fixture(params=MODELS, ids=str)
@@ -328,3 +329,184 @@ def test_features_must_be_finite():
     X[3] = np.full_like(X[3], np.nan)
     with pytest.raises(ValueError, match="X must hold finite numbers"):
         model.oracle(X, Y)
+    w = np.zeros(model.size_joint_feature)
+    with pytest.raises(ValueError, match="x must hold finite numbers"):
+        model.inference(X[3], w)
+    w[2] = np.inf
+    for ask in (model.inference, lambda x, w: model.batch_inference([x], w)):
+        with pytest.raises(ValueError, match="w must hold finite numbers"):
+            ask(X[0], w)
+
+
+@pytest.mark.parametrize("weight", [[np.nan, 1.0, 1.0], [-1.0, 1.0, 1.0]])
+def test_weights_of_classes_are_finite_and_at_least_0(weight):
+    X, Y = samples(MODELS["chain"][1])
+    with pytest.raises(ValueError, match="class_weight must hold finite numbers of at least 0"):
+        ChainCRF(class_weight=weight).initialize(X, Y)
+    model = ChainCRF(3, 4, class_weight=weight)
+    with pytest.raises(ValueError, match="class_weight must hold finite numbers of at least 0"):
+        model.loss_augmented_inference(X[0], Y[0], np.zeros(21))
+
+
+def test_weights_of_another_length_are_refused_with_a_way_out(ready):
+    model, X, Y, w = ready
+    for own in (w[:-1], np.append(w, 0.0), w[np.newaxis]):
+        for ask in (
+            lambda own: model.inference(X[0], own),
+            lambda own: model.batch_inference(X, own),
+            lambda own: model.batch_loss_augmented_inference(X, Y, own),
+        ):
+            with pytest.raises(ValueError, match=r"w must have shape .*a model of its own"):
+                ask(own)
+
+
+def test_two_learners_that_share_a_model_are_told_to_have_one_each():
+    rng = np.random.default_rng(0)
+    X, model = rng.normal(size=(30, 4)), MultiClassClf()
+    first = FrankWolfeSSVM(model, tol=0.1).fit(X, np.arange(30) % 3)
+    FrankWolfeSSVM(model, tol=0.1).fit(X, np.arange(30) % 5)
+    with pytest.raises(ValueError, match=r"must have shape \(20,\), got \(12,\).*clone\(model\)"):
+        first.predict(X)
+
+
+def test_weights_are_measured_by_the_parameters_of_now():
+    X, Y = samples(MODELS["chain"][1])
+    model = ChainCRF()
+    model.initialize(X, Y)
+    w = np.zeros(model.size_joint_feature)
+    model.set_params(n_states=5)
+    with pytest.raises(ValueError, match=r"must have shape \(45,\), got \(21,\)"):
+        model.batch_inference(X, w)
+
+
+@pytest.mark.parametrize("spoil", [lambda e: e[:-1], lambda e: [np.c_[a, a] for a in e], np.vstack])
+def test_what_is_added_to_scores_has_the_shape_of_the_scores(ready, spoil):
+    model, X, Y, w = ready
+    extra = spoil([np.zeros((model.states(y).size, model.n_states)) for y in Y])
+    with pytest.raises(ValueError, match="extra must hold one array of shape"):
+        model.batch_inference(X, w, extra=extra)
+    with pytest.raises(ValueError, match="extra must hold one array of shape"):
+        model.batch_loss_augmented_inference(X, Y, w, extra=extra)
+
+
+class LastLabelCounts(ChainCRF):
+    """A subclass with a loss of its own, and the inference that belongs to it."""
+
+    def loss(self, y, y_hat):
+        return float(y[-1] != y_hat[-1])
+
+    def loss_augmented_inference(self, x, y, w):
+        extra = np.zeros((len(y), self.n_states))
+        extra[-1] = np.arange(self.n_states) != y[-1]
+        return self.inference(x, w, extra=extra)
+
+
+class Mirrored(ChainCRF):
+    def inference(self, x, w):
+        return super().inference(x[::-1], w)[::-1]
+
+
+class Doubled(MultiClassClf):
+    def joint_feature(self, x, y):
+        return 2.0 * super().joint_feature(x, y)
+
+
+def test_a_subclass_with_a_loss_of_its_own_is_trained_on_it():
+    X, Y = samples(MODELS["chain"][1])
+    model = LastLabelCounts()
+    model.initialize(X, Y)
+    w = np.random.default_rng(0).normal(size=model.size_joint_feature)
+    found = model.oracle(X, Y).violations(w)
+    expected = [model.loss_augmented_inference(x, y, w) for x, y in zip(X, Y, strict=True)]
+    for own, other in zip(found.labels, expected, strict=True):
+        assert_array_equal(own, other)
+    assert set(found.losses) <= {0.0, 1.0}
+    learner = FrankWolfeSSVM(LastLabelCounts(), C=1.0, tol=0.01).fit(X, Y)
+    assert learner.objective_ == pytest.approx(exact_objective(model, X, Y, 1.0), rel=0.01)
+    for own, x, y in zip(model.batch_loss_augmented_inference(X, Y, w), X, Y, strict=True):
+        assert_array_equal(own, model.loss_augmented_inference(x, y, w))
+
+
+def test_a_subclass_with_an_inference_of_its_own_predicts_by_it():
+    X, Y = samples(MODELS["chain"][1])
+    model = Mirrored()
+    model.initialize(X, Y)
+    w = np.random.default_rng(0).normal(size=model.size_joint_feature)
+    ours = ChainCRF(3, 4)
+    for own, x in zip(model.batch_inference(X, w), X, strict=True):
+        assert_array_equal(own, ours.inference(x[::-1], w)[::-1])
+
+
+@pytest.mark.parametrize("kind", [LastLabelCounts, Mirrored, Doubled])
+def test_subclasses_with_methods_of_their_own_are_asked_by_them(kind):
+    X, Y = samples(MODELS["classes" if kind is Doubled else "chain"][1])
+    model = kind()
+    model.initialize(X, Y)
+    assert isinstance(model.oracle(X, Y), PlainOracle)
+
+
+def test_our_models_and_subclasses_that_only_have_other_defaults_are_compiled(ready):
+    model, X, Y, _ = ready
+
+    class Renamed(type(model)):
+        pass
+
+    renamed = clone(model)
+    renamed.__class__ = Renamed
+    renamed.initialize(X, Y)
+    assert isinstance(model.oracle(X, Y), GraphOracle)
+    assert isinstance(renamed.oracle(X, Y), GraphOracle)
+
+
+def test_parameters_that_are_set_after_a_fit_stay_and_are_cloned():
+    X, Y = samples(MODELS["chain"][1])
+    model = ChainCRF()
+    model.initialize(X, Y)
+    model.set_params(n_states=26)
+    model.initialize(X, Y)
+    assert model.n_states == clone(model).n_states == 26
+    assert clone(model).n_features is None
+    model.n_features = 7
+    with pytest.raises(ValueError, match="n_features must fit the data"):
+        model.initialize(X, Y)
+    model.set_params(n_states=None, n_features=None)
+    model.initialize(X, Y)
+    assert (model.n_states, model.n_features) == (3, 4)
+    model.set_params(n_states=3)  # the same number, now given
+    model.initialize(X, [np.zeros_like(y) for y in Y])
+    assert model.n_states == 3
+
+
+def test_batches_of_fractional_answers_are_single_calls_together():
+    model = GraphCRF(n_states=2, n_features=1, inference_method="lp")
+    triangle = np.zeros((3, 1)), np.array([[0, 1], [1, 2], [2, 0]])
+    X, Y = [triangle, triangle], [np.zeros(3, dtype=int), np.array([0, 1, 1])]
+    w = np.array([0.0, 0.0, -1.0, 0.0, -1.0])
+    alone, energy = model.inference(triangle, w, return_energy=True)
+    assert energy == 1.0
+    together = model.batch_inference(X, w)
+    assert_array_equal(together, [alone, alone])
+    assert model.last_inference_.energy == 2.0 == -w @ model.batch_joint_feature(X, together)
+    assert_array_equal(model.oracle(X, Y).best_states(w), [alone, alone])
+    singles = [model.loss_augmented_inference(triangle, y, w, return_energy=True) for y in Y]
+    assert_array_equal(model.batch_loss_augmented_inference(X, Y, w), [y for y, _ in singles])
+    assert model.last_inference_.method == "lp"
+    assert model.last_inference_.energy == sum(energy for _, energy in singles)
+    for beliefs in model.batch_inference(X, w, relaxed=True):
+        assert_allclose(beliefs[0], 0.5)
+    for beliefs, y in zip(
+        model.batch_loss_augmented_inference(X, Y, w, relaxed=True), Y, strict=True
+    ):
+        expected = model.loss_augmented_inference(triangle, y, w, relaxed=True)
+        assert_allclose(beliefs[0], expected[0])
+
+
+def test_augmented_batches_say_how_they_were_found(ready):
+    model, X, Y, w = ready
+    singles = [
+        model.loss_augmented_inference(x, y, w, return_energy=True)[1]
+        for x, y in zip(X, Y, strict=True)
+    ]
+    model.batch_loss_augmented_inference(X, Y, w)
+    assert model.last_inference_.energy == pytest.approx(sum(singles))
+    assert model.last_inference_.exact

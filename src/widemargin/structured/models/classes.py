@@ -283,14 +283,15 @@ class MultiLabelClf(CRF):
         return check_edges(self.edges, self.n_labels)
 
     def _check_initialized(self):
+        if self.n_labels is None or self.n_features is None:
+            raise ValueError(
+                "MultiLabelClf does not know its n_labels and n_features yet: give them, or call "
+                "initialize(X, Y)."
+            )
         if not hasattr(self, "edges_"):
-            if self.n_labels is None or self.n_features is None:
-                raise ValueError(
-                    "MultiLabelClf does not know its n_labels and n_features yet: give them, or "
-                    "call initialize(X, Y)."
-                )
             self.edges_ = self._edges(None)
-            self.size_joint_feature = self._layout().size
+        check_edges(self.edges_, self.n_labels)
+        self.size_joint_feature = self._layout().size
 
     def _parts(self, x):
         edges = getattr(self, "edges_", _NO_EDGES)

@@ -8,7 +8,9 @@ import scipy.sparse as sp
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import check_method, infer, one_hot
 from widemargin.structured.models.base import StructuredModel
-from widemargin.structured.oracle import GraphOracle
+from widemargin.structured.oracle import GraphOracle, PlainOracle
+
+_METHODS = "joint_feature", "inference", "loss", "loss_augmented_inference"
 
 
 class Parts(NamedTuple):
@@ -239,14 +241,11 @@ class CRF(StructuredModel):
         Y : list or ndarray
             Outputs.
         """
-        oracle = self.oracle(X, None, threads)
-        labels, energies, bounds, exact, methods = oracle.decode(oracle.inward(w), extra)
-        self.last_inference_ = Inference(
-            ", ".join(sorted(methods)), exact, float(energies.sum()), float(bounds.sum())
-        )
-        if not relaxed:
-            labels = [a[0].argmax(axis=1) if isinstance(a, tuple) else a for a in labels]
-        return self._join(oracle.outputs(labels))
+        if not self._has_our_methods():
+            return self._one_by_one(
+                lambda x, **more: self.inference(x, w, **more), zip(X), relaxed, extra
+            )
+        return self._decoded(self.oracle(X, None, threads), w, relaxed, extra)
 
     def batch_loss_augmented_inference(self, X, Y, w, relaxed=False, extra=None, threads=None):
         """The outputs with the highest sums of score and loss, over threads.
@@ -271,11 +270,19 @@ class CRF(StructuredModel):
         Y_hat : list or ndarray
             Outputs.
         """
+        if not self._has_our_methods():
+            return self._one_by_one(
+                lambda x, y, **more: self.loss_augmented_inference(x, y, w, **more),
+                zip(X, Y, strict=True),
+                relaxed,
+                extra,
+            )
         oracle = self.oracle(X, Y, threads)
-        labels = oracle.violations(oracle.inward(w), extra=extra).labels
-        if not relaxed:
-            labels = [a[0].argmax(axis=1) if isinstance(a, tuple) else a for a in labels]
-        return self._join(oracle.outputs(labels))
+        losses = oracle.cost[:, np.newaxis] * (1.0 - np.eye(self.n_states)[oracle.truth])
+        if extra is not None:
+            losses += np.concatenate(oracle.checked_extra(extra))
+        parts = [losses[oracle.nodes(i)] for i in range(oracle.n_samples)]
+        return self._decoded(oracle, w, relaxed, parts)
 
     def oracle(self, X, Y, threads=None):
         """What learners work with: all samples in flat arrays, for compiled inference.
@@ -292,9 +299,12 @@ class CRF(StructuredModel):
         Returns
         -------
         oracle : GraphOracle
-            Answers for many samples at once.
+            Answers for many samples at once. A PlainOracle where a subclass has a `joint_feature`,
+            `inference`, `loss` or `loss_augmented_inference` of its own.
         """
         self._check_initialized()
+        if not self._has_our_methods():
+            return PlainOracle(self, X, Y, threads)
         parts = [self._checked(x) for x in X]
         if not parts:
             raise ValueError("X must hold at least one input, got none.")
@@ -311,7 +321,7 @@ class CRF(StructuredModel):
             check_method(self.inference_method),
             truth,
             cost,
-            inward=self._inward,
+            inward=lambda w: self._inward(self._check_weights(w)),
             outward=self._outward,
             output=lambda i, labels: self._output(labels, parts[i].shape),
             threads=threads,
@@ -341,11 +351,33 @@ class CRF(StructuredModel):
 
     # Helpers.
 
+    def _has_our_methods(self):
+        """Whether compiled code may stand for the methods: no subclass has changed them."""
+        ours = __name__.rpartition(".")[0]
+        return all(getattr(self, name).__module__.startswith(ours) for name in _METHODS)
+
+    def _one_by_one(self, method, samples, relaxed, extra):
+        """Outputs by methods of a subclass, which need not know arguments that are not used."""
+        outputs = []
+        for i, sample in enumerate(samples):
+            more = {"relaxed": True} if relaxed else {}
+            if extra is not None:
+                more["extra"] = extra[i]
+            outputs.append(method(*sample, **more))
+        return self._join(outputs)
+
+    def _decoded(self, oracle, w, relaxed, extra):
+        labels, energies, bounds, exact, methods = oracle.decode(oracle.inward(w), extra, relaxed)
+        self.last_inference_ = Inference(
+            ", ".join(sorted(methods)), exact, float(energies.sum()), float(bounds.sum())
+        )
+        return self._join(oracle.outputs(labels))
+
     def _infer(self, name, seen, least=False):
         given = getattr(self, name)
-        if given is None or name in self._inferred:
+        if given is None or self._is_inferred(name):
             setattr(self, name, seen)
-            self._inferred = tuple({*self._inferred, name})
+            self._inferred = {**self._inferred, name: seen}
         elif given != seen and not (least and seen < given):
             raise ValueError(f"{name} must fit the data, got {name}={given}; the data have {seen}.")
 
@@ -353,20 +385,26 @@ class CRF(StructuredModel):
         """Learn what is particular to the model's edges."""
 
     def _check_initialized(self):
-        if not hasattr(self, "size_joint_feature"):
-            if self.n_states is None or self.n_features is None:
-                raise ValueError(
-                    f"{type(self).__name__} does not know its n_states and n_features yet: give "
-                    "them, or call initialize(X, Y)."
-                )
-            self.size_joint_feature = self._layout().size
+        if self.n_states is None or self.n_features is None:
+            raise ValueError(
+                f"{type(self).__name__} does not know its n_states and n_features yet: give them, "
+                "or call initialize(X, Y)."
+            )
+        self._check_class_weight()
+        # Anew each time: parameters may have been set since.
+        self.size_joint_feature = self._layout().size
 
     def _check_class_weight(self):
-        if self.class_weight is not None and np.shape(self.class_weight) != (self.n_states,):
+        if self.class_weight is None:
+            return
+        weight = np.asarray(self.class_weight, dtype=float)
+        if weight.shape != (self.n_states,):
             raise ValueError(
                 f"class_weight must have one entry for each of {self.n_states} states, got shape "
-                f"{np.shape(self.class_weight)}."
+                f"{weight.shape}."
             )
+        if not (np.isfinite(weight).all() and weight.min() >= 0.0):
+            raise ValueError(f"class_weight must hold finite numbers of at least 0, got {weight}.")
 
     def _costs(self, states):
         if self.class_weight is None:
@@ -396,6 +434,17 @@ class CRF(StructuredModel):
             )
         return states
 
+    def _check_weights(self, w):
+        w = np.asarray(w, dtype=float)
+        if w.shape != (self.size_joint_feature,):
+            raise ValueError(
+                f"w must have shape {(self.size_joint_feature,)}, got {w.shape}. If the model was "
+                "initialized for other data in between, by another learner say, give each learner "
+                "a model of its own: sklearn.base.clone(model)."
+            )
+        _check_finite(w, "w")
+        return w
+
     def _n_unary(self):
         return self.n_states * self.n_features
 
@@ -411,10 +460,10 @@ class CRF(StructuredModel):
 
     def _potentials(self, x, w):
         self._check_initialized()
-        w = np.asarray(w, dtype=float)
-        if w.shape != (self.size_joint_feature,):
-            raise ValueError(f"w must have shape {(self.size_joint_feature,)}, got {w.shape}.")
-        parts = self._checked(x)
+        w, parts = self._check_weights(w), self._checked(x)
+        _check_finite(parts.features, "x")
+        if parts.edge_features is not None:
+            _check_finite(parts.edge_features, "edge_features")
         place, factor = self._tables()
         matrices = factor * w[self._n_unary() + place]
         pairwise = np.tensordot(_edge_features(parts), matrices, axes=1)
@@ -435,7 +484,6 @@ class CRF(StructuredModel):
         return outputs
 
     def _inward(self, w):
-        w = np.asarray(w, dtype=float)
         unary = w[: self._n_unary()].reshape(self.n_states, self.n_features)
         return np.concatenate([unary.T.ravel(), w[self._n_unary() :]])
 
@@ -484,9 +532,13 @@ def stacked_rows(blocks, name):
         rows.sum_duplicates()
     else:
         rows = sp.csr_array(np.concatenate(blocks), dtype=np.float64)
-    if not np.isfinite(rows.data).all():
-        raise ValueError(f"{name} must hold finite numbers; it contains NaN or infinity.")
+    _check_finite(rows, name)
     return rows
+
+
+def _check_finite(values, name):
+    if not np.isfinite(values.data if sp.issparse(values) else values).all():
+        raise ValueError(f"{name} must hold finite numbers; it contains NaN or infinity.")
 
 
 def _edge_rows(parts, edges):

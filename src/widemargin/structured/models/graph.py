@@ -208,7 +208,7 @@ class EdgeFeatureGraphCRF(CRF):
                 f"{edge_features.shape}."
             )
         known = edge_features.shape[1] if self.n_edge_features is None else self.n_edge_features
-        if edge_features.shape[1] != known and "n_edge_features" not in self._inferred:
+        if edge_features.shape[1] != known and not self._is_inferred("n_edge_features"):
             raise ValueError(
                 f"edge_features must have {known} columns, got {edge_features.shape[1]}."
             )
