@@ -121,7 +121,7 @@ class BlocksState:
         self.record = Record.of(numbers.pop("record"))
         for name, value in numbers.items():
             setattr(self, name, value)
-        self.finished = bool(self.record.gap <= self.tol)
+        self.finished = self.record.settled(self.tol)
         return self
 
 
@@ -159,13 +159,14 @@ def advance_blocks(state: BlocksState) -> bool:
     if state.finished or state.iterations >= state.max_iter:
         return True
     order = _order(state)
-    if not state.oracle.sweep(order, state):
+    sweep = getattr(state.oracle, "sweep", None)
+    if sweep is None or not sweep(order, state):
         _sweep(order, state)
     state.iterations += 1
     last = state.iterations >= state.max_iter
     if last or state.iterations % state.check_every == 0:
         _check(state)
-        state.finished = last or state.record.gap <= state.tol
+        state.finished = last or state.record.settled(state.tol)
     return state.finished
 
 

@@ -77,7 +77,7 @@ class PlanesState:
         self.record = Record.of(numbers.pop("record"))
         for name, value in numbers.items():
             setattr(self, name, value)
-        self.finished = bool(self.record.gap <= self.tol)
+        self.finished = self.record.settled(self.tol)
         return self
 
 
@@ -145,7 +145,7 @@ def advance_planes(state: PlanesState) -> bool:
     else:
         _add_plane(state, *kept)
     _solve(state)
-    state.finished = state.record.gap <= state.tol or state.iterations >= state.max_iter
+    state.finished = state.record.settled(state.tol) or state.iterations >= state.max_iter
     return state.finished
 
 
@@ -164,7 +164,7 @@ def _ask(state):
     state.record.enter(state.iterations, state.w, objective, bound, _dual(state))
     _add_plane(state, found.difference, offset)
     if state.cache:
-        state.answers = [*state.answers[1 - state.cache :], found.labels]
+        state.answers = [*state.answers, found.labels][-state.cache :]
 
 
 def _kept_plane(state):
@@ -177,7 +177,7 @@ def _kept_plane(state):
     losses, _, difference = state.oracle.evaluate(labels, state.w, state.cost)
     offset = float(np.sum(state.cost * losses))
     gain = offset - dot(state.w, difference) - _height(state)
-    least = max(state.cache_tol * state.last_gain, state.tol * abs(state.record.bound))
+    least = max(state.cache_tol * state.last_gain, state.tol * state.record.level)
     return (difference, offset) if gain > least else None
 
 
@@ -212,7 +212,7 @@ def _add_plane(state, plane, offset):
 def _solve(state):
     """Solve over the planes from the current weights, and drop those that are idle for long."""
     linear = _linear(state)
-    scale = max(abs(state.record.bound) if np.isfinite(state.record.bound) else 1.0, 1e-300)
+    scale = max(state.record.level if np.isfinite(state.record.level) else 1.0, 1e-300)
     simplex_ascent(state.gram, linear, state.weights, 0.01 * state.tol * scale, _MOST_STEPS)
     state.idle = np.where(state.weights > 0.0, 0, state.idle + 1)
     state.idle[0] = 0

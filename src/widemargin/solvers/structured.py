@@ -18,9 +18,19 @@ import numpy as np
 
 from widemargin._core.compiled import compiled
 
+_CURVES = ("iteration", "objective", "dual_objective", "gap", "seconds")
+_ROUNDING = 1e-6
+
 
 class Oracle(Protocol):
-    """Training samples, as `widemargin.structured.oracle` makes them."""
+    """Training samples, as `widemargin.structured.oracle` makes them.
+
+    Solvers need what is below up to `violations`, learners the rest. `FrankWolfeSSVM` makes its
+    passes by ``sweep(order, state)`` if the oracle has it and it does not return False; a cache of
+    answers needs ``labels`` of `violations` and ``evaluate``. Ensembles need ``threads``, ``extra``
+    and ``rows`` in questions, ``task_losses``, ``best_states`` and ``true_rows``: see
+    `widemargin.structured.oracle.PlainOracle`.
+    """
 
     n_samples: int
     size: int
@@ -31,8 +41,11 @@ class Oracle(Protocol):
     def violations(self, w: np.ndarray, samples=None, weight=None) -> Any:
         """The same for many samples: losses, slacks, bounds, and the weighted sum of the d_i."""
 
-    def sweep(self, order: np.ndarray, state: Any) -> bool:
-        """Make a pass of block-coordinate Frank-Wolfe in compiled code; False if it has none."""
+    def inward(self, w: np.ndarray) -> np.ndarray:
+        """Weights in the oracle's order, from the model's."""
+
+    def outward(self, w: np.ndarray) -> np.ndarray:
+        """Weights in the model's order, from the oracle's."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,18 @@ class Record:
         if not least <= self.bound < np.inf:
             return np.nan
         return max(0.0, self.bound - self.dual) / max(self.bound, np.finfo(float).tiny)
+
+    @property
+    def level(self) -> float:
+        """What gaps are measured by: the upper bound, or the objective if there is none."""
+        return self.bound if np.isfinite(self.bound) else self.objective
+
+    def settled(self, tol: float) -> bool:
+        """Whether the gap is closed; where it is unknown, whether inference finds nothing more."""
+        gap = self.gap
+        if np.isnan(gap):
+            gap = (self.level - self.dual) / max(self.level, np.finfo(float).tiny)
+        return bool(gap <= tol)
 
     def enter(self, iteration: int, w: np.ndarray, objective: float, bound: float, dual: float):
         """Take note of weights, of their objective and of a lower bound."""
@@ -144,7 +169,8 @@ class SomeSamples:
 
     def sweep(self, order, state):
         """A pass over the samples in compiled code, where there is one."""
-        return self.extra is None and self.oracle.sweep(order, state, self.samples)
+        sweep = getattr(self.oracle, "sweep", None)
+        return self.extra is None and sweep is not None and sweep(order, state, self.samples)
 
 
 def upper_bounds(oracle, w, cost, anchor):
@@ -160,10 +186,6 @@ def lower_bound(gradient, loss, anchor):
     """The least of 1/2 ||w - anchor||^2 + loss - w . gradient."""
     moved = 0.0 if anchor is None else dot(anchor, gradient)
     return loss - moved - 0.5 * dot(gradient, gradient)
-
-
-_ROUNDING = 1e-6
-_CURVES = ("iteration", "objective", "dual_objective", "gap", "seconds")
 
 
 @compiled

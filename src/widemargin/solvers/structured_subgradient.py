@@ -74,7 +74,7 @@ class DescentState:
         self.record = Record.of(numbers.pop("record"))
         for name, value in numbers.items():
             setattr(self, name, value)
-        self.finished = bool(self.record.gap <= self.tol)
+        self.finished = self.record.settled(self.tol)
         return self
 
 
@@ -137,7 +137,7 @@ def advance_descent(state: DescentState) -> bool:
     last = state.iterations >= state.max_iter
     if last or state.iterations % state.check_every == 0:
         _check(state)
-        state.finished = last or state.record.gap <= state.tol
+        state.finished = last or state.record.settled(state.tol)
     return state.finished
 
 

@@ -25,7 +25,7 @@ from widemargin import CrammerSingerSVC
 from widemargin._core.checkpoint import CheckpointError
 from widemargin.datasets import load_letters
 from widemargin.solvers.block_frank_wolfe import advance_blocks, solve_blocks, start_blocks
-from widemargin.solvers.cutting_planes import simplex_ascent
+from widemargin.solvers.cutting_planes import advance_planes, simplex_ascent, start_planes
 from widemargin.solvers.structured import Record, SomeSamples
 from widemargin.structured import (
     ChainCRF,
@@ -37,6 +37,7 @@ from widemargin.structured import (
     OneSlackSSVM,
     SubgradientSSVM,
 )
+from widemargin.structured.oracle import PlainOracle
 
 LEARNERS = {
     "frank-wolfe": FrankWolfeSSVM(None, max_iter=20_000, tol=1e-3),
@@ -152,6 +153,37 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
     assert np.abs(fast.w).max() > 0.0
     for part in ("w", "blocks", "losses", "average", "average_loss"):
         assert_allclose(getattr(fast, part), getattr(slow, part), rtol=1e-9, atol=1e-12)
+
+
+class OwnOracle:
+    """What a user's oracle must have, and no more."""
+
+    def __init__(self, inner):
+        self.n_samples, self.size = inner.n_samples, inner.size
+        self.inward, self.outward = inner.inward, inner.outward
+        self.violation, self.violations = inner.violation, inner.violations
+
+
+class OwnOracleClasses(OwnClasses):
+    def oracle(self, X, Y, threads=None):
+        return OwnOracle(super().oracle(X, Y, threads))
+
+
+@pytest.mark.parametrize("kind", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
+def test_an_oracle_of_the_users_needs_what_the_protocol_says(kind):
+    X, Y = samples(MODELS["classes"][1])
+    own, other = (
+        kind(model, C=0.3, tol=0.1).fit(X, Y) for model in (OwnOracleClasses(), OwnClasses())
+    )
+    assert_array_equal(own.w, other.w)
+
+
+def test_some_samples_of_an_oracle_of_the_users_are_learnt():
+    X, Y = samples(MODELS["classes"][1])
+    model = OwnOracleClasses()
+    model.initialize(X, Y)
+    some = SomeSamples(model.oracle(X, Y), [1, 3, 4])
+    assert solve_blocks(some, np.full(3, 0.3), tol=0.01).converged
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -327,11 +359,18 @@ def test_callbacks_see_every_pass_and_may_stop_the_fit(learner):
     assert stop.objectives[-1] == machine.objective_
 
 
-def test_inexact_inference_without_a_bound_has_no_certificate():
+@pytest.mark.parametrize("method", ["icm", "alpha-expansion"])
+def test_inexact_inference_without_a_bound_stops_without_a_certificate(learner, method):
     X, Y = samples(MODELS["graph"][1])
-    with pytest.warns(ConvergenceWarning):
-        machine = FrankWolfeSSVM(GraphCRF(inference_method="icm"), max_iter=20).fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="inference is not exact and gives no bound"):
+        machine = new(learner, GraphCRF(inference_method=method), tol=0.02).fit(X, Y)
     assert np.isnan(machine.dual_gap_)
+    assert machine.n_iter_ < 0.5 * machine.max_iter
+    if "cache" in learner:
+        assert len(machine.gap_curve_) < machine.n_iter_
+    exact = new(learner, GraphCRF(), tol=0.02).fit(X, Y)
+    found = PlainOracle(exact.model, X, Y).violations(machine.w).slacks.sum()
+    assert 0.5 * machine.w @ machine.w + found <= 1.2 * exact.objective_
 
 
 def test_relaxed_learning_is_certified():
@@ -372,6 +411,20 @@ def test_idle_planes_are_dropped():
     hasty = OneSlackSSVM(ChainCRF(), C=0.5, tol=1e-4, warm_start=True, inactive_window=2).fit(X, Y)
     assert hasty.objective_ == pytest.approx(patient.objective_, rel=2e-4)
     assert len(hasty._left["planes"]) < len(patient._left["planes"])
+
+
+@pytest.mark.parametrize("cache", [1, 3])
+def test_a_cache_keeps_so_many_answers_and_no_more(cache):
+    X, Y = samples(MODELS["chain"][1])
+    model = ChainCRF()
+    model.initialize(X, Y)
+    state = start_planes(model.oracle(X, Y), np.full(len(Y), 0.5), tol=1e-4, cache=cache)
+    lengths = []
+    while not advance_planes(state):
+        lengths.append(len(state.answers))
+    assert lengths[0] == 1
+    assert max(lengths) == lengths[-1] == cache
+    assert state.record.gap <= 1e-4
 
 
 @pytest.mark.large
