@@ -1,10 +1,14 @@
 """The controls are what they are called."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
 from widemargin import GatedStudents, GatedSVC, LinearSVC, compare_students
 
@@ -47,6 +51,29 @@ def test_a_row_of_weight_two_is_compared_as_two_rows(three, students):
     repeated = compare_students(students, np.repeat(X, weight, axis=0), np.repeat(y, weight), X)
     for name in repeated:
         assert_allclose(weighted[name], repeated[name], atol=1e-4)
+
+
+def test_the_labels_of_the_columns_come_with_the_scores(three, kernel_teacher, students):
+    X, y = three
+    scores = compare_students(GatedStudents(kernel_teacher, ["cat", "ant"], C=0.5), X, y, X)
+    assert_array_equal(scores.classes, ["ant", "cat"])
+    every = compare_students(students, X, y, X)
+    assert_array_equal(every.classes, ["ant", "bee", "cat"])
+    assert_allclose(scores["gate + bias"], every["gate + bias"][:, [0, 2]], atol=1e-3)
+    assert_array_equal(pickle.loads(pickle.dumps(scores)).classes, scores.classes)
+
+
+def test_students_of_text_are_compared(three):
+    words = np.array(["hum", "buzz", "purr", "crawl", "fly", "meow"])
+    kinds = {"ant": (0, 3), "bee": (1, 4), "cat": (2, 5)}
+    rng = np.random.default_rng(0)
+    y = three[1][:60]
+    texts = [" ".join(words[[*kinds[label], *rng.integers(0, 6, 3)]]) for label in y]
+    teacher = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(texts, y)
+    students = GatedStudents(teacher, features=TfidfVectorizer())
+    scores = compare_students(students, texts, y, texts)
+    expected = students.fit(texts, y).decision_function(texts)
+    assert_allclose(scores["gSVM"], expected, atol=1e-8)
 
 
 def test_rivals_that_did_not_converge_are_told(three, kernel_teacher):

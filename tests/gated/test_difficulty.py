@@ -1,6 +1,7 @@
 """Degrees of difficulty are the source's table of cases."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,30 @@ def test_classes_are_the_labels_by_default():
     np.testing.assert_array_equal(
         found, difficulty_degrees(scores, ["x", "y"], "y", 0.3, ["x", "y"])
     )
+
+
+def test_truth_values_are_as_good_as_labels():
+    scores, y = np.array([[1.0, 0.5], [0.2, 1.0], [2.0, 1.5]]), np.array(["a", "b", "b"])
+    for target in ("a", "b"):
+        found = difficulty_degrees(scores, y == target, target, classes=["a", "b"])
+        np.testing.assert_array_equal(found, difficulty_degrees(scores, y, target))
+    with pytest.raises(ValueError, match=r"target 'a' is unknown .* \[False, True\]"):
+        difficulty_degrees(scores, y == "a", "a")
+    with pytest.raises(ValueError, match="with classes 0 and 1 and target 0 it is not clear"):
+        difficulty_degrees(scores, y == "a", 0, classes=[0, 1])
+
+
+def test_labels_that_are_none_of_the_classes_are_refused():
+    with pytest.raises(ValueError, match=r"unknown to the teacher, \['c'\]; it knows \['a', 'b'\]"):
+        difficulty_degrees([[1.0, 0.0], [0.0, 1.0]], ["a", "c"], "a", classes=["a", "b"])
+
+
+def test_columns_of_a_frame_are_found_by_their_names():
+    scores, y = np.array([[1.0, 0.5], [0.2, 1.0]]), ["a", "b"]
+    found = difficulty_degrees(pd.DataFrame(scores[:, ::-1], columns=["b", "a"]), y, "a")
+    np.testing.assert_array_equal(found, difficulty_degrees(scores, y, "a"))
+    with pytest.raises(ValueError, match="scores must have columns that are named by the classes"):
+        difficulty_degrees(pd.DataFrame(scores, columns=["b", "c"]), y, "a")
 
 
 @pytest.mark.parametrize("decay", [0.0, 1.0, -0.1, np.nan])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 
-from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC
+from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, compare_students
 
 
 def test_rows_that_do_not_match_are_refused(three, teacher):
@@ -78,8 +78,28 @@ def test_a_teacher_cannot_be_trained_on_truth_values(three):
     teacher = CrammerSingerSVC().fit(X, codes)
     with pytest.raises(ValueError, match="y must hold labels for cv"):
         GatedSVC(1, teacher, cv=3).fit(X, codes == 1)
-    with pytest.raises(ValueError, match="target False is unknown to the teacher"):
-        GatedStudents(teacher).fit(X, codes == 1)
+
+
+@pytest.mark.parametrize("targets", [None, [0, 1]])
+def test_many_students_cannot_be_trained_on_truth_values(three, targets):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    students = GatedStudents(CrammerSingerSVC().fit(X, codes), targets)
+    with pytest.raises(ValueError, match="y must hold labels, got truth values"):
+        students.fit(X, codes == 1)
+    with pytest.raises(ValueError, match="y must hold labels, got truth values"):
+        compare_students(students, X, codes == 1, X)
+
+
+def test_labels_that_the_teacher_does_not_know_are_refused(three, teacher):
+    X, y = three
+    strange = np.where(y == "ant", "dog", y)
+    for student in (GatedSVC("bee", teacher), GatedStudents(teacher, ["bee", "cat"])):
+        with pytest.raises(ValueError, match=r"unknown to the teacher, \['dog'\]; it knows"):
+            student.fit(X, strange)
+    # A row of a new class is no row of the target: there is something to be judged.
+    student = GatedSVC("bee", teacher).fit(X, strange == "bee")
+    assert student.score(X, strange) == student.score(X, y)
 
 
 def test_labels_that_are_given_twice_are_refused(three, teacher):

@@ -115,8 +115,7 @@ def test_a_callable_gives_degrees(three, teacher):
     X, y = three
 
     def difficulty(scores, truth, column):
-        labels = np.where(truth > 0, "bee", "other")
-        return difficulty_degrees(scores, labels, "bee", 0.3, ["ant", "bee", "cat"])
+        return difficulty_degrees(scores, truth > 0, "bee", 0.3, ["ant", "bee", "cat"])
 
     expected = GatedSVC("bee", teacher).fit(X, y)
     found = GatedSVC("bee", teacher, difficulty=difficulty).fit(X, y)

@@ -1,6 +1,8 @@
 """Any teacher will do, in any form; a student asks it for as little as it can."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context, svm
@@ -157,9 +159,9 @@ def test_a_student_may_live_on_the_features_of_its_teacher_and_is_merged(three):
     inside = GatedStudents(clone(teacher), features="teacher").fit(X, y)
     assert_allclose(inside.decision_function(X), students.decision_function(X), atol=1e-8)
     for short in (CrammerSingerSVC(), make_pipeline(CrammerSingerSVC())):
-        with pytest.raises(ValueError, match="Pipeline of at least two steps.* got [CP]"):
+        with pytest.raises(ValueError, match=r"Pipeline of at least two steps.* got [CP]"):
             GatedStudents(short, features="teacher").fit(X, y)
-    with pytest.raises(ValueError, match="features='teacher' needs .* got teacher_scores only"):
+    with pytest.raises(ValueError, match=r"features='teacher' needs .* got teacher_scores only"):
         GatedStudents(features="teacher").fit(X, y, teacher_scores=teacher.decision_function(X))
 
 
@@ -317,6 +319,65 @@ def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(t
     by_label = GatedSVC("bee", teacher).fit(X, y)
     assert_array_equal(by_truth.theta_, by_label.theta_)
     assert by_truth.score(X, y == "bee") == by_label.score(X, y)
+
+
+def test_truth_values_are_read_only_where_they_can_mean_one_thing(three):
+    X, y = three
+    codes = (y == "bee").astype(int)
+    teacher = LinearSVC().fit(X, codes)
+    one = GatedSVC(1, teacher).fit(X, codes == 1)
+    assert_array_equal(one.theta_, GatedSVC(1, teacher).fit(X, codes).theta_)
+    for truth in (codes == 0, codes == 1):
+        with pytest.raises(ValueError, match="with classes 0 and 1 and target 0 it is not clear"):
+            GatedSVC(0, teacher).fit(X, truth)
+    zero = GatedSVC(0, teacher).fit(X, codes)
+    with pytest.raises(ValueError, match="with classes 0 and 1 and target 0 it is not clear"):
+        zero.score(X, codes == 0)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_scores_are_found_by_their_names(three, teacher, frame):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    for labels, names in ((y, ["cat", "ant", "bee"]), (codes, ["2", "0", "1"])):
+        scores = teacher.decision_function(X)
+        turned = frame(dict(zip(names, scores[:, [2, 0, 1]].T, strict=True)))
+        plain, named = GatedStudents(), GatedStudents()
+        plain.fit(X, labels, teacher_scores=scores)
+        named.fit(X, labels, teacher_scores=turned)
+        assert_array_equal(named.theta_, plain.theta_)
+        expected = plain.decision_function(X, teacher_scores=scores)
+        assert_array_equal(named.decision_function(X, teacher_scores=turned), expected)
+        label = plain.classes_[1]
+        yes = named.is_class(X, label, teacher_scores=turned)
+        assert_array_equal(yes, expected[:, 1] >= 0)
+        assert_array_equal(named.is_class(X, label, teacher_scores=turned[[names[2]]]), yes)
+        with pytest.raises(ValueError, match="named by the classes"):
+            named.is_class(X, label, teacher_scores=turned[[names[0]]])
+    unnamed = GatedStudents().fit(X, y, teacher_scores=frame(scores))
+    assert_array_equal(unnamed.theta_, plain.theta_)
+    foreign = frame(dict(zip("abc", scores.T, strict=True)))
+    with pytest.raises(ValueError, match=r"named by the classes \['ant', 'bee', 'cat'\] or not at"):
+        GatedStudents().fit(X, y, teacher_scores=foreign)
+    with pytest.raises(ValueError, match="teacher_scores must have columns that are named"):
+        unnamed.predict(X, teacher_scores=foreign)
+
+
+def test_numbers_that_may_be_names_or_places_are_refused(three, teacher):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    scores = pd.DataFrame(teacher.decision_function(X))
+    GatedSVC(0).fit(X, codes, teacher_scores=scores)
+    with pytest.raises(ValueError, match=r"named by the classes \[2, 0, 1\] .* got \[0, 1, 2\]"):
+        GatedSVC(0, classes=[2, 0, 1]).fit(X, codes, teacher_scores=scores)
+
+
+def test_rows_without_weight_still_name_the_columns_of_scores(three, teacher):
+    X, y = three
+    scores, weight = teacher.decision_function(X), (y != "ant").astype(float)
+    student = GatedSVC("cat").fit(X, y, weight, scores)
+    expected = GatedSVC("cat", teacher).fit(X, y, weight)
+    assert_array_equal(student.theta_, expected.theta_)
 
 
 def test_pairs_of_classes_are_no_scores_of_classes(three):

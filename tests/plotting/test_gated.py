@@ -1,11 +1,13 @@
 """The pictures of students show the numbers that they are made of."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 from sklearn.metrics import f1_score, roc_auc_score
 
 from widemargin import difficulty_degrees
+from widemargin.gated.controls import StudentScores
 from widemargin.plotting import DifficultyDisplay, StudentsDisplay
 
 
@@ -55,6 +57,31 @@ def test_points_are_coloured_by_degree(scored):
     np.testing.assert_array_equal(own.get_array(), degrees[y == "cat"])
     np.testing.assert_array_equal(others.get_offsets()[:, 0], scores["B"][y != "cat", 2])
     assert display.ax_.get_xlabel() == "score of cat"
+
+
+def test_points_are_told_apart_by_truth_values_too(scored):
+    scores, y = scored
+    classes = ["ant", "bee", "cat"]
+    by_label = DifficultyDisplay.from_scores(scores["B"], y, "cat", classes=classes)
+    by_truth = DifficultyDisplay.from_scores(scores["B"], y == "cat", "cat", classes=classes)
+    np.testing.assert_array_equal(by_truth.truth, by_label.truth)
+    np.testing.assert_array_equal(by_truth.degrees, by_label.degrees)
+    with pytest.raises(ValueError, match="unknown to the teacher"):
+        DifficultyDisplay.from_scores(
+            scores["B"], np.where(y == "ant", "dog", y), "cat", classes=classes
+        )
+
+
+def test_the_classes_of_a_comparison_are_drawn_in_its_order(scored):
+    scores, y = scored
+    few = StudentScores({"A": scores["A"][:, [0, 2]]}, np.array(["ant", "cat"]))
+    display = StudentsDisplay.from_scores(few, y)
+    assert display.classes.tolist() == ["ant", "cat"]
+    with pytest.raises(ValueError, match="classes must be those of the columns of scores"):
+        StudentsDisplay.from_scores(few, y, ["cat", "ant"])
+    frame = {"A": pd.DataFrame(scores["A"][:, ::-1], columns=["cat", "bee", "ant"])}
+    turned = StudentsDisplay.from_scores(frame, y)
+    assert turned.measures["A"] == StudentsDisplay.from_scores({"A": scores["A"]}, y).measures["A"]
 
 
 def test_axes_that_are_given_are_drawn_on(scored):

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from widemargin.gated.difficulty import CODINGS
+from widemargin.gated.difficulty import CODINGS, column_names
 from widemargin.gated.lesson import as_given, feature_rows, kernel_sums
 from widemargin.gated.teacher import LinearGate
 from widemargin.kernels import KERNEL_NAMES
@@ -89,12 +89,13 @@ def ask_gate(gate, given, checked):
 
 
 def as_columns(teacher_scores, X):
-    """Checked scores of rows; a single column where only the target's are given."""
+    """Checked scores of rows, one column where only the target's are given, and their names."""
+    names = column_names(teacher_scores)
     scores = np.asarray(teacher_scores, dtype=np.float64)
     scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
     scores = check_array(scores, input_name="teacher_scores")
     check_consistent_length(X, scores)
-    return scores
+    return scores, names
 
 
 def kernel_part(student, rows, dual):

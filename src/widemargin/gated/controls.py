@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 
 from widemargin._core.threads import for_each
 from widemargin.gated.base import tell
-from widemargin.gated.difficulty import best_rival
+from widemargin.gated.difficulty import best_rival, truth_of
 from widemargin.gated.lesson import combine, prepare, problem_of
 from widemargin.gated.students import GatedStudents
 from widemargin.gated.teacher import class_scores
@@ -41,10 +41,11 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     Returns
     -------
     scores : dict of ndarray of shape (n_test, n_targets)
-        By name: 'teacher' (its lead over the best other class), 'SVM' (trained from labels
-        alone), 'gSVM-0' (students without difficulty), 'gSVM' (the students), and the controls
-        'gate + bias' (a threshold on the teacher's score) and 'SVM + score' (an SVM with that score
-        as an extra feature).
+        With the attribute ``classes``: the labels of the columns, sorted whatever the order of
+        `targets`. By name: 'teacher' (its lead over the best other class), 'SVM' (trained from
+        labels alone), 'gSVM-0' (students without difficulty), 'gSVM' (the students), and the
+        controls 'gate + bias' (a threshold on the teacher's score) and 'SVM + score' (an SVM with
+        that score as an extra feature).
 
     See Also
     --------
@@ -60,6 +61,8 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     >>> scores = compare_students(GatedStudents(teacher, cv=3), X, y, X_test)
     >>> list(scores)
     ['teacher', 'SVM', 'gSVM-0', 'gSVM', 'gate + bias', 'SVM + score']
+    >>> scores.classes
+    array([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10])
     """
     if not isinstance(students, GatedStudents):
         raise TypeError(f"students must be a GatedStudents, got {type(students).__name__}.")
@@ -72,7 +75,6 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     lesson = prepare(ours, X, y, sample_weight, None, ours.targets)
     tell(ours._learn(lesson), ours.max_iter, stacklevel=3)
     given, _, rows = ours._incoming(X_test)
-    plain.n_features_in_ = ours.n_features_in_
     tell(plain._learn(lesson), ours.max_iter, stacklevel=3)
     asked = class_scores(lesson.teacher, given)
     columns = ours._columns
@@ -82,14 +84,14 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
         return _controls(ours, lesson, column, rows, asked[:, column])
 
     found = for_each(controls, columns, effective_n_jobs(ours.n_jobs))
-    *scores, converged = zip(*found, strict=True)
-    svm, biased, extra = map(np.column_stack, scores)
+    *columns_found, converged = zip(*found, strict=True)
+    svm, biased, extra = map(np.column_stack, columns_found)
     troubles = {
         label: [] if well else ["not converged"]
         for label, well in zip(ours.classes_.tolist(), converged, strict=True)
     }
     tell(troubles, ours.max_iter, who="Controls", stacklevel=3)
-    return {
+    scores = {
         "teacher": np.column_stack([asked[:, k] - best_rival(asked, k) for k in columns]),
         "SVM": svm,
         "gSVM-0": gates - linear_scores(rows, plain.theta_) - plain.theta_intercept_,
@@ -97,6 +99,15 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
         "gate + bias": biased,
         "SVM + score": extra,
     }
+    return StudentScores(scores, ours.classes_)
+
+
+class StudentScores(dict):
+    """Scores by the name of the rival, and the labels of their columns."""
+
+    def __init__(self, scores, classes):
+        super().__init__(scores)
+        self.classes = classes
 
 
 def _controls(students, lesson, column, rows, gate):
@@ -104,7 +115,7 @@ def _controls(students, lesson, column, rows, gate):
 
     And whether all three converged.
     """
-    truth = np.where(lesson.y == lesson.classes[column], 1.0, -1.0)
+    truth = np.where(truth_of(lesson.y, lesson.classes, column), 1.0, -1.0)
     weight = 1.0 if lesson.weight is None else lesson.weight
     own = HingeProblem(
         lesson.cache.of(), truth, students.margin, students.C * weight, intercept=False

@@ -24,9 +24,9 @@ def difficulty_degrees(scores, y, target, decay=0.3, classes=None):
     Parameters
     ----------
     scores : array-like of shape (n_samples, n_classes)
-        The teacher's scores.
+        The teacher's scores. Columns of a frame that bear the labels may be in any order.
     y : array-like of shape (n_samples,)
-        Labels.
+        Labels, or with `classes` truth values: whether a row is of the target.
     target : label
         The class that is asked for.
     decay : float, default=0.3
@@ -52,11 +52,20 @@ def difficulty_degrees(scores, y, target, decay=0.3, classes=None):
     """
     if not 0.0 < decay < 1.0:
         raise ValueError(f"decay must be between 0 and 1, both excluded, got {decay!r}.")
+    scores, column, truth = scored_rows(scores, y, target, classes)
+    return source(scores, np.where(truth, 1.0, -1.0), column, decay)
+
+
+def scored_rows(scores, y, target, classes):
+    """Checked scores, the target's column of them, and whether rows are of the target."""
+    names = column_names(scores)
     scores, y = check_scores(scores, "scores"), column_or_1d(y)
     check_consistent_length(scores, y)
     classes = np.unique(y) if classes is None else np.asarray(classes)
+    scores = in_order(scores, names, classes, "scores")
     column = column_of(target, classes, scores.shape[1])
-    return source(scores, np.where(y == target, 1.0, -1.0), column, decay)
+    check_labels(y, classes)
+    return scores, column, truth_of(y, classes, column)
 
 
 def source(scores, truth, column, decay):
@@ -93,6 +102,61 @@ def degrees_of(difficulty, scores, truth, column, decay):
 def check_scores(scores, name="teacher_scores"):
     """Scores of the classes as an array: finite, with at least two columns."""
     return check_array(scores, dtype=np.float64, input_name=name, ensure_min_features=2)
+
+
+def column_names(scores):
+    """What the columns of a frame are called; None for what is no frame."""
+    return list(scores.columns) if hasattr(scores, "columns") else None
+
+
+def in_order(scores, names, classes, name="teacher_scores"):
+    """Scores with the columns that bear labels in the order of the classes."""
+    if names is None:
+        return scores
+    labels = classes.tolist()
+    # Polars names columns by text only, and those without a name like this.
+    if all(isinstance(column, str) for column in names):
+        labels = [str(label) for label in labels]
+    places = range(len(names))
+    nameless = names == list(places) or names == [f"column_{k}" for k in places]
+    named = len(names) == len(labels) and set(names) == set(labels)
+    if names == labels or (nameless and not named):
+        return scores
+    if nameless or not named:
+        raise ValueError(
+            f"{name} must have columns that are named by the classes {labels} or not at all, got "
+            f"{names}: rename them, or give an array with the columns in that order."
+        )
+    return scores[:, [names.index(label) for label in labels]]
+
+
+def are_truth_values(y, classes):
+    """Whether y says of rows if they are of the target, in place of their labels."""
+    return y.dtype.kind == "b" and classes.dtype.kind != "b"
+
+
+def check_labels(y, classes):
+    """Refuse labels that are none of the classes."""
+    if are_truth_values(y, classes):
+        return
+    unknown = [plain(label) for label in np.unique(y) if place_of(label, classes) is None]
+    if unknown:
+        raise ValueError(
+            f"y holds classes that are unknown to the teacher, {unknown}; it knows "
+            f"{classes.tolist()}. For one target y may hold truth values, y == target."
+        )
+
+
+def truth_of(y, classes, column):
+    """Whether rows are of a column's class, from their labels or from truth values."""
+    if not are_truth_values(y, classes):
+        return y == classes[column]
+    if classes[column] == 0 and set(classes.tolist()) == {0, 1}:
+        raise ValueError(
+            "y holds truth values, and with classes 0 and 1 and target 0 it is not clear whether "
+            "True means class 1 or that a row is of the target: give labels, 0 and 1."
+        )
+    return y
 
 
 def column_of(target, classes, n_columns):

@@ -23,7 +23,14 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from widemargin._core.products import tiled_multiply
 from widemargin._core.threads import for_each, single_threaded_blas
 from widemargin.gated import teacher as teaching
-from widemargin.gated.difficulty import check_scores, degrees_of
+from widemargin.gated.difficulty import (
+    are_truth_values,
+    check_labels,
+    check_scores,
+    column_names,
+    degrees_of,
+    in_order,
+)
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
 from widemargin.kernels.gamma import effective_gamma
 from widemargin.solvers import HingeProblem, solve_hinge
@@ -75,6 +82,7 @@ def prepare(student, X, y, sample_weight, teacher_scores, targets):
     if student.solver == "mm" and student.kernel == "sigmoid":
         raise ValueError("solver='mm' needs a positive semidefinite kernel, got 'sigmoid'.")
     given, checked, y = _checked(student, X, y)
+    labels, names = np.unique(y), column_names(teacher_scores)
     if teacher_scores is not None:
         teacher_scores = check_scores(teacher_scores)
         check_consistent_length(y, teacher_scores)
@@ -91,7 +99,11 @@ def prepare(student, X, y, sample_weight, teacher_scores, targets):
             "y must hold at least two classes; the number of classes has to be greater than one; "
             "got 1 class."
         )
-    teacher, scores, classes = _ask(student, given, y, weight, teacher_scores, folds)
+    teacher, classes = _teacher(student, given, y, weight, teacher_scores, labels)
+    if teacher_scores is None:
+        scores = _ask(student, teacher, given, y, weight, folds)
+    else:
+        scores = in_order(teacher_scores, names, classes)
     features, rows = _features(student, teacher, given, checked, y)
     forms, joint_forms = _linear_forms(student, teacher, features, given)
     function = kernel_function(student, rows, weight)
@@ -108,11 +120,6 @@ def prepare(student, X, y, sample_weight, teacher_scores, targets):
         rows, index, y, weight, teacher, scores, classes, forms, joint_forms, features, function,
         cache,
     )  # fmt: skip
-
-
-def are_truth_values(y, labels):
-    """Whether y says of rows if they are of the target, in place of their labels."""
-    return y.dtype.kind == "b" and labels.dtype.kind != "b"
 
 
 def problem_of(student, lesson, column, truth):
@@ -208,8 +215,8 @@ def as_given(X, checked):
     return X if checked is None or hasattr(X, "columns") else checked
 
 
-def _ask(student, given, y, weight, teacher_scores, folds):
-    """The fitted teacher (None without one), its scores of the rows, and its classes."""
+def _teacher(student, given, y, weight, teacher_scores, labels):
+    """The fitted teacher (None without one) and the classes that it knows."""
     teacher, named = student.teacher, student.classes
     if teacher_scores is None or teacher is not None:
         teacher = teaching.fitted(teacher, given, y, weight)
@@ -218,25 +225,27 @@ def _ask(student, given, y, weight, teacher_scores, folds):
         if len(np.unique(classes)) < len(classes):
             raise ValueError(f"classes must be different labels, got {classes.tolist()}.")
     else:
-        classes = np.unique(y) if teacher is None else teacher.classes_
+        classes = labels if teacher is None else np.asarray(teacher.classes_)
     if teacher is not None and not np.array_equal(classes, teacher.classes_):
         raise ValueError(
             f"classes must be those of the teacher, {list(teacher.classes_)}, got {list(classes)}: "
             "leave them out."
         )
-    if teacher_scores is not None:
-        return teacher, teacher_scores, classes
+    check_labels(y, classes)
+    return teacher, classes
+
+
+def _ask(student, teacher, given, y, weight, folds):
+    """The teacher's scores of the rows."""
     if folds is None:
-        return teacher, teaching.class_scores(teacher, given), classes
-    if are_truth_values(y, classes):
+        return teaching.class_scores(teacher, given)
+    if are_truth_values(y, teacher.classes_):
         raise ValueError(
             "y must hold labels for cv, by which the teacher is trained on folds, got truth values."
         )
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
-        raise ValueError(f"y holds classes that are unknown to the teacher: {list(unknown)}.")
-    scores = teaching.out_of_fold_scores(student.teacher, given, y, weight, folds, classes)
-    return teacher, scores, classes
+    return teaching.out_of_fold_scores(
+        student.teacher, given, y, weight, folds, np.asarray(teacher.classes_)
+    )
 
 
 def _features(student, teacher, given, checked, y):
@@ -245,10 +254,7 @@ def _features(student, teacher, given, checked, y):
     if features is None:
         return None, checked
     if isinstance(features, str):
-        if features == "constant":
-            features = _Nothing()
-        else:
-            features = _teachers_map(teacher)
+        features = _Nothing() if features == "constant" else _teachers_map(teacher)
     elif not teaching.is_fitted(features):
         features = clone(features).fit(given, y)
     return features, feature_rows(features, given)

@@ -7,9 +7,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
-from widemargin.gated.difficulty import column_of, plain
+from widemargin.gated.difficulty import column_of, in_order, plain, truth_of
 from widemargin.gated.export import StudentExport
-from widemargin.gated.lesson import are_truth_values, combine, prepare, problem_of, solve
+from widemargin.gated.lesson import combine, prepare, problem_of, solve
 from widemargin.svm.linear import linear_scores
 
 
@@ -220,15 +220,16 @@ class GatedSVC(Gated):
             Training rows.
 
         y : array-like of shape (n_samples,)
-            Labels. With a fitted teacher or given scores they may be truth values: whether a row is
-            of the target.
+            Labels, of classes that the teacher knows. With a fitted teacher, or with given scores
+            and `classes`, they may be truth values: whether a row is of the target.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
             as none.
 
         teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores of these rows, in place of asking it.
+            The teacher's scores of these rows, in place of asking it. Columns of a frame that bear
+            the labels may be in any order.
 
         Returns
         -------
@@ -302,8 +303,7 @@ class GatedSVC(Gated):
             Accuracy of `predict`.
         """
         answers = self.predict(X, teacher_scores)
-        y = column_or_1d(y)
-        truth = y if are_truth_values(y, self._labels) else y == self.target
+        truth = truth_of(column_or_1d(y), self._labels, self._column)
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
     def export(self):
@@ -336,8 +336,7 @@ class GatedSVC(Gated):
     def _learn(self, lesson):
         """Set the fitted attributes; what there is to warn of."""
         column = column_of(self.target, lesson.classes, lesson.scores.shape[1])
-        y, labels = lesson.y, lesson.classes
-        truth = np.where(y if are_truth_values(y, labels) else y == labels[column], 1.0, -1.0)
+        truth = np.where(truth_of(lesson.y, lesson.classes, column), 1.0, -1.0)
         if abs(truth.sum()) == len(truth):
             raise ValueError(
                 f"y must hold rows of the target class {plain(self.target)!r} and of other "
@@ -348,7 +347,7 @@ class GatedSVC(Gated):
         self.classes_ = np.array([False, True])
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
         self.n_iter_, self.fit_status_ = solution.iterations, int(not solution.converged)
-        self._labels, self._column = labels, column
+        self._labels, self._column = lesson.classes, column
         self._features, self._function = lesson.features, lesson.function
         self._set_function(lesson, solution.dual)
         self._set_gate(lesson, column)
@@ -391,12 +390,12 @@ class GatedSVC(Gated):
         """S^y of rows."""
         if teacher_scores is None:
             return ask_gate(self._gate, given, checked)
-        scores = as_columns(teacher_scores, given)
+        scores, names = as_columns(teacher_scores, given)
         if scores.shape[1] == 1:
-            return scores[:, 0]
+            return in_order(scores, names, self._labels[[self._column]])[:, 0]
         if scores.shape[1] != len(self._labels):
             raise ValueError(
                 f"teacher_scores must have {len(self._labels)} columns, as in fit, or one for the "
                 f"target alone, got {scores.shape[1]}."
             )
-        return scores[:, self._column]
+        return in_order(scores, names, self._labels)[:, self._column]

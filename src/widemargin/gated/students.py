@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._core.threads import for_each
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell
-from widemargin.gated.difficulty import place_of, plain
+from widemargin.gated.difficulty import are_truth_values, in_order, place_of, plain
 from widemargin.gated.lesson import prepare
 from widemargin.gated.student import GatedSVC
 from widemargin.svm.linear import linear_scores
@@ -228,14 +228,15 @@ class GatedStudents(Gated):
             Training rows.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels, of classes that the teacher knows.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
             as none.
 
         teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores of these rows, in place of asking it.
+            The teacher's scores of these rows, in place of asking it. Columns of a frame that bear
+            the labels may be in any order.
 
         Returns
         -------
@@ -359,6 +360,11 @@ class GatedStudents(Gated):
 
     def _learn(self, lesson):
         """Set the fitted attributes; what there is to warn of, by label."""
+        if are_truth_values(lesson.y, lesson.classes):
+            raise ValueError(
+                "y must hold labels, got truth values, which tell of one class only: give the "
+                f"labels, of {lesson.classes.tolist()}, or use GatedSVC."
+            )
         targets = np.unique(lesson.y if self.targets is None else self.targets)
         students = [self._student(label) for label in targets]
         jobs = effective_n_jobs(self.n_jobs)
@@ -367,7 +373,7 @@ class GatedStudents(Gated):
         self._teacher, self._features = lesson.teacher, lesson.features
         self._function = lesson.function
         self._columns = np.array([student._column for student in students])
-        self._n_columns = len(lesson.classes)
+        self._labels = lesson.classes
         self._set_functions(lesson)
         return dict(zip(targets.tolist(), troubles, strict=True))
 
@@ -414,19 +420,19 @@ class GatedStudents(Gated):
     def _gate_scores(self, given, checked, teacher_scores):
         """S^y of rows, for all targets."""
         if teacher_scores is not None:
-            scores = as_columns(teacher_scores, given)
-            if scores.shape[1] != self._n_columns:
+            scores, names = as_columns(teacher_scores, given)
+            if scores.shape[1] != len(self._labels):
                 raise ValueError(
-                    f"teacher_scores must have {self._n_columns} columns, as in fit, got "
+                    f"teacher_scores must have {len(self._labels)} columns, as in fit, got "
                     f"{scores.shape[1]}."
                 )
-            return scores[:, self._columns]
+            return in_order(scores, names, self._labels)[:, self._columns]
         gates = [student._gate for student in self._students]
         if isinstance(gates[0], teaching.LinearGate):
             joint = teaching.LinearGate(
                 np.array([gate.coef for gate in gates]), np.array([g.intercept for g in gates])
             )
             return ask_gate(joint, given, checked)
-        if self._teacher is not None and len(gates) == self._n_columns:
+        if self._teacher is not None and len(gates) == len(self._labels):
             return teaching.class_scores(self._teacher, given)[:, self._columns]
         return np.column_stack([ask_gate(gate, given, checked) for gate in gates])

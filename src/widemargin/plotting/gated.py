@@ -4,7 +4,15 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score, roc_curve
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from widemargin.gated.difficulty import best_rival, check_scores, column_of, difficulty_degrees
+from widemargin.gated.difficulty import (
+    best_rival,
+    check_scores,
+    column_names,
+    column_of,
+    difficulty_degrees,
+    in_order,
+    scored_rows,
+)
 from widemargin.plotting.margin import _pyplot
 
 # Okabe and Ito's palette, in an order that sets rivals apart from students.
@@ -70,7 +78,8 @@ class StudentsDisplay:
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), default=None
-            Labels of the columns; the sorted labels in `y` when None.
+            Labels of the columns; when None those that `compare_students` says, or the sorted
+            labels in `y`.
         roc_of : label, default=None
             The class whose ROC is drawn; None draws the bars of all classes.
         ax : matplotlib Axes or array of three of them, default=None
@@ -82,11 +91,12 @@ class StudentsDisplay:
             The display, drawn.
         """
         y = column_or_1d(y)
-        classes = np.unique(y) if classes is None else np.asarray(classes)
+        classes = _classes_of(scores, y, classes)
         measures: dict = {}
         roc: dict = {}
         for name, values in scores.items():
-            values = check_scores(values, f"scores[{name!r}]")
+            names, what = column_names(values), f"scores[{name!r}]"
+            values = in_order(check_scores(values, what), names, classes, what)
             check_consistent_length(values, y)
             columns = [column_of(label, classes, values.shape[1]) for label in classes]
             measures[name] = {measure: [] for measure in _MEASURES}
@@ -217,7 +227,7 @@ class DifficultyDisplay:
         scores : array-like of shape (n_samples, n_classes)
             The teacher's scores.
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels, or with `classes` truth values: whether a row is of the target.
         target : label
             The class that is asked for.
         decay : float, default=0.3
@@ -233,13 +243,11 @@ class DifficultyDisplay:
             The display, drawn.
         """
         degrees = difficulty_degrees(scores, y, target, decay, classes)
-        scores, y = check_scores(scores), column_or_1d(y)
-        column = column_of(target, np.unique(y) if classes is None else np.asarray(classes),
-                           scores.shape[1])  # fmt: skip
+        scores, column, truth = scored_rows(scores, y, target, classes)
         display = cls(
             own=scores[:, column],
             rival=best_rival(scores, column),
-            truth=y == target,
+            truth=truth,
             degrees=degrees,
             target=target,
         )
@@ -274,6 +282,19 @@ class DifficultyDisplay:
         ax.legend(fontsize="small")
         self.figure_.colorbar(self.points_[0], ax=ax, label="degree of difficulty")
         return self
+
+
+def _classes_of(scores, y, classes):
+    """The labels of the columns, as given or as the scores themselves say."""
+    said = getattr(scores, "classes", None)
+    if classes is None:
+        return np.unique(y) if said is None else said
+    if said is not None and not np.array_equal(classes, said):
+        raise ValueError(
+            f"classes must be those of the columns of scores, {said.tolist()}, got "
+            f"{list(classes)}: leave them out."
+        )
+    return np.asarray(classes)
 
 
 def _floor(measures, measure):
