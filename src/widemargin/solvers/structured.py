@@ -179,7 +179,8 @@ def upper_bounds(oracle, w, cost, anchor):
     distance = w if anchor is None else w - anchor
     base = 0.5 * dot(distance, distance)
     objective = base + float(np.sum(cost * found.slacks))
-    return objective, base + float(np.sum(cost * found.bounds)), found
+    counts = cost > 0.0  # no bound times no cost is nothing
+    return objective, base + float(np.sum(cost[counts] * found.bounds[counts])), found
 
 
 def lower_bound(gradient, loss, anchor):

@@ -35,6 +35,7 @@ from widemargin.structured import (
     MultiClassClf,
     NodeTransformer,
     OneSlackSSVM,
+    StructuredModel,
     SubgradientSSVM,
 )
 from widemargin.structured.oracle import PlainOracle
@@ -46,6 +47,19 @@ LEARNERS = {
     "batch subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, batch_size=None),
     "online subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, check_dual_every=100),
 }
+
+
+class OwnChains(StructuredModel):
+    """Sequences of labels 0 and 1 without edges, by methods alone."""
+
+    n_states = 2
+
+    def joint_feature(self, x, y):
+        return np.concatenate([x[y == state].sum(axis=0) for state in range(2)])
+
+    def inference(self, x, w, extra=None):
+        scores = x @ w.reshape(2, -1).T
+        return np.argmax(scores if extra is None else scores + extra, axis=1)
 
 
 @pytest.fixture(params=LEARNERS, ids=str)
@@ -81,6 +95,14 @@ def test_learners_reach_the_exact_optimum_to_the_stated_gap(learner, name):
     assert machine.dual_gap_ <= machine.tol
     assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
     assert machine.dual_objective_curve_[-1] <= best + 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_samples_without_weight_need_no_bound(learner):
+    X, Y = samples(MODELS["graph"][1], n=4)
+    model = GraphCRF(inference_method="icm")
+    machine = new(learner, model, max_iter=3).fit(X, Y, sample_weight=[1.0, 0.0, 1.0, 1.0])
+    assert np.isfinite(machine.objective_)
 
 
 def test_weights_of_samples_are_copies(learner):
@@ -272,6 +294,41 @@ def test_a_checkpoint_of_other_data_is_refused(learner, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", [ChainCRF(n_states=2), OwnChains()], ids=["flat", "plain"])
+def test_equal_features_of_the_truth_do_not_make_equal_data(learner, tmp_path, model):
+    # Node features that sum to the same, and no edges between other labels than 0 and 0.
+    first, second = [np.array([[3.0, 0.0], [0.0, 3.0]])], [np.full((2, 2), 1.5)]
+    Y = [np.array([0, 0])]
+    file = tmp_path / "state"
+    new(learner, clone(model), max_iter=2, checkpoint=file).fit(first, Y)
+    with pytest.raises(CheckpointError, match="was written for other data"):
+        new(learner, clone(model), max_iter=2, checkpoint=file).fit(second, Y)
+
+
+@pytest.mark.parametrize("place", ["missing/state", "."])
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_training(learner, tmp_path, place):
+    X, Y = samples(MODELS["chain"][1])
+    machine = new(learner, ChainCRF(), checkpoint=tmp_path / place)
+    with pytest.raises(CheckpointError, match=r"checkpoint=.* cannot be written"):
+        machine.fit(X, Y)
+    assert vars(machine.model) == vars(ChainCRF())
+
+
+def test_a_checkpoint_that_fails_at_the_end_does_not_lose_the_fit(learner, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("No space left on device")
+
+    X, Y = samples(MODELS["chain"][1])
+    plain = new(learner, ChainCRF(), C=0.1, tol=0.1).fit(X, Y)
+    monkeypatch.setattr("widemargin.structured.learners.base.save_checkpoint", full)
+    machine = new(learner, ChainCRF(), C=0.1, tol=0.1, checkpoint=tmp_path / "state")
+    with pytest.raises(OSError, match="No space left"):
+        machine.fit(X, Y)
+    assert_array_equal(machine.w, plain.w)
+    assert machine.score(X, Y) == plain.score(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("other", [{"class_weight": [1.0, 5.0, 1.0]}, {"inference_method": "lp"}])
 def test_a_checkpoint_of_a_model_with_other_parameters_is_refused(learner, tmp_path, other):
     X, Y = samples(MODELS["chain"][1])
@@ -313,6 +370,20 @@ def test_a_warm_start_is_nearly_done_at_once(learner):
     )
     machine.fit(X[:-1], Y[:-1])
     assert machine.dual_gap_ <= machine.tol
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_descent_starts_from_old_weights_whatever_the_data():
+    X, Y = samples(MODELS["chain"][1])
+    machine = SubgradientSSVM(ChainCRF(n_states=3), C=0.3, tol=0.02, warm_start=True).fit(X, Y)
+    old = machine.w
+    machine.fit(X[:-1], Y[:-1])
+    slacks = PlainOracle(machine.model, X[:-1], Y[:-1]).violations(old).slacks
+    assert machine.history_["iteration"][0] == 0
+    assert machine.objective_curve_[0] == pytest.approx(0.5 * old @ old + 0.3 * slacks.sum())
+    # Another number of features: other weights, and a cold start.
+    wide = [np.hstack([x, x]) for x in X]
+    assert machine.fit(wide, Y).history_["iteration"][0] > 0
 
 
 def test_a_warm_start_forgets_the_losses_of_other_class_weights(learner):

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from widemargin._core.progress import FitProgress, drive
+from widemargin.structured.oracle import GraphOracle
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _NO_GAP = (
@@ -59,6 +60,10 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         """What a warm start goes on from: a dict of arrays."""
         raise NotImplementedError
 
+    def _fits(self, before, mark, oracle):
+        """Whether what an earlier fit has left can be gone on from: it is of the same problem."""
+        return before["mark"] == mark
+
     # What users call.
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -81,8 +86,11 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         """
         X, Y = plain(X), plain(Y)
         weight = check_samples(X, Y, sample_weight)
+        if self.checkpoint is not None:
+            check_folder(self.checkpoint)
         with unchanged_by_failure(self.model):
-            solution = self._solve(X, Y, sample_weight, weight)
+            solution, save = self._solve(X, Y, sample_weight, weight)
+        save()  # if it fails the learner is fitted all the same
         if not solution.converged:
             unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
             warnings.warn(
@@ -156,14 +164,14 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
     # Helpers.
 
     def _solve(self, X, Y, sample_weight, weight):
-        """Set the fitted attributes and return the solution."""
+        """Set the fitted attributes; return the solution, and what writes the checkpoint."""
         self.model.initialize(X, Y)
         oracle = self.model.oracle(X, Y, threads=self._threads())
         cost = self.C * weight
         # Nothing needs to tell this problem from others unless something is left from before.
         mark = fingerprint(self.model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
         before = getattr(self, "_left", None) if self.warm_start else None
-        if before is not None and before["mark"] != mark:
+        if before is not None and not self._fits(before, mark, oracle):
             before = None
         seed = 0 if self.random_state is None else self.random_state
         seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
@@ -180,14 +188,13 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
 
             drive(lambda: self._advance(state), report)
             solution = self._finish(state)
-        keeper.save(state)
         for name, value in self._attributes(state, solution).items():
             setattr(self, name, value)
         if self.warm_start:
             self._left = {"mark": mark, "cost": cost, **self._remains(state)}
         progress.close()
         self._say(state)
-        return solution
+        return solution, lambda: keeper.save(state)
 
     def _threads(self):
         return None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
@@ -231,6 +238,16 @@ def check_samples(X, Y, sample_weight):
     return _check_sample_weight(
         sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
     )
+
+
+def check_folder(checkpoint):
+    """Refuse a file that could not be written, before there is anything to lose."""
+    folder = os.path.dirname(os.path.abspath(checkpoint))
+    if os.path.isdir(checkpoint) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise CheckpointError(
+            f"checkpoint={str(checkpoint)!r} cannot be written: it must be the name of a file in a "
+            "folder that exists and may be written to. Make the folder, or name another."
+        )
 
 
 @contextmanager
@@ -277,10 +294,13 @@ class _Keeper:
 def fingerprint(model, oracle, X, Y):
     """Return what tells a training problem from others.
 
-    It is a digest of the model's parameters, of the joint features, and of the losses of outputs,
-    those that an oracle finds at weights of zero: a loss need not depend on parameters alone.
+    It is a digest of the model's parameters, of the data, of the joint features, and of the losses
+    of outputs, those that an oracle finds at weights of zero: a loss need not depend on parameters
+    alone.
     """
-    digest = hashlib.sha256((type(model).__name__ + joblib.hash(model.get_params())).encode())
+    data = [*oracle.graphs, oracle.truth] if isinstance(oracle, GraphOracle) else [X, Y]
+    parts = type(model).__name__, joblib.hash(model.get_params()), joblib.hash(data)
+    digest = hashlib.sha256("".join(parts).encode())
     digest.update(oracle.violations(np.zeros(oracle.size)).losses.tobytes())
     for x, y in zip(X, Y, strict=True):
         digest.update(np.ascontiguousarray(model.joint_feature(x, y)).tobytes())

@@ -58,7 +58,7 @@ class SubgradientSSVM(StructuredLearner):
     random_state : int, RandomState instance or None, default=None
         Seed of the order. None is a fixed seed too: a fit can be repeated.
     warm_start : bool, default=False
-        Start from the weights of the last fit.
+        Start from the weights of the last fit, if there are as many as now; the data may be others.
     checkpoint : str or path-like, default=None
         File to which the state is written every ten seconds and at the end, and from which `fit`
         goes on if it exists.
@@ -168,3 +168,6 @@ class SubgradientSSVM(StructuredLearner):
 
     def _remains(self, state):
         return {"w": state.record.w}
+
+    def _fits(self, before, mark, oracle):
+        return len(before["w"]) == oracle.size
