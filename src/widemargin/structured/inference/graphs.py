@@ -34,7 +34,7 @@ class Layout(NamedTuple):
     place : ndarray of shape (n_edge_features, n_states, n_states)
         Position of P[k, s, t] behind W.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
-        1, -1 or 0, by which the weight at that position is multiplied.
+        By what the weight at that position is multiplied.
     """
 
     signs: np.ndarray

@@ -66,7 +66,8 @@ class StructuredModel(BaseEstimator):
             The model.
         """
         super().set_params(**params)
-        self._inferred = {name: self._inferred[name] for name in self._inferred.keys() - params}
+        kept = [name for name in self._inferred if name not in params]
+        self._inferred = {name: self._inferred[name] for name in kept}
         return self
 
     def _is_inferred(self, name):

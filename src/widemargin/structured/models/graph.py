@@ -157,8 +157,10 @@ class EdgeFeatureGraphCRF(CRF):
         Loss of a node by its true label; 1 by default.
     symmetric_edge_features : sequence of int, default=None
         Features k of edges for which P_k is symmetric: the direction of the edge does not matter.
+        The weights hold a whole matrix W_k, and P_k is (W_k + W_k^T) / 2.
     antisymmetric_edge_features : sequence of int, default=None
-        Features k of edges for which P_k is antisymmetric: turning the edge changes the sign.
+        Features k of edges for which P_k is antisymmetric: turning the edge changes the sign. P_k
+        is (W_k - W_k^T) / 2.
 
     Attributes
     ----------
@@ -202,6 +204,8 @@ class EdgeFeatureGraphCRF(CRF):
         features = check_features(features)
         n_nodes = features.shape[0]
         edges, edge_features = check_edges(edges, n_nodes), np.asarray(edge_features, dtype=float)
+        if len(edges) == edge_features.size == 0:
+            edge_features = np.empty((0, self.n_edge_features or 0))
         if edge_features.ndim != 2 or len(edge_features) != len(edges):
             raise ValueError(
                 f"edge_features must have one row for each of {len(edges)} edges, got shape "
@@ -215,7 +219,8 @@ class EdgeFeatureGraphCRF(CRF):
         return Parts(features, edges, edge_features, (n_nodes,))
 
     def _initialize_edges(self, parts):
-        self._infer("n_edge_features", parts[0].edge_features.shape[1])
+        first = next((part for part in parts if len(part.edges)), parts[0])
+        self._infer("n_edge_features", first.edge_features.shape[1])
 
     def _check_initialized(self):
         if self.n_edge_features is None:
@@ -232,27 +237,41 @@ class EdgeFeatureGraphCRF(CRF):
                 f"edge_features must have {self.n_edge_features} columns, got "
                 f"{parts.edge_features.shape[1]}."
             )
-        return parts
+        both = [parts.edge_features, parts.edge_features[:, self._tied()[0]]]
+        return parts._replace(edge_features=np.concatenate(both, axis=1))
 
     def _n_edge_features(self):
         return self.n_edge_features
 
     def _tables(self):
+        """Tied features are there twice: the second time they read their matrix transposed."""
         place, factor = super()._tables()
-        sides = np.sign(np.subtract.outer(np.arange(self.n_states), np.arange(self.n_states)))
-        both = np.minimum(place, place.transpose(0, 2, 1))
-        for features, factors in [
-            (self.symmetric_edge_features, np.ones_like(sides)),
-            (self.antisymmetric_edge_features, -sides),
-        ]:
-            for k in () if features is None else features:
-                if not 0 <= k < self.n_edge_features:
-                    raise ValueError(
-                        "symmetric_edge_features and antisymmetric_edge_features must name "
-                        f"features 0 to {self.n_edge_features - 1}, got {k}."
-                    )
-                place[k], factor[k] = both[k], factors
-        return place, factor
+        tied, signs = self._tied()
+        halves = np.full((len(tied), self.n_states, self.n_states), 0.5)
+        factor[tied] = halves
+        return (
+            np.concatenate([place, place[tied].transpose(0, 2, 1)]),
+            np.concatenate([factor, signs[:, np.newaxis, np.newaxis] * halves]),
+        )
+
+    def _tied(self):
+        """Features with a symmetric or an antisymmetric matrix, and 1 or -1 for them."""
+        even, odd = (
+            np.unique(np.asarray(() if features is None else features, dtype=np.int64))
+            for features in (self.symmetric_edge_features, self.antisymmetric_edge_features)
+        )
+        tied = np.concatenate([even, odd])
+        if len(tied) and not 0 <= tied.min() <= tied.max() < self.n_edge_features:
+            raise ValueError(
+                "symmetric_edge_features and antisymmetric_edge_features must name features 0 to "
+                f"{self.n_edge_features - 1}, got {tied.tolist()}."
+            )
+        if len(np.unique(tied)) < len(tied):
+            raise ValueError(
+                "symmetric_edge_features and antisymmetric_edge_features must not share features, "
+                f"got {np.intersect1d(even, odd).tolist()} in both."
+            )
+        return tied, np.repeat([1.0, -1.0], [len(even), len(odd)])
 
 
 def _unpack(x, names):

@@ -97,7 +97,7 @@ class DirectionalGridCRF(GridCRF):
     ----------
     size_joint_feature : int
         Number of weights, once sizes are known: those of pixels, then a matrix each for edges to
-        the right, down and, with 8 neighbours, down right and up right.
+        the right, down and, with 8 neighbours, up right and down right.
     last_inference_ : Inference
         Method, exactness, energy and bound of the latest inference.
 
@@ -150,7 +150,7 @@ def make_grid_edges(x, neighborhood=4, return_lists=False):
     Returns
     -------
     edges : ndarray of shape (n_edges, 2), or list of such
-        To the right, down and, with 8 neighbours, down right and up right.
+        To the right, down and, with 8 neighbours, up right and down right.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _edges_by_direction(shape, neighborhood):
     pixels = np.arange(shape[0] * shape[1]).reshape(shape)
     pairs = [(pixels[:, :-1], pixels[:, 1:]), (pixels[:-1], pixels[1:])]
     if neighborhood == 8:
-        pairs += [(pixels[:-1, :-1], pixels[1:, 1:]), (pixels[1:, :-1], pixels[:-1, 1:])]
+        pairs += [(pixels[1:, :-1], pixels[:-1, 1:]), (pixels[:-1, :-1], pixels[1:, 1:])]
     return [np.stack([first.ravel(), second.ravel()], axis=1) for first, second in pairs]
 
 
