@@ -1,9 +1,11 @@
 """The displays of ensembles."""
 
 import numpy as np
+import pandas
 import pytest
 from matplotlib import pyplot
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_multilabel_classification
 from tests.structured.cases import MODELS, samples
 
 from widemargin.plotting import (
@@ -12,7 +14,7 @@ from widemargin.plotting import (
     PickBestDisplay,
     ProposalsDisplay,
 )
-from widemargin.structured import GridCRF, PerturbedSSVM
+from widemargin.structured import GridCRF, MultiLabelClf, PerturbedSSVM
 
 LOSSES = np.array([[1.0, 0.0, 4.0], [2.0, 3.0, 0.0], [0.0, 1.0, 2.0], [0.0, 2.0, 2.0]])
 
@@ -65,6 +67,13 @@ def test_an_ensemble_is_measured_in_shares_of_the_largest_loss(fitted, kind):
     assert_allclose(display.losses, ensemble.member_losses(X, Y) / [y.size for y in Y])
 
 
+def test_rows_of_a_frame_are_outputs():
+    X, Y = make_multilabel_classification(20, 5, n_classes=3, random_state=0)
+    ensemble = PerturbedSSVM(MultiLabelClf(), 3, spread=2.0, C=0.1, tol=0.1).fit(X, Y)
+    display = PickBestDisplay.from_estimator(ensemble, X, pandas.DataFrame(Y))
+    assert_allclose(display.losses, ensemble.member_losses(X, Y) / 3)
+
+
 def test_losses_must_be_a_table():
     with pytest.raises(ValueError, match=r"losses must have shape \(n_members, n_samples\)"):
         PickBestDisplay.from_losses([1.0, 2.0])
@@ -81,6 +90,21 @@ def test_the_best_proposal_is_framed(fitted):
         assert int(np.argmax(widths)) == best + 2
         assert row[1].get_title() == "truth"
         assert_array_equal(row[1].images[0].get_array(), truth)
+
+
+def test_the_framed_proposal_has_the_least_loss_of_the_model():
+    X = [np.zeros((1, 4, 2))]
+    Y = [np.array([[0, 0, 0, 1]])]
+    model = GridCRF(n_states=2, n_features=2, class_weight=[1.0, 9.0])
+    ensemble = PerturbedSSVM(model, 2, tol=0.1).fit(X, Y)
+    proposals = [[np.array([[0, 0, 0, 0]]), np.array([[0, 1, 1, 1]])]]
+    ensemble.predict_all = lambda X: proposals
+    display = ProposalsDisplay.from_estimator(ensemble, X, Y)
+    assert display.best_ == [1]
+    assert [ax.get_title() for ax in display.axes_[0, 2:]] == ["75.0%", "16.7%"]
+    assert ProposalsDisplay.from_proposals(Y, Y, proposals).best_ == [0]
+    with pytest.raises(ValueError, match=r"losses must have shape \(1, 2\), got \(2,\)"):
+        ProposalsDisplay.from_proposals(Y, Y, proposals, losses=[0.1, 0.2])
 
 
 def test_proposals_must_fit_together():

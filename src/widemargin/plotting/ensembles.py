@@ -3,6 +3,7 @@
 import numpy as np
 
 from widemargin.plotting.structured import _pyplot
+from widemargin.structured.learners.base import plain
 
 _OURS, _SECOND, _THIRD, _PALE = "#0072b2", "#e69f00", "#999999", "#bbbbbb"
 
@@ -33,8 +34,8 @@ class _LossesDisplay:
         display : object
             The display, drawn.
         """
-        most = np.array([estimator.model.max_loss(y) for y in Y])
-        return cls.from_losses(estimator.member_losses(X, Y) / most, ax=ax)
+        losses = _shares(estimator.model, plain(Y), estimator.predict_all(X))
+        return cls.from_losses(losses.T, ax=ax)
 
     @classmethod
     def from_losses(cls, losses, *, ax=None):
@@ -251,6 +252,8 @@ class ProposalsDisplay:
         For every image some proposals.
     n_states : int
         Number of labels, which all pictures share the colours of.
+    losses : ndarray of shape (n_images, n_proposals), default=None
+        By which the best proposal is found; the share of wrong labels by default.
 
     Attributes
     ----------
@@ -271,15 +274,16 @@ class ProposalsDisplay:
     [1]
     """
 
-    def __init__(self, *, images, truths, proposals, n_states):
+    def __init__(self, *, images, truths, proposals, n_states, losses=None):
         self.images = images
         self.truths = truths
         self.proposals = proposals
         self.n_states = n_states
+        self.losses = losses
 
     @classmethod
     def from_estimator(cls, estimator, X, Y, *, images=None, axes=None):
-        """Draw the proposals of an ensemble.
+        """Draw the proposals of an ensemble, with their losses as shares of the largest.
 
         Parameters
         ----------
@@ -299,12 +303,16 @@ class ProposalsDisplay:
         ProposalsDisplay
             The display, drawn.
         """
+        X, Y, model = plain(X), plain(Y), estimator.model
         images = [np.asarray(x)[..., 0] for x in X] if images is None else images
-        n_states = estimator.model.n_states
-        return cls.from_proposals(images, Y, estimator.predict_all(X), n_states=n_states, axes=axes)
+        proposals = estimator.predict_all(X)
+        losses = _shares(model, Y, proposals)
+        return cls.from_proposals(
+            images, Y, proposals, n_states=model.n_states, losses=losses, axes=axes
+        )
 
     @classmethod
-    def from_proposals(cls, images, truths, proposals, *, n_states=None, axes=None):
+    def from_proposals(cls, images, truths, proposals, *, n_states=None, losses=None, axes=None):
         """Draw given proposals.
 
         Parameters
@@ -317,6 +325,9 @@ class ProposalsDisplay:
             For every image equally many proposals.
         n_states : int, default=None
             Number of labels; the largest one there is, plus 1, by default.
+        losses : array-like of shape (n_images, n_proposals), default=None
+            By which the best proposal is found, as shares of the largest loss; the share of wrong
+            labels by default.
         axes : ndarray of matplotlib Axes of shape (n_images, n_proposals + 2), default=None
             Where to draw; a new figure by default.
 
@@ -332,7 +343,13 @@ class ProposalsDisplay:
             )
         if n_states is None:
             n_states = 1 + max(int(np.max(y)) for row in (truths, *proposals) for y in row)
-        display = cls(images=images, truths=truths, proposals=proposals, n_states=n_states)
+        if losses is not None:
+            losses, shape = np.asarray(losses, dtype=float), (len(images), len(proposals[0]))
+            if losses.shape != shape:
+                raise ValueError(f"losses must have shape {shape}, got {losses.shape}.")
+        display = cls(
+            images=images, truths=truths, proposals=proposals, n_states=n_states, losses=losses
+        )
         return display.plot(axes=axes)
 
     def plot(self, *, axes=None):
@@ -357,11 +374,16 @@ class ProposalsDisplay:
         self.axes_ = np.asarray(axes).reshape(shape)
         self.figure_, self.best_ = self.axes_[0, 0].figure, []
         look = {"cmap": "viridis", "vmin": 0, "vmax": max(1, self.n_states - 1)}
-        rows = zip(self.axes_, self.images, self.truths, self.proposals, strict=True)
-        for row, image, truth, proposals in rows:
+        losses = self.losses
+        if losses is None:
+            losses = [
+                [float(np.mean(np.asarray(own) != truth)) for own in proposals]
+                for truth, proposals in zip(self.truths, self.proposals, strict=True)
+            ]
+        rows = zip(self.axes_, self.images, self.truths, self.proposals, losses, strict=True)
+        for row, image, truth, proposals, errors in rows:
             row[0].imshow(image, cmap="gray", interpolation="nearest")
             row[0].set_title("input", fontsize="small")
-            errors = [float(np.mean(np.asarray(own) != truth)) for own in proposals]
             self.best_.append(int(np.argmin(errors)))
             names = ["truth", *(f"{error:.1%}" for error in errors)]
             for ax, name, labels in zip(row[1:], names, (truth, *proposals), strict=True):
@@ -374,3 +396,13 @@ class ProposalsDisplay:
             for spine in best.spines.values():
                 spine.set(color="#d55e00", linewidth=3.0)
         return self
+
+
+def _shares(model, truths, proposals):
+    """The losses of proposals, one row for each truth, as shares of the largest it can have."""
+    return np.array(
+        [
+            [model.loss(truth, own) / (model.max_loss(truth) or 1.0) for own in row]
+            for truth, row in zip(truths, proposals, strict=True)
+        ]
+    )

@@ -6,6 +6,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.structured.learners.base import plain
+
 
 class NodeTransformer(TransformerMixin, BaseEstimator):
     """Apply a scikit-learn transformer to the features of the nodes of structured inputs.
@@ -51,8 +53,9 @@ class NodeTransformer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : sequence
-            Arrays of shape (n_nodes, n_features), images of shape (height, width, n_features), or
-            tuples that begin with an array of features of nodes.
+            Arrays of shape (n_nodes, n_features), images of shape (height, width, n_features), rows
+            of features, or tuples that begin with an array of features of nodes. A list is an
+            array, not a tuple.
         y : sequence, default=None
             Outputs. Where they have a label for each node, the transformer sees those.
 
@@ -61,10 +64,10 @@ class NodeTransformer(TransformerMixin, BaseEstimator):
         self : object
             The fitted adapter.
         """
-        rows = [_rows(x) for x in X]
+        rows = [_rows(x) for x in plain(X)]
         labels = None
         if y is not None:
-            flat = [np.ravel(output) for output in y]
+            flat = [np.ravel(output) for output in plain(y)]
             if [len(part) for part in flat] == [part.shape[0] for part in rows]:
                 labels = np.concatenate(flat)
         self.transformer_ = clone(self.transformer).fit(_stack(rows), labels)
@@ -84,6 +87,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator):
             Inputs with new features of nodes.
         """
         check_is_fitted(self)
+        X = plain(X)
         rows = [_rows(x) for x in X]
         new = self.transformer_.transform(_stack(rows))
         ends = np.cumsum([0, *(part.shape[0] for part in rows)])
@@ -91,9 +95,9 @@ class NodeTransformer(TransformerMixin, BaseEstimator):
 
 
 def _rows(x):
-    features = x[0] if isinstance(x, tuple | list) else x
+    features = x[0] if isinstance(x, tuple) else x
     if sp.issparse(features):
-        return sp.csr_array(features)
+        return sp.csr_array(features.reshape(-1, features.shape[-1]))
     features = np.asarray(features)
     return features.reshape(-1, features.shape[-1])
 
@@ -105,6 +109,6 @@ def _stack(rows):
 
 
 def _replace(x, rows):
-    if isinstance(x, tuple | list):
+    if isinstance(x, tuple):
         return (rows, *x[1:])
     return rows if sp.issparse(x) or np.ndim(x) == 2 else rows.reshape(*np.shape(x)[:-1], -1)

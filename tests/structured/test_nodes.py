@@ -1,0 +1,37 @@
+"""What the adapter of transformers takes for nodes."""
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from widemargin.structured import FrankWolfeSSVM, MultiClassClf, NodeTransformer
+
+ROWS = [[1.0, 2.0], [3.0, 4.0], [8.0, 0.0]]
+
+
+@pytest.mark.parametrize("kind", [np.array, list, sp.csr_array])
+def test_a_sequence_is_one_node_for_each_row_whatever_holds_it(kind):
+    found = NodeTransformer(StandardScaler(with_mean=False)).fit_transform([kind(ROWS)])[0]
+    expected = StandardScaler(with_mean=False).fit_transform(ROWS)
+    assert_allclose(found.toarray() if sp.issparse(found) else found, expected)
+
+
+def test_a_tuple_is_a_graph_and_keeps_its_edges():
+    edges = np.array([[0, 1]])
+    features, same = NodeTransformer(StandardScaler()).fit_transform([(ROWS, edges)])[0]
+    assert_allclose(features, StandardScaler().fit_transform(ROWS))
+    assert same is edges
+
+
+@pytest.mark.parametrize("kind", [np.array, pandas.DataFrame, sp.csr_array, sp.csr_matrix])
+def test_rows_of_a_table_are_samples_of_one_node(kind):
+    scaler = NodeTransformer(StandardScaler(with_mean=False))
+    found = scaler.fit_transform(kind(ROWS), pandas.Series([1, 1, 0]))
+    rows = [own.toarray().ravel() if sp.issparse(own) else own for own in found]
+    assert_allclose(rows, StandardScaler(with_mean=False).fit_transform(ROWS))
+    learner = make_pipeline(scaler, FrankWolfeSSVM(MultiClassClf(), C=10.0))
+    assert learner.fit(kind(ROWS), [1, 1, 0]).score(kind(ROWS), [1, 1, 0]) == 1.0
