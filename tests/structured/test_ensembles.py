@@ -1,6 +1,7 @@
 """Ensembles: every model, one example, repeatable; what is done with proposals."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -472,6 +473,21 @@ def test_a_single_machine_that_stops_early_warns():
     model, X, Y = words()
     with pytest.warns(ConvergenceWarning, match="The single machine stopped"):
         CoulombSSVM(model, 2, max_iter=1, tol=1e-6, n_steps=1).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", ["anchored", "multiple choice", "diverse choice"])
+def test_members_that_stop_early_warn_once(kind):
+    model, X, Y = words()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        new(kind, model, tol=1e-9, max_iter=3).fit(X, Y)
+        new(kind, model, tol=0.5, max_iter=1000).fit(X, Y)
+    told = [str(warning.message) for warning in told if "members" in str(warning.message)]
+    assert len(told) == 1
+    assert told[0].startswith(
+        "3 of 3 members stopped before their relative gap was below tol=1e-09"
+    )
+    assert "after 3 passes" in told[0]
 
 
 def test_a_fit_tells_how_it_gets_on(capsys, kind):

@@ -78,6 +78,8 @@ class RepelledState:
         Whether the first member stays where it is.
     best : ndarray of shape (n_members, size)
         Those with the least objective so far.
+    converged : ndarray of shape (n_members,)
+        Whether the convex problems of the last anchored round were solved to ``tol``.
     """
 
     oracle: Any
@@ -94,6 +96,7 @@ class RepelledState:
     tol: float = 1e-3
     passes: int = 50
     best: np.ndarray = field(init=False)
+    converged: np.ndarray = field(init=False)
     objective: float = np.inf
     iterations: int = 0
     curves: dict[str, list] = field(
@@ -101,7 +104,7 @@ class RepelledState:
     )
 
     def __post_init__(self):
-        self.best = self.W.copy()
+        self.best, self.converged = self.W.copy(), np.ones(len(self.W), dtype=bool)
 
 
 def advance_repelled(state: RepelledState) -> bool:
@@ -152,9 +155,11 @@ def advance_anchored(state: RepelledState) -> bool:
             return state.W[m]
         cost = state.cost[samples] * (len(state.cost) / len(samples))
         oracle = SomeSamples(state.oracle, samples)
-        return solve_blocks(
+        found = solve_blocks(
             oracle, cost, anchor=forces[m], tol=state.tol, max_iter=state.passes, seed=int(seeds[m])
-        ).w
+        )
+        state.converged[m] = found.converged
+        return found.w
 
     way = np.array(for_each(solved, _members(state), _threads(state))) - state.W
     if not state.curves["iteration"]:

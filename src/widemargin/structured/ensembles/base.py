@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._core.progress import FitProgress
@@ -18,6 +18,7 @@ from widemargin.solvers.block_frank_wolfe import solve_blocks
 from widemargin.structured.ensembles.diverse import in_turn
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
 from widemargin.structured.learners.base import check_samples, plain, unchanged_by_failure
+from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.models.crf import CRF
 
 
@@ -25,7 +26,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
     """Base of the ensembles; see `CoulombSSVM`."""
 
     _parameter_constraints: dict = {
-        "model": [HasMethods(["joint_feature", "inference"])],
+        "model": [StructuredModel],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -281,6 +282,17 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
                 stacklevel=6,
             )
         return found
+
+    def _tell(self, converged, passes, advice):
+        """Warn of members whose training stopped early in the last round."""
+        if not np.all(converged):
+            warnings.warn(
+                f"{np.sum(~converged)} of {len(converged)} members stopped before their relative "
+                f"gap was below tol={self.tol}, after {passes} passes over their samples in the "
+                f"last round. {advice}",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
 
 
 def random_directions(random, n, size):

@@ -69,7 +69,8 @@ class CoulombSSVM(StructuredEnsemble):
         Most passes over the samples for the single machine; a member makes as many in a round of
         the anchored solver, but no more than 50.
     tol : float, default=0.01
-        Relative duality gap at which the single machine stops.
+        Relative duality gap at which the single machine stops, and members in a round of the
+        anchored solver.
     n_jobs : int, default=None
         Threads; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -196,6 +197,7 @@ class CoulombSSVM(StructuredEnsemble):
             return report(**last)
 
         drive(lambda: advance(state), look)
+        self._tell(state.converged, state.passes, "Raise tol if such members will do.")
         W = finish_repelled(state)
         best = int(np.argmin(state.curves["objective"]))
         return self._attributes(single, W, state.curves, best, state.iterations, alpha)

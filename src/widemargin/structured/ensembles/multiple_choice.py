@@ -113,6 +113,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
 
     def _train(self, oracle, cost, random, report):
         member, slacks, W, curve = self._clusters(oracle, random), None, None, []
+        converged = np.ones(self.n_estimators, dtype=bool)
         for _ in range(self.n_rounds):
             groups = _groups(member, slacks, self.n_estimators, random)
             seeds = random.integers(2**31, size=self.n_estimators)
@@ -120,10 +121,12 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             def trained(m, gains=None, groups=groups, seeds=seeds):
                 samples = groups[m]
                 extra = None if gains is None else [gains[i] for i in samples]
-                return solve_blocks(
+                found = solve_blocks(
                     SomeSamples(oracle, samples, extra), cost[samples], tol=self.tol,
                     max_iter=self.max_iter, seed=int(seeds[m]),
-                ).w  # fmt: skip
+                )  # fmt: skip
+                converged[m] = found.converged
+                return found.w
 
             W = self._retrained(oracle, W, trained)
             slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
@@ -132,6 +135,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             stop = report(round=len(curve), objective=curve[-1])
             if stop or (not self._paid() and len(curve) > 1 and (member == before).all()):
                 break
+        self._tell(converged, self.max_iter, "Raise max_iter, or tol if such members will do.")
         return {
             "W": W,
             "assignment_": member,
