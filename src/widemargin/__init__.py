@@ -25,6 +25,7 @@ _HOMES = {
     "RescaledClassifier": "imbalance",
     "SVC": "svm",
     "SVCCV": "svm.svccv",
+    "StudentExport": "gated.export",
     "TransductiveSVC": "semisupervised.transductive",
     "TwoViewSVC": "privileged.two_view",
     "code_matrix": "multiclass",

@@ -11,6 +11,7 @@ from widemargin.discriminant.quadratic import (
 from widemargin.gated.controls import compare_students as compare_students
 from widemargin.gated.difficulty import difficulty_degrees as difficulty_degrees
 from widemargin.gated.early_exit import early_exit_predict as early_exit_predict
+from widemargin.gated.export import StudentExport as StudentExport
 from widemargin.gated.student import GatedSVC as GatedSVC
 from widemargin.gated.students import GatedStudents as GatedStudents
 from widemargin.imbalance import RescaledClassifier as RescaledClassifier
@@ -48,6 +49,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "RescaledClassifier",
     "SVC",
     "SVCCV",
+    "StudentExport",
     "TransductiveSVC",
     "TwoViewSVC",
     "__version__",

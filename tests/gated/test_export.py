@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from widemargin import GatedSVC
-from widemargin.gated.export import StudentExport
+from widemargin import GatedSVC, StudentExport
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +86,16 @@ def test_a_label_may_hold_anything(three):
     export = StudentExport.from_json(student.export().to_json())
     assert run(export.to_python())["TARGET"] == label
     assert [export.function()(row) for row in X.tolist()] == student.predict(X).tolist()
+
+
+def test_the_source_of_a_threshold_takes_the_teachers_score_and_no_numbers(three, kernel_teacher):
+    X, y = three
+    student = GatedSVC("bee", kernel_teacher, features="constant").fit(X, y)
+    export = StudentExport.from_json(student.export().to_json())
+    assert export.coef.shape == (0,)
+    gate = kernel_teacher.decision_function(X)[:, 1]
+    is_class = export.function()
+    assert [is_class([], score) for score in gate.tolist()] == student.predict(X).tolist()
 
 
 def test_a_kernel_student_cannot_be_exported(three, teacher):

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from numpy.testing import assert_array_equal
+from sklearn import svm
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import Nystroem
+from sklearn.naive_bayes import GaussianNB
 
 from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, compare_students
 
@@ -150,17 +153,107 @@ def test_a_warning_points_at_the_line_that_fits(three, teacher, kind):
     assert {warning.filename for warning in told} == {__file__}
 
 
+def told(student, X, y, scores):
+    """What fit warns of."""
+    with pytest.warns(UserWarning, match="Gated students of") as warnings:
+        student.fit(X, y, teacher_scores=scores)
+    return " ".join(str(warning.message) for warning in warnings)
+
+
 def test_an_overfitted_teacher_is_told(three):
     X, y = three
     scores = 5.0 * np.where(y[:, None] == np.unique(y), 1.0, -1.0)
-    with pytest.warns(UserWarning, match="'bee' learned nothing .theta is about 0.*cv="):
-        GatedSVC("bee").fit(X, y, teacher_scores=scores)
+    cause = "'bee' learned nothing (theta is about 0) because the teacher meets the margin"
+    assert f"{cause} on all training rows: give out-of-fold scores by cv=, or use" in told(
+        GatedSVC("bee"), X, y, scores
+    )
+    assert f"{cause} on all training rows: use a larger margin" in told(
+        GatedSVC("bee", cv=3), X, y, scores
+    )
+
+
+def test_a_student_that_pays_next_to_nothing_does_not_blame_its_teacher(three, teacher):
+    X, y = three
+    said = told(GatedSVC("bee", C=1e-12), X, y, teacher.decision_function(X))
+    assert "'bee' learned nothing (theta is about 0): use a larger C." in said
+    assert "meets the margin" not in said
 
 
 def test_scores_that_say_nothing_are_told(three):
     X, y = three
-    with pytest.warns(UserWarning, match="scores that are all about 0"):
-        GatedSVC("bee").fit(X, y, teacher_scores=np.zeros((len(y), 3)))
+    scores = np.zeros((len(y), 3))
+    said = told(GatedSVC("bee"), X, y, scores)
+    assert "all about 0, so that difficulty is noise: use difficulty=None or a teacher" in said
+    said = told(GatedSVC("bee", difficulty=None), X, y, scores)
+    assert "scores that are all about 0: use a teacher that tells classes apart" in said
+    assert "difficulty" not in told(GatedSVC("bee", C=1e-9, difficulty=None), X, y, scores - 9.0)
+
+
+class Silent(GaussianNB):
+    """A teacher whose scores are no numbers from some row on."""
+
+    def predict_proba(self, X):
+        probability = super().predict_proba(X)
+        probability[100:] = np.nan
+        return probability
+
+
+def test_scores_of_a_teacher_that_are_no_numbers_are_refused(three):
+    X, y = three
+    teacher = Silent().fit(X, y)
+    for student in (GatedSVC("bee", teacher), GatedStudents(teacher)):
+        with pytest.raises(ValueError, match="the teacher's scores contains NaN"):
+            student.fit(X, y)
+        student.fit(X[:90], y[:90])
+        with pytest.raises(ValueError, match="the teacher's scores contains NaN"):
+            student.predict(X)
+        for bad in (np.nan, np.inf):
+            with pytest.raises(ValueError, match="teacher_scores contains"):
+                student.predict(X[:90], teacher_scores=np.full((90, 3), bad))
+
+
+def test_a_teacher_that_knows_no_classes_is_refused(three):
+    X, y = three
+    for machine in (svm.OneClassSVM(), svm.OneClassSVM().fit(X)):
+        with pytest.raises(TypeError, match=r"teacher must be a classifier.* got OneClassSVM"):
+            GatedSVC("bee", machine).fit(X, y)
+
+
+FAILURES = {
+    "target 'dog' is unknown": lambda s, X, y: s.set_params(target="dog").fit(X, y),
+    "inconsistent numbers": lambda s, X, y: s.fit(X[:, :5], y, teacher_scores=np.zeros((3, 3))),
+    "got 1 class": lambda s, X, y: s.set_params(teacher=None).fit(X[:, :5], np.full(len(y), "ant")),
+}
+
+
+@pytest.mark.parametrize("message", FAILURES)
+def test_a_fit_that_fails_leaves_no_trace(three, teacher, message):
+    X, y = three
+    student = GatedSVC("bee", teacher)
+    with pytest.raises(ValueError, match=message):
+        FAILURES[message](student, X, y)
+    with pytest.raises(NotFittedError):
+        student.predict(X)
+    student = GatedSVC("bee", teacher).fit(X, y)
+    answers = student.predict(X)
+    with pytest.raises(ValueError, match=message):
+        FAILURES[message](student, X, y)
+    assert student.n_features_in_ == 6
+    assert_array_equal(student.predict(X), answers)
+
+
+def test_students_whose_fit_fails_stay_as_they_were(three, teacher):
+    X, y = three
+    students = GatedStudents(teacher, ["bee", "dog"])
+    with pytest.raises(ValueError, match="target 'dog' is unknown"):
+        students.fit(X, y)
+    with pytest.raises(NotFittedError):
+        students.predict(X)
+    students.set_params(targets=None).fit(X, y)
+    answers = students.predict(X)
+    with pytest.raises(ValueError, match="target 'dog' is unknown"):
+        students.set_params(targets=["bee", "dog"], teacher=None).fit(X[:, :5], y)
+    assert_array_equal(students.predict(X), answers)
 
 
 def test_a_constant_student_is_told_once_with_all_that_are(three):

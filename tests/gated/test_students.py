@@ -6,9 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics import get_scorer
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from tests.oracles import gated as oracle
 
 from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, difficulty_degrees
@@ -231,6 +232,63 @@ def test_nothing_is_left_of_an_earlier_fit_of_another_kind(three, teacher, kerne
     assert {name for name in merged | KERNEL if hasattr(student, name)} == KERNEL
     student.set_params(kernel="linear", teacher=teacher).fit(X, y)
     assert {name for name in merged | KERNEL if hasattr(student, name)} == merged
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_parameters_that_are_set_after_training_do_not_change_a_student(three, teacher, kernel):
+    X, y = three
+    student = GatedSVC("bee", teacher, kernel=kernel).fit(X, y)
+    students = GatedStudents(teacher, kernel=kernel).fit(X, y)
+    scores = teacher.decision_function(X)
+    expected = student.decision_function(X, scores), students.decision_function(X, scores)
+    right = student.score(X, y)
+    other = {"linear": "rbf", "rbf": "linear"}[kernel]
+    student.set_params(target="cat", kernel=other)
+    students.set_params(kernel=other)
+    assert_array_equal(student.decision_function(X, scores), expected[0])
+    assert_array_equal(students.decision_function(X, scores), expected[1])
+    assert student.score(X, y) == right
+    if kernel == "linear":
+        assert student.export().target == "bee"
+    else:
+        with pytest.raises(ValueError, match="got kernel='rbf'"):
+            student.export()
+
+
+def test_random_features_make_a_student(three, kernel_teacher):
+    X, y = three
+    sampler = RBFSampler(gamma=0.2, n_components=40, random_state=0)
+    student = GatedSVC("bee", kernel_teacher, features=sampler, C=0.1).fit(X, y)
+    phi, scores = sampler.fit_transform(X), kernel_teacher.decision_function(X)
+    best = exact(with_constant(phi), scores, y, "bee", kernel_teacher.classes_, 0.1)
+    assert_allclose(student.objective_, best.objective, rtol=1e-6)
+    assert student.theta_.shape == (40,)
+    margin = scores[:, 1] - phi @ student.theta_ - student.theta_intercept_
+    assert_allclose(student.decision_function(X), margin, atol=1e-8)
+
+
+def test_a_row_of_weight_two_counts_twice_in_a_map_that_takes_weights(three, teacher):
+    X, y = three[0] * np.arange(1, 7), three[1]
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    student = GatedSVC("bee", teacher, features=StandardScaler(), tol=1e-9)
+    weighted = clone(student).fit(X, y, sample_weight=weight)
+    repeated = clone(student).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-8)
+    gate = np.zeros(len(y))
+    assert_allclose(
+        weighted.decision_function(X, gate), repeated.decision_function(X, gate), atol=1e-5
+    )
+
+
+def test_rows_in_coordinates_are_mapped(three, kernel_teacher):
+    X, y = three
+    for features in (MaxAbsScaler(), "constant"):
+        dense = GatedSVC("bee", kernel_teacher, features=features).fit(X, y)
+        thin = GatedSVC("bee", kernel_teacher, features=features).fit(sparse.coo_matrix(X), y)
+        assert_allclose(thin.objective_, dense.objective_, rtol=1e-5)
+        assert_allclose(
+            thin.decision_function(sparse.coo_matrix(X)), dense.decision_function(X), atol=1e-2
+        )
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -1,6 +1,7 @@
 """What one student and many have in common: parameters, rows that come in, warnings."""
 
 import warnings
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
@@ -69,6 +70,17 @@ class Gated(ClassifierMixin, BaseEstimator):
         checked = canonical(checked)
         return as_given(X, checked), checked, checked
 
+    @contextmanager
+    def _unchanged_by_failure(self):
+        """What was fitted before stays as it was where training fails."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
     def _forget(self):
         """Leave nothing of an earlier fit that was of another kind."""
         for name in _OF_ONE_KIND:
@@ -106,13 +118,17 @@ def kernel_part(student, rows, dual):
     return kernel_sums(student._function, support, dual, rows)
 
 
-def troubles(gate, own, scores, solution):
+def troubles(student, scores, column, truth, own, solution):
     """What there is to warn of, by name."""
+    gate = scores[:, column]
     answers = gate - own >= 0.0
+    nothing = np.abs(own).max() <= _NOTHING * np.abs(gate).max()
+    met = (truth * gate).min() >= student.margin * (1.0 - _NOTHING)
     found = {
         "not converged": not solution.converged,
         "scores about 0": np.abs(scores).max() <= _NOTHING,
-        "theta about 0": np.abs(own).max() <= _NOTHING * np.abs(gate).max(),
+        "margin met": nothing and met,
+        "theta about 0": nothing and not met,
         "constant": answers.all() or not answers.any(),
     }
     return [name for name, so in found.items() if so]
@@ -123,25 +139,31 @@ _WARNINGS = {
         "did not converge (max_iter={max_iter}): raise max_iter or tol, or scale the features"
     ),
     "scores about 0": (
-        "got teacher scores that are all about 0, so that difficulty is noise: use "
-        "difficulty=None or a teacher that tells classes apart"
+        "got teacher scores that are all about 0{noise}: use {plainly}a teacher that tells classes "
+        "apart"
     ),
-    "theta about 0": (
-        "learned nothing (theta is about 0) because the teacher meets the margin on its own "
-        "training rows: give out-of-fold scores by cv=, or a larger margin"
+    "margin met": (
+        "learned nothing (theta is about 0) because the teacher meets the margin on all training "
+        "rows: {folds}use a larger margin"
     ),
-    "constant": (
-        "say the same of every training row: use a larger C, difficulty=None or another margin"
-    ),
+    "theta about 0": "learned nothing (theta is about 0): use a larger C",
+    "constant": "say the same of every training row: use a larger C or {plainly}another margin",
 }
 
 
-def tell(troubles, max_iter, who="Gated students", stacklevel=4):
+def tell(troubles, student, who="Gated students", stacklevel=4):
     """One warning for every kind of trouble, naming the students that have it."""
+    codes, folds = student.difficulty is not None, student.cv is None
+    advice = {
+        "max_iter": student.max_iter,
+        "noise": ", so that difficulty is noise" if codes else "",
+        "plainly": "difficulty=None or " if codes else "",
+        "folds": "give out-of-fold scores by cv=, or " if folds else "",
+    }
     for name, text in _WARNINGS.items():
         labels = [label for label, found in troubles.items() if name in found]
         if labels:
             category = ConvergenceWarning if name == "not converged" else UserWarning
             named = ", ".join(repr(label) for label in labels)
-            message = f"{who} of {named} {text.format(max_iter=max_iter)}."
+            message = f"{who} of {named} {text.format(**advice)}."
             warnings.warn(message, category, stacklevel=stacklevel)

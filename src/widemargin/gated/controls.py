@@ -73,9 +73,9 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     ours = GatedStudents(**parameters)
     plain = GatedStudents(**{**parameters, "difficulty": None})
     lesson = prepare(ours, X, y, sample_weight, None, ours.targets)
-    tell(ours._learn(lesson), ours.max_iter, stacklevel=3)
+    tell(ours._learn(lesson), ours, stacklevel=3)
     given, _, rows = ours._incoming(X_test)
-    tell(plain._learn(lesson), ours.max_iter, stacklevel=3)
+    tell(plain._learn(lesson), plain, stacklevel=3)
     asked = class_scores(lesson.teacher, given)
     columns = ours._columns
     gates = asked[:, columns]
@@ -90,7 +90,7 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
         label: [] if well else ["not converged"]
         for label, well in zip(ours.classes_.tolist(), converged, strict=True)
     }
-    tell(troubles, ours.max_iter, who="Controls", stacklevel=3)
+    tell(troubles, ours, who="Controls", stacklevel=3)
     scores = {
         "teacher": np.column_stack([asked[:, k] - best_rival(asked, k) for k in columns]),
         "SVM": svm,

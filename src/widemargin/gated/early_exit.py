@@ -1,11 +1,12 @@
 """The teacher itself, asked about one class only: it stops as soon as another class wins."""
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import _safe_indexing, check_array, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from widemargin.gated import teacher as teaching
 from widemargin.gated.difficulty import column_of
+from widemargin.svm.crammer_singer import CrammerSingerSVC
 
 _EQUAL = 1e-8
 
@@ -20,9 +21,10 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
     Parameters
     ----------
     teacher : fitted estimator
-        As in `GatedSVC`. One that cannot give the score of a class alone is asked for all. A linear
-        one that is no `CrammerSingerSVC` or `LinearSVC` is first tried on 16 rows, to see that it
-        scores as its coefficients say; `counts` leave that out.
+        As in `GatedSVC`. One that cannot give the score of a class alone is asked to predict, for
+        which it computes them all. A linear one that is no `CrammerSingerSVC` or `LinearSVC` is
+        first tried on 16 rows, to see that it scores as its coefficients say; `counts` leave that
+        out.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows.
     target : label
@@ -52,28 +54,31 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
     True
     """
     check_is_fitted(teacher)
-    classes = np.asarray(teacher.classes_)
+    classes = teaching.known_classes(teacher)
     column = column_of(target, classes, len(classes))
+    (X,) = indexable(X)
     forms = teaching.linear_forms(teacher, X)
     if forms is not None:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
     gate = _gate(teacher, forms, column)
     if isinstance(gate, teaching.ColumnGate):
-        scores = teaching.class_scores(teacher, X)
-        answers = scores.argmax(axis=1) == column
+        answers = np.asarray(teacher.predict(X)) == classes[column]
         counts = np.full(len(answers), len(classes))
         return (answers, counts) if return_counts else answers
     own = gate(X)
     counts = np.ones(_num_samples(X), dtype=int)
     racing, rows = np.arange(len(own)), X
+    # CrammerSingerSVC takes scores for equal that agree in eight digits, and so the first of them.
+    equal = _EQUAL if isinstance(teaching.bare(teacher), CrammerSingerSVC) else 0.0
     for k in range(len(classes)):
         if k == column or not len(racing):
             continue
         rival = _gate(teacher, forms, k)(rows)
         counts[racing] += 1
-        # Of equal scores the first one wins; CrammerSingerSVC takes eight digits for equal.
-        equal = _EQUAL * np.maximum(1.0, np.abs(own[racing]))
-        beaten = rival >= own[racing] - equal if k < column else rival > own[racing] + equal
+        lead = own[racing] - rival
+        slack = equal * np.maximum(1.0, np.abs(own[racing]))
+        # Of equal scores the first one wins.
+        beaten = lead <= slack if k < column else lead < -slack
         if beaten.any():
             racing = racing[~beaten]
             rows = X[racing] if forms is not None else _safe_indexing(X, racing)

@@ -61,8 +61,8 @@ class StudentExport:
     target: object
     coef: np.ndarray
     intercept: float
-    needs_teacher: bool = False
-    feature_names: list[str] | None = None
+    needs_teacher: bool
+    feature_names: list[str] | None
 
     def to_python(self):
         """Python source that needs nothing but Python.

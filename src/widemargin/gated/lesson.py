@@ -16,9 +16,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import _safe_indexing, check_array, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
 
 from widemargin._core.products import tiled_multiply
 from widemargin._core.threads import for_each, single_threaded_blas
@@ -101,10 +106,10 @@ def prepare(student, X, y, sample_weight, teacher_scores, targets):
         )
     teacher, classes = _teacher(student, given, y, weight, teacher_scores, labels)
     if teacher_scores is None:
-        scores = _ask(student, teacher, given, y, weight, folds)
+        scores = _ask(student, teacher, classes, given, y, weight, folds)
     else:
         scores = in_order(teacher_scores, names, classes)
-    features, rows = _features(student, teacher, given, checked, y)
+    features, rows = _features(student, teacher, given, checked, y, weight)
     forms, joint_forms = _linear_forms(student, teacher, features, given)
     function = kernel_function(student, rows, weight)
     gram = KernelGram(function, rows)
@@ -202,6 +207,7 @@ def _checked(student, X, y):
         checked, y = validate_data(student, X, y, dtype=np.float64, order="C", accept_sparse="csr")
         checked = canonical(checked)
     else:
+        (X,) = indexable(X)
         X, y = validate_data(student, X, y, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
@@ -225,8 +231,8 @@ def _teacher(student, given, y, weight, teacher_scores, labels):
         if len(np.unique(classes)) < len(classes):
             raise ValueError(f"classes must be different labels, got {classes.tolist()}.")
     else:
-        classes = labels if teacher is None else np.asarray(teacher.classes_)
-    if teacher is not None and not np.array_equal(classes, teacher.classes_):
+        classes = labels if teacher is None else teaching.known_classes(teacher)
+    if teacher is not None and not np.array_equal(classes, teaching.known_classes(teacher)):
         raise ValueError(
             f"classes must be those of the teacher, {list(teacher.classes_)}, got {list(classes)}: "
             "leave them out."
@@ -235,28 +241,28 @@ def _teacher(student, given, y, weight, teacher_scores, labels):
     return teacher, classes
 
 
-def _ask(student, teacher, given, y, weight, folds):
+def _ask(student, teacher, classes, given, y, weight, folds):
     """The teacher's scores of the rows."""
     if folds is None:
         return teaching.class_scores(teacher, given)
-    if are_truth_values(y, teacher.classes_):
+    if are_truth_values(y, classes):
         raise ValueError(
             "y must hold labels for cv, by which the teacher is trained on folds, got truth values."
         )
-    return teaching.out_of_fold_scores(
-        student.teacher, given, y, weight, folds, np.asarray(teacher.classes_)
-    )
+    return teaching.out_of_fold_scores(student.teacher, given, y, weight, folds, classes)
 
 
-def _features(student, teacher, given, checked, y):
+def _features(student, teacher, given, checked, y, weight):
     """The fitted map (None without one) and phi of the rows."""
     features = student.features
     if features is None:
         return None, checked
     if isinstance(features, str):
-        features = _Nothing() if features == "constant" else _teachers_map(teacher)
+        features = Nothing() if features == "constant" else _teachers_map(teacher)
     elif not teaching.is_fitted(features):
-        features = clone(features).fit(given, y)
+        weighted = weight is not None and has_fit_parameter(features, "sample_weight")
+        weights = {"sample_weight": weight} if weighted else {}
+        features = clone(features).fit(given, y, **weights)
     return features, feature_rows(features, given)
 
 
@@ -296,7 +302,7 @@ def _same_map(features, teacher):
     return len(own) == len(steps) and all(a is b for a, b in zip(own, steps, strict=True))
 
 
-class _Nothing:
+class Nothing:
     """The map to no features at all: what is left of a student is a threshold on the gate."""
 
     def transform(self, X):

@@ -9,7 +9,7 @@ from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
 from widemargin.gated.difficulty import column_of, in_order, plain, truth_of
 from widemargin.gated.export import StudentExport
-from widemargin.gated.lesson import combine, prepare, problem_of, solve
+from widemargin.gated.lesson import Nothing, combine, prepare, problem_of, solve
 from widemargin.svm.linear import linear_scores
 
 
@@ -20,7 +20,9 @@ class GatedSVC(Gated):
     score of the target is at least its own function: where
     :math:`S^y(x) \ge \langle \theta, \phi(x) \rangle`. It asks the teacher for no other score, and
     with a linear teacher over the same features both become one vector, so that the teacher is not
-    asked at all. It is trained on
+    asked at all. Its answers are truth values, and `score` takes labels or truth values, but
+    scikit-learn's scorers compare answers with what they are given: give them ``y == target``. It
+    is trained on
 
     .. math::
 
@@ -58,9 +60,11 @@ class GatedSVC(Gated):
 
     features : transformer, {'teacher', 'constant'} or None, default=None
         The map phi. None takes rows as they are. An unfitted transformer is cloned and fitted, a
-        fitted one used as it is: with a kernel approximation of chosen size a student of a kernel
-        teacher stays small. 'teacher' takes what the last step of a teacher pipeline sees,
-        'constant' nothing, so that the student is the gate with a threshold.
+        fitted one used as it is: with a kernel approximation of chosen size the student's own
+        function costs little, while its gate is still the teacher's score of the target, which of a
+        kernel teacher needs the kernel. 'teacher' takes what the last step of a teacher pipeline
+        sees: where that step is linear a student is merged with it, and costs no more than the map.
+        'constant' takes nothing, so that the student is the gate with a threshold.
 
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
         The inner product of phi. With a kernel other than 'linear' there can be no `features`.
@@ -225,7 +229,8 @@ class GatedSVC(Gated):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
-            as none.
+            as none. An unfitted map in `features` gets them only if its ``fit`` has a
+            `sample_weight`, which that of a pipeline has not: any other counts rows once.
 
         teacher_scores : array-like of shape (n_samples, n_classes), default=None
             The teacher's scores of these rows, in place of asking it. Columns of a frame that bear
@@ -236,8 +241,10 @@ class GatedSVC(Gated):
         self : object
             The fitted estimator.
         """
-        lesson = prepare(self, X, y, sample_weight, teacher_scores, [self.target])
-        tell({plain(self.target): self._learn(lesson)}, self.max_iter)
+        with self._unchanged_by_failure():
+            lesson = prepare(self, X, y, sample_weight, teacher_scores, [self.target])
+            found = self._learn(lesson)
+        tell({plain(self.target): found}, self)
         return self
 
     def decision_function(self, X, teacher_scores=None):
@@ -311,7 +318,7 @@ class GatedSVC(Gated):
 
         Only linear students can be exported. A merged one needs nothing else; the function of any
         other takes the teacher's score of the target too. With `features` the numbers belong to
-        what the map makes of a row.
+        what the map makes of a row: none for 'constant', whose function takes an empty row.
 
         Returns
         -------
@@ -319,15 +326,16 @@ class GatedSVC(Gated):
             Arrays, Python source without dependencies, and JSON.
         """
         check_is_fitted(self)
-        if self.kernel != "linear":
+        if not hasattr(self, "theta_"):
             raise ValueError(
-                f"Only linear students can be exported, got kernel={self.kernel!r}: use "
+                f"Only linear students can be exported, got kernel={self._function.name!r}: use "
                 "features=Nystroem(...) in place of a kernel."
             )
+        coef = self.coef_ if self.merged_ else -self.theta_
         names = None if self._features is not None else getattr(self, "feature_names_in_", None)
         return StudentExport(
-            target=plain(self.target),
-            coef=(self.coef_ if self.merged_ else -self.theta_).copy(),
+            target=plain(self._labels[self._column]),
+            coef=coef[:0] if isinstance(self._features, Nothing) else coef.copy(),
             intercept=float(self.intercept_ if self.merged_ else -self.theta_intercept_),
             needs_teacher=not self.merged_,
             feature_names=None if names is None else [str(name) for name in names],
@@ -351,8 +359,7 @@ class GatedSVC(Gated):
         self._features, self._function = lesson.features, lesson.function
         self._set_function(lesson, solution.dual)
         self._set_gate(lesson, column)
-        scores = lesson.scores[:, column]
-        return troubles(scores, self._own(lesson.rows), lesson.scores, solution)
+        return troubles(self, lesson.scores, column, truth, self._own(lesson.rows), solution)
 
     def _set_function(self, lesson, dual):
         self._forget()
@@ -382,7 +389,7 @@ class GatedSVC(Gated):
 
     def _own(self, rows):
         """The student's function of rows of phi."""
-        if self.kernel == "linear":
+        if hasattr(self, "theta_"):
             return linear_scores(rows, self.theta_[np.newaxis])[:, 0] + self.theta_intercept_
         return kernel_part(self, rows, self.dual_coef_[:, np.newaxis])[:, 0]
 

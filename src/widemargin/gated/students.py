@@ -232,7 +232,8 @@ class GatedStudents(Gated):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
-            as none.
+            as none. An unfitted map in `features` gets them only if its ``fit`` has a
+            `sample_weight`, which that of a pipeline has not: any other counts rows once.
 
         teacher_scores : array-like of shape (n_samples, n_classes), default=None
             The teacher's scores of these rows, in place of asking it. Columns of a frame that bear
@@ -250,8 +251,10 @@ class GatedStudents(Gated):
             )
         if self.targets is not None and len(np.unique(self.targets)) < len(self.targets):
             raise ValueError(f"targets must be different classes, got {list(self.targets)}.")
-        lesson = prepare(self, X, y, sample_weight, teacher_scores, self.targets)
-        tell(self._learn(lesson), self.max_iter)
+        with self._unchanged_by_failure():
+            lesson = prepare(self, X, y, sample_weight, teacher_scores, self.targets)
+            found = self._learn(lesson)
+        tell(found, self)
         return self
 
     @property
@@ -411,7 +414,7 @@ class GatedStudents(Gated):
         given, checked, rows = self._incoming(X)
         if self.merged_ and teacher_scores is None:
             return linear_scores(rows, self.coef_) + self.intercept_
-        if self.kernel == "linear":
+        if hasattr(self, "theta_"):
             own = linear_scores(rows, self.theta_) + self.theta_intercept_
         else:
             own = kernel_part(self, rows, np.ascontiguousarray(self.dual_coef_.T))

@@ -40,7 +40,7 @@ _LINEAR = (CrammerSingerSVC, LinearSVC)
 
 def class_scores(teacher, X):
     """Scores of all classes, in the order of ``teacher.classes_``."""
-    n_classes = len(teacher.classes_)
+    n_classes = len(known_classes(teacher))
     if hasattr(teacher, "decision_function"):
         scores = np.asarray(teacher.decision_function(X), dtype=np.float64)
         if scores.ndim == 1:
@@ -59,7 +59,17 @@ def class_scores(teacher, X):
             "teacher must have decision_function or predict_proba, got "
             f"{type(teacher).__name__}: give its scores as teacher_scores instead."
         )
-    return check_scores(scores)
+    return check_scores(scores, "the teacher's scores")
+
+
+def known_classes(teacher):
+    """The labels that a fitted teacher knows."""
+    if not hasattr(teacher, "classes_"):
+        raise TypeError(
+            f"teacher must be a classifier, which has classes_ when it is fitted, got "
+            f"{type(bare(teacher)).__name__}."
+        )
+    return np.asarray(teacher.classes_)
 
 
 def layers(estimator):
