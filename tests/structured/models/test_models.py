@@ -17,6 +17,7 @@ from widemargin.structured import (
     GridCRF,
     MultiClassClf,
     MultiLabelClf,
+    PerturbedSSVM,
     StructuredModel,
     make_grid_edges,
 )
@@ -444,6 +445,33 @@ def test_what_is_added_to_scores_has_the_shape_of_the_scores(ready, spoil):
         model.batch_inference(X, w, extra=extra)
     with pytest.raises(ValueError, match="extra must hold one array of shape"):
         model.batch_loss_augmented_inference(X, Y, w, extra=extra)
+
+
+def test_a_single_state_in_the_data_is_worth_a_warning():
+    with pytest.warns(UserWarning, match=r"n_classes=1 .* Give n_classes if there are more"):
+        FrankWolfeSSVM(MultiClassClf()).fit([[1.0, 2.0]], [0])
+    with pytest.warns(UserWarning, match=r"n_states=1 .* Give n_states if there are more"):
+        ChainCRF().initialize([np.ones((2, 2))], [np.zeros(2, dtype=int)])
+    FrankWolfeSSVM(MultiClassClf(n_classes=3)).fit([[1.0, 2.0]], [0])
+
+
+@pytest.mark.parametrize("kind", [FrankWolfeSSVM, PerturbedSSVM])
+def test_sparse_outputs_and_models_without_the_base_class_are_refused_with_a_way_out(kind):
+    X, Y = np.eye(3), sp.csr_array(np.eye(3, dtype=int))
+    with pytest.raises(ValueError, match=r"Y must not be sparse: give Y.toarray\(\)"):
+        kind(MultiLabelClf()).fit(X, Y)
+
+    class Alone:
+        joint_feature = OwnClasses.joint_feature
+        inference = OwnClasses.inference
+
+    with pytest.raises(ValueError, match=r"'model' parameter .*StructuredModel"):
+        kind(Alone()).fit(X, [0, 1, 2])
+
+
+def test_sparse_outputs_are_refused_by_the_model_itself():
+    with pytest.raises(ValueError, match=r"Y must not be sparse: give Y.toarray\(\)"):
+        MultiLabelClf().initialize(np.eye(3), sp.csr_array(np.eye(3, dtype=int)))
 
 
 class LastLabelCounts(ChainCRF):

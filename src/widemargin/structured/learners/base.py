@@ -9,15 +9,17 @@ from time import perf_counter
 
 import joblib
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from widemargin._core.progress import FitProgress, drive
+from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.oracle import GraphOracle
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
@@ -31,7 +33,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
     """Base of the learners; see `FrankWolfeSSVM`."""
 
     _parameter_constraints: dict = {
-        "model": [HasMethods(["joint_feature", "inference"])],
+        "model": [StructuredModel],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
@@ -227,6 +229,8 @@ def plain(samples):
 
 def check_samples(X, Y, sample_weight):
     """Return the weights of samples, or say what is wrong with them."""
+    if sp.issparse(Y):
+        raise ValueError("Y must not be sparse: give Y.toarray().")
     n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_inputs != len(Y) or len(Y) == 0:
         raise ValueError(

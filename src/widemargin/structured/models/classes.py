@@ -245,6 +245,8 @@ class MultiLabelClf(CRF):
             Outputs.
         """
         self._infer("n_features", _one_row(X[0]).shape[1])
+        if sp.issparse(Y):
+            raise ValueError("Y must not be sparse: give Y.toarray().")
         if Y is not None:
             self._infer("n_labels", len(Y[0]))
         if self.n_labels is None:

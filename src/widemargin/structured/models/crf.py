@@ -1,5 +1,6 @@
 """What the conditional random fields share: from an input as a graph to all that learners ask."""
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -376,6 +377,12 @@ class CRF(StructuredModel):
     def _infer(self, name, seen, least=False):
         given = getattr(self, name)
         if given is None or self._is_inferred(name):
+            if least and seen == 1:
+                warnings.warn(
+                    f"The outputs show a single state, so that {name}=1 is learnt from them and "
+                    f"nothing can be told apart. Give {name} if there are more.",
+                    stacklevel=3,
+                )
             setattr(self, name, seen)
             self._inferred = {**self._inferred, name: seen}
         elif given != seen and not (least and seen < given):
