@@ -17,8 +17,14 @@ class StructuredModel(BaseEstimator):
     A model of your own needs two methods: `joint_feature`, which is :math:`\phi`, and `inference`,
     which finds :math:`\hat y`. Everything else follows. With a third argument, ``inference(x, w,
     extra=None)``, where ``extra`` of shape (number of parts, `n_states`) is to be added to the
-    scores of the states of each part, the base can augment inference by the loss, so that training
-    keeps a margin; without it training only corrects mistakes.
+    scores of the states of each part, the base can augment inference by its `loss`, the number of
+    wrong parts, so that training keeps a margin; without it training only corrects mistakes.
+
+    A `loss` of your own needs a `loss_augmented_inference` of your own: that of the base, and those
+    of the models of this library, know nothing of it. Without one, training still counts your loss,
+    but of outputs that are found by another, and the learners certify no gap. A subclass of a model
+    of this library that changes `joint_feature`, `inference`, `loss` or `loss_augmented_inference`
+    is asked by these methods, one sample at a time, and no longer by compiled code.
 
     See Also
     --------
@@ -123,6 +129,8 @@ class StructuredModel(BaseEstimator):
     def loss(self, y, y_hat):
         """How wrong an output is: the number of parts that differ.
 
+        Change it together with `loss_augmented_inference`, and with `max_loss` for `score`.
+
         Parameters
         ----------
         y : object
@@ -174,7 +182,10 @@ class StructuredModel(BaseEstimator):
         return states
 
     def loss_augmented_inference(self, x, y, w, extra=None):
-        """The output with the highest sum of score and loss.
+        """The output with the highest sum of score and number of wrong parts.
+
+        That is the loss of this class. A model with another `loss` must find the output with the
+        highest sum of score and that loss here.
 
         Parameters
         ----------
