@@ -204,7 +204,10 @@ def _check(state):
 
 
 def _sweep(order, state):
-    """A pass over the samples, one call of the oracle for each."""
+    """A pass over the samples, one call of the oracle for each.
+
+    The same steps on forests are compiled in `widemargin.structured.inference.graphs.sweep`.
+    """
     difference = np.empty(state.oracle.size)
     total = float(state.losses.sum())
     n = state.oracle.n_samples

@@ -21,7 +21,7 @@ from widemargin.structured.inference.search import score_of
 
 _SMALLEST_CHUNK = 32
 _MOST_CHUNKS = 16
-_LONGEST_PIECE = 4096
+_WORK_OF_A_PIECE = 5e7  # a tenth of a second or so
 
 
 class Violations(NamedTuple):
@@ -262,8 +262,11 @@ class GraphOracle(_Oracle):
         samples = np.arange(self.n_samples) if samples is None else samples
         if not self.by_forest[samples].all():
             return False
-        for start in range(0, len(order), _LONGEST_PIECE):  # between pieces interrupts are heard
-            piece = order[start : start + _LONGEST_PIECE]
+        nodes = np.diff(self.graphs.nodes)[samples].mean()
+        work = self.size + self.layout.place.size + nodes * self.layout.n_states**2
+        length = max(1, int(_WORK_OF_A_PIECE / work))
+        for start in range(0, len(order), length):  # between pieces interrupts are heard
+            piece = order[start : start + length]
             state.average_loss = flat.sweep(
                 self.graphs, self.layout, self.truth, self.cost, samples, piece, state.cost,
                 state.line_search, state.averaging, state.steps, state.w, state.blocks,

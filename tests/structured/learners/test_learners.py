@@ -29,6 +29,7 @@ from widemargin.solvers.cutting_planes import advance_planes, simplex_ascent, st
 from widemargin.solvers.structured import Record, SomeSamples
 from widemargin.structured import (
     ChainCRF,
+    EdgeFeatureGraphCRF,
     FrankWolfeSSVM,
     GraphCRF,
     GridCRF,
@@ -142,7 +143,21 @@ def test_an_anchor_draws_the_weights_to_itself():
     assert_allclose(oracle.outward(nothing.w), anchor)
 
 
-FORESTS = "classes", "two classes", "tree of labels", "given pairs of labels", "weighted chain"
+def tree_sample(rng):
+    """A forest whose edges have features and go either way."""
+    n_nodes = int(rng.integers(2, 7))
+    pairs = [(int(rng.integers(v)), v)[:: rng.choice([-1, 1])] for v in range(1, n_nodes)]
+    edges = np.array([pair for pair in pairs if rng.random() < 0.9], dtype=int).reshape(-1, 2)
+    x = rng.normal(size=(n_nodes, 4)), edges, rng.normal(size=(len(edges), 3))
+    return x, rng.integers(3, size=n_nodes)
+
+
+TIED = EdgeFeatureGraphCRF(symmetric_edge_features=[0], antisymmetric_edge_features=[2])
+FORESTS = {
+    **{name: MODELS[name] for name in ("classes", "two classes", "tree of labels")},
+    **{name: MODELS[name] for name in ("given pairs of labels", "weighted chain")},
+    "tree with tied edge features": (TIED, tree_sample),
+}
 
 
 @pytest.mark.parametrize("line_search", [True, False])
@@ -151,10 +166,10 @@ FORESTS = "classes", "two classes", "tree of labels", "given pairs of labels", "
 def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
     name, averaging, line_search, monkeypatch
 ):
-    X, Y = samples(MODELS[name][1], n=9)
-    model = copy.deepcopy(MODELS[name][0])
+    X, Y = samples(FORESTS[name][1], n=9)
+    model = copy.deepcopy(FORESTS[name][0])
     model.initialize(X, Y)
-    monkeypatch.setattr("widemargin.structured.oracle._LONGEST_PIECE", 3)
+    monkeypatch.setattr("widemargin.structured.oracle._WORK_OF_A_PIECE", 300)
     chosen, cost = np.array([8, 1, 3, 2, 0, 6, 5]), np.linspace(0.0, 1.0, 7)
     states = []
     for compiled in (True, False):
@@ -175,6 +190,25 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
     assert np.abs(fast.w).max() > 0.0
     for part in ("w", "blocks", "losses", "average", "average_loss"):
         assert_allclose(getattr(fast, part), getattr(slow, part), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("work", "length"), [(1, 1), (3 * (12 + 9), 3), (1e9, 7)])
+def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, monkeypatch):
+    # Three classes and four features: 12 weights, and one node of three states.
+    X, Y = samples(MODELS["classes"][1], n=7)
+    model = MultiClassClf(n_classes=3)
+    model.initialize(X, Y)
+    oracle, lengths = model.oracle(X, Y), []
+
+    def sweep(*arguments):
+        lengths.append(len(arguments[5]))
+        return 0.0
+
+    monkeypatch.setattr("widemargin.structured.oracle._WORK_OF_A_PIECE", work)
+    monkeypatch.setattr("widemargin.structured.oracle.flat.sweep", sweep)
+    assert oracle.sweep(np.arange(7), start_blocks(oracle, np.ones(7)))
+    assert max(lengths) == length
+    assert sum(lengths) == 7
 
 
 class OwnOracle:

@@ -204,8 +204,7 @@ def violations(
     """
     signs, shared, _, place, factor = layout
     n_states = len(signs)
-    n_unary = _n_unary(layout)
-    matrices = _matrices(weights, n_unary, place, factor)
+    matrices = _matrices(weights, _n_unary(layout), place, factor)
     n_most = _most_nodes(graphs, samples)
     unary = np.empty((n_most, n_states))
     back = np.empty((n_most, n_states), dtype=np.int64)
@@ -218,9 +217,7 @@ def violations(
             graphs, i, truth, cost, unary, matrices, mixed, back, labels
         )
         row = rows[min(k, len(rows) - 1)]
-        _add_nodes(graphs, i, signs, shared, truth, labels, weight[k], row)
-        _add_edges(graphs, i, n_unary, place, factor, truth, weight[k], row)
-        _add_edges(graphs, i, n_unary, place, factor, labels, -weight[k], row)
+        add_difference(graphs, layout, truth, labels, i, weight[k], row)
 
 
 @compiled
@@ -229,6 +226,8 @@ def sweep(
     weights, blocks, losses, average, average_loss
 ):  # fmt: skip
     """Steps of `widemargin.solvers.block_frank_wolfe` on samples that are forests.
+
+    They are those of its `_sweep`, which asks any oracle: what changes there changes here.
 
     Block k, of which ``cost``, ``blocks`` and ``losses`` tell, is that of ``samples[k]``; ``order``
     is the order of blocks, and ``steps`` were made before. Returns the new ``average_loss``.
@@ -251,9 +250,7 @@ def sweep(
             graphs, i, truth, node_cost, unary, matrices, mixed, back, labels
         )
         corner[:] = 0.0
-        _add_nodes(graphs, i, signs, shared, truth, labels, cost[k], corner)
-        _add_edges(graphs, i, n_unary, place, factor, truth, cost[k], corner)
-        _add_edges(graphs, i, n_unary, place, factor, labels, -cost[k], corner)
+        add_difference(graphs, layout, truth, labels, i, cost[k], corner)
         gamma = 2.0 * len(samples) / (steps + 2.0 * len(samples))
         if line_search:
             along, apart = _lengths(weights, block, corner)
@@ -277,8 +274,7 @@ def sweep(
 def evaluate(graphs, layout, weights, truth, cost, labels, weight, losses, slacks, row):
     """Losses and slacks of given labels of all samples; their differences are added to ``row``."""
     signs, shared, _, place, factor = layout
-    n_unary = _n_unary(layout)
-    matrices = _matrices(weights, n_unary, place, factor)
+    matrices = _matrices(weights, _n_unary(layout), place, factor)
     unary = np.empty((_most_nodes(graphs, np.arange(len(losses))), len(signs)))
     for i in range(len(losses)):
         losses[i] = 0.0
@@ -288,9 +284,7 @@ def evaluate(graphs, layout, weights, truth, cost, labels, weight, losses, slack
         _unaries(graphs, i, signs, shared, weights, unary)
         slacks[i] = losses[i] + _score(graphs, i, labels, unary, matrices)
         slacks[i] -= _score(graphs, i, truth, unary, matrices)
-        _add_nodes(graphs, i, signs, shared, truth, labels, weight[i], row)
-        _add_edges(graphs, i, n_unary, place, factor, truth, weight[i], row)
-        _add_edges(graphs, i, n_unary, place, factor, labels, -weight[i], row)
+        add_difference(graphs, layout, truth, labels, i, weight[i], row)
 
 
 @compiled
