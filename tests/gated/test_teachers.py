@@ -321,6 +321,17 @@ def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(t
     assert by_truth.score(X, y == "bee") == by_label.score(X, y)
 
 
+@pytest.mark.parametrize("kind", ["boolean", bool])
+def test_truth_values_of_pandas_are_no_numbers(three, kind):
+    X, y = three
+    codes = np.unique(y, return_inverse=True)[1]
+    teacher = CrammerSingerSVC().fit(X, codes)
+    truth = pd.Series(codes == 0, dtype=kind)
+    by_truth, by_label = GatedSVC(0, teacher).fit(X, truth), GatedSVC(0, teacher).fit(X, codes)
+    assert_array_equal(by_truth.theta_, by_label.theta_)
+    assert by_truth.score(X, truth) == by_label.score(X, codes)
+
+
 def test_truth_values_are_read_only_where_they_can_mean_one_thing(three):
     X, y = three
     codes = (y == "bee").astype(int)

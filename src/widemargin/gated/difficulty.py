@@ -59,7 +59,7 @@ def difficulty_degrees(scores, y, target, decay=0.3, classes=None):
 def scored_rows(scores, y, target, classes):
     """Checked scores, the target's column of them, and whether rows are of the target."""
     names = column_names(scores)
-    scores, y = check_scores(scores, "scores"), column_or_1d(y)
+    scores, y = check_scores(scores, "scores"), column_or_1d(without_missing(y))
     check_consistent_length(scores, y)
     classes = np.unique(y) if classes is None else np.asarray(classes)
     scores = in_order(scores, names, classes, "scores")
@@ -128,6 +128,12 @@ def in_order(scores, names, classes, name="teacher_scores"):
             f"{names}: rename them, or give an array with the columns in that order."
         )
     return scores[:, [names.index(label) for label in labels]]
+
+
+def without_missing(y):
+    """y with nullable truth values of pandas as plain ones: they would become numbers."""
+    nullable = getattr(getattr(y, "dtype", None), "kind", None) == "b"
+    return np.asarray(y, dtype=bool) if nullable else y
 
 
 def are_truth_values(y, classes):

@@ -35,6 +35,7 @@ from widemargin.gated.difficulty import (
     column_names,
     degrees_of,
     in_order,
+    without_missing,
 )
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
 from widemargin.kernels.gamma import effective_gamma
@@ -203,6 +204,7 @@ def kernel_function(student, rows, weight):
 
 def _checked(student, X, y):
     """Rows as the teacher and a map get them, the same as an array (where there is no map), y."""
+    y = without_missing(y)
     if student.features is None:
         checked, y = validate_data(student, X, y, dtype=np.float64, order="C", accept_sparse="csr")
         checked = canonical(checked)

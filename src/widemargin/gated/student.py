@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
-from widemargin.gated.difficulty import column_of, in_order, plain, truth_of
+from widemargin.gated.difficulty import column_of, in_order, plain, truth_of, without_missing
 from widemargin.gated.export import StudentExport
 from widemargin.gated.lesson import Nothing, combine, prepare, problem_of, solve
 from widemargin.svm.linear import linear_scores
@@ -310,7 +310,7 @@ class GatedSVC(Gated):
             Accuracy of `predict`.
         """
         answers = self.predict(X, teacher_scores)
-        truth = truth_of(column_or_1d(y), self._labels, self._column)
+        truth = truth_of(column_or_1d(without_missing(y)), self._labels, self._column)
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
     def export(self):
