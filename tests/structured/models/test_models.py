@@ -295,6 +295,11 @@ class OwnClasses(StructuredModel):
         return int(np.argmax(scores if extra is None else scores + extra[0]))
 
 
+class OwnDoubled(OwnClasses):
+    def joint_feature(self, x, y):
+        return 2.0 * super().joint_feature(x, y)
+
+
 class OwnMistakes(OwnClasses):
     def inference(self, x, w):
         return super().inference(x, w)
@@ -528,6 +533,14 @@ def test_subclasses_with_methods_of_their_own_are_asked_by_them(kind):
     model = kind()
     model.initialize(X, Y)
     assert isinstance(model.oracle(X, Y), PlainOracle)
+
+
+def test_inference_of_another_joint_feature_certifies_nothing():
+    X, Y = samples(MODELS["classes"][1])
+    for model, known in ((Doubled(), False), (OwnDoubled(), False), (OwnClasses(), True)):
+        model.initialize(X, Y)
+        bounds = PlainOracle(model, X, Y).violations(np.zeros(model.size_joint_feature)).bounds
+        assert np.isfinite(bounds).all() == known
 
 
 def test_our_models_and_subclasses_that_only_have_other_defaults_are_compiled(ready):

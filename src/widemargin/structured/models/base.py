@@ -24,7 +24,8 @@ class StructuredModel(BaseEstimator):
     of the models of this library, know nothing of it. Without one, training still counts your loss,
     but of outputs that are found by another, and the learners certify no gap. A subclass of a model
     of this library that changes `joint_feature`, `inference`, `loss` or `loss_augmented_inference`
-    is asked by these methods, one sample at a time, and no longer by compiled code.
+    is asked by these methods, one sample at a time, and no longer by compiled code; those that it
+    keeps are as they were, so that a changed `joint_feature` needs both kinds of inference too.
 
     See Also
     --------
@@ -214,15 +215,19 @@ class StructuredModel(BaseEstimator):
         return self.inference(x, w)
 
     def _maximises_the_loss(self):
-        """Whether `loss_augmented_inference` is made for the `loss`, as far as methods can tell."""
-        owners = [
+        """Whether `loss_augmented_inference` is made for `loss` and `joint_feature`.
+
+        That is as far as methods can tell: a class that changes one of these alone keeps the
+        inference of another loss or score.
+        """
+        augmented, loss, feature, inference = (
             next(depth for depth, owner in enumerate(type(self).__mro__) if name in vars(owner))
-            for name in ("loss_augmented_inference", "loss")
-        ]
+            for name in ("loss_augmented_inference", "loss", "joint_feature", "inference")
+        )
         if type(self).loss_augmented_inference is StructuredModel.loss_augmented_inference:
-            return owners[0] == owners[1] and "extra" in signature(self.inference).parameters
-        # A class that changes the loss alone keeps the inference of another loss.
-        return owners[0] <= owners[1]
+            known = "extra" in signature(self.inference).parameters
+            return known and augmented == loss and inference <= feature
+        return augmented <= min(loss, feature)
 
     def batch_joint_feature(self, X, Y):
         """The sum of the joint features of many samples.
