@@ -220,7 +220,10 @@ def _sweep(order, state):
             # w . s = cost * (loss - slack), known from inference.
             missing = dot(state.w, block) + cost * slack - before
             apart = dot(way, way)
-            gamma = min(1.0, max(0.0, missing / apart)) if apart > 0.0 else 0.0
+            # Where features do not tell outputs apart the loss alone moves, all the way.
+            gamma = 0.0
+            if missing > 0.0:
+                gamma = 1.0 if missing >= apart else missing / apart
         way *= gamma
         block += way
         state.w += way

@@ -255,7 +255,9 @@ def sweep(
         if line_search:
             along, apart = _lengths(weights, block, corner)
             missing = along + cost[k] * slack - losses[k]
-            gamma = min(1.0, max(0.0, missing / apart)) if apart > 0.0 else 0.0
+            gamma = 0.0
+            if missing > 0.0:
+                gamma = 1.0 if missing >= apart else missing / apart
         share = 2.0 / (steps + 2.0) if averaging else 1.0
         for j in range(len(weights)):
             step = gamma * (corner[j] - block[j])
