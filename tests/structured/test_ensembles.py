@@ -107,12 +107,12 @@ def test_perturbations_of_outputs_change_outputs_and_nothing_else():
     assert_allclose(np.linalg.norm(ensemble.W, axis=1), np.linalg.norm(ensemble.w))
 
 
-@pytest.mark.parametrize("name", ["classes", "grid", "all pairs of labels"])
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_one_training_example_is_enough(kind, name):
     model, draw_one = MODELS[name]
     X, Y = samples(draw_one, 1, seed=3)
-    sizes = {"classes": {"n_classes": 3}, "all pairs of labels": {}}.get(name, {"n_states": 3})
-    ensemble = new(kind, clone(model).set_params(**sizes)).fit(X, Y)
+    names = model.get_params().keys() & {"n_classes", "n_states"}
+    ensemble = new(kind, clone(model).set_params(**dict.fromkeys(names, 3))).fit(X, Y)
     assert np.isfinite(ensemble.W).all()
     assert 0.0 <= ensemble.pick_best_score(X, Y) <= 1.0
 
@@ -166,6 +166,83 @@ def test_inputs_and_outputs_must_be_equally_many(kind):
     model, X, Y = words()
     with pytest.raises(ValueError, match="X and Y must have equal lengths"):
         new(kind, model).fit(X, Y[:-1])
+
+
+@pytest.mark.parametrize("ask", ["score", "member_losses", "pick_best_score"])
+def test_inputs_and_outputs_to_be_scored_must_be_equally_many(ask):
+    model, X, Y = words()
+    ensemble = new("perturbed", model).fit(X, Y)
+    for inputs, outputs in ((X, Y[:-1]), (X[:-1], Y)):
+        with pytest.raises(ValueError, match="X and Y must have equal lengths"):
+            getattr(ensemble, ask)(inputs, outputs)
+
+
+def test_proposals_are_made_from_inputs_that_are_made_ready_once(monkeypatch):
+    model, X, Y = words()
+    ensemble = new("perturbed", model, spread=2.0, n_jobs=2).fit(X, Y)
+    ready, made = type(model).oracle, []
+    monkeypatch.setattr(
+        type(model), "oracle", lambda *given: made.append(ready(*given)) or made[-1]
+    )
+    proposals = ensemble.predict_all(X)
+    assert len(made) == 1
+    energy = -sum(
+        w @ ensemble.model.joint_feature(x, y)
+        for x, own in zip(X, proposals, strict=True)
+        for w, y in zip(ensemble.W, own, strict=True)
+    )
+    told = ensemble.model.last_inference_
+    assert told.method == "max-product"
+    assert told.exact
+    assert_allclose([told.energy, told.bound], energy)
+
+
+class Stop:
+    """A callback that asks for an end after some slices of work."""
+
+    def __init__(self, after):
+        self.after, self.slices = after, 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.slices += context.task_name == "slice"
+        return self.slices >= self.after
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_callbacks_stop_the_single_machine(kind):
+    if "choice" in kind:
+        pytest.skip("it has none")
+    model, X, Y = words()
+    stop = Stop(after=1)
+    ensemble = new(kind, model, tol=1e-12, max_iter=100_000).set_callbacks(stop)
+    with pytest.warns(ConvergenceWarning, match="The single machine stopped"):
+        ensemble.fit(X, Y)
+    assert ensemble.dual_gap_ > 1e-12
+    assert ensemble.n_iter_ <= (10 if kind == "perturbed" else 1)
+
+
+@pytest.mark.parametrize("kind", ["all", "stochastic", "anchored"])
+def test_callbacks_stop_members_that_repel_each_other(kind):
+    model, X, Y = words()
+    # One slice is the single machine.
+    ensemble = new(kind, model, tol=0.5, n_steps=1000).set_callbacks(Stop(after=4)).fit(X, Y)
+    assert ensemble.n_iter_ == 3
+    assert ensemble.history_["iteration"][-1] == 3
+
+
+def test_callbacks_stop_rounds_of_multiple_choice():
+    model, X, Y = words()
+    for kind, rounds in (("multiple choice", 1), ("diverse choice", 2)):
+        ensemble = new(kind, model, n_rounds=1000).set_callbacks(Stop(after=rounds)).fit(X, Y)
+        assert ensemble.n_iter_ == len(ensemble.history_["objective"]) == rounds
 
 
 @pytest.mark.parametrize("solver", ["subgradient", "anchored"])

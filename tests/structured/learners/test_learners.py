@@ -106,6 +106,18 @@ def test_samples_without_weight_need_no_bound(learner):
     assert np.isfinite(machine.objective_)
 
 
+@pytest.mark.parametrize("model", [MultiClassClf(), OwnClasses()], ids=["flat", "plain"])
+def test_inputs_that_are_all_zero_cost_their_loss_and_no_certificate(learner, model):
+    X, Y = samples(MODELS["classes"][1], n=5)
+    X = [np.zeros(4), *X[1:]]
+    machine = new(learner, clone(model), C=0.3, tol=0.02).fit(X, Y)
+    ours = MultiClassClf()
+    ours.initialize(X, Y)
+    best = exact_objective(ours, X, Y, 0.3)
+    assert machine.dual_gap_ <= 0.02
+    assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
+
+
 def test_weights_of_samples_are_copies(learner):
     X, Y = samples(MODELS["chain"][1], n=5)
     weight = np.array([2.0, 0.0, 1.0, 3.0, 1.0])
@@ -293,7 +305,7 @@ def test_a_fit_that_is_resumed_is_one_that_was_never_interrupted(learner, tmp_pa
     X, Y = samples(MODELS["chain"][1])
     parameters = {"tol": 1e-12, "C": 0.2, "random_state": 0}
     if "cache" in learner:
-        pytest.skip("kept answers are not part of a checkpoint: a resumed fit asks for new ones")
+        pytest.skip("a resumed fit asks anew: see the next test")
     if "one slack" not in learner:
         parameters["check_dual_every"] = 5
     whole = new(learner, ChainCRF(), max_iter=10, **parameters).fit(X, Y)
@@ -303,6 +315,19 @@ def test_a_fit_that_is_resumed_is_one_that_was_never_interrupted(learner, tmp_pa
     assert_array_equal(resumed.w, whole.w)
     assert resumed.n_iter_ == whole.n_iter_ == 10
     assert_array_equal(resumed.objective_curve_, whole.objective_curve_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_resumed_fit_with_a_cache_asks_anew_and_reaches_the_same(tmp_path):
+    X, Y = samples(MODELS["chain"][1])
+    file = tmp_path / "state"
+    whole = new("one slack with cache", ChainCRF(), C=0.2).fit(X, Y)
+    new("one slack with cache", ChainCRF(), C=0.2, max_iter=5, checkpoint=file).fit(X, Y)
+    resumed = new("one slack with cache", ChainCRF(), C=0.2, checkpoint=file).fit(X, Y)
+    # Without answers the first round after the fifth must ask.
+    assert 6 in resumed.history_["iteration"]
+    assert resumed.dual_gap_ <= resumed.tol
+    assert resumed.objective_ == pytest.approx(whole.objective_, rel=2 * whole.tol)
 
 
 def test_a_fit_that_has_converged_is_left_alone_by_its_checkpoint(learner, tmp_path):
@@ -642,6 +667,20 @@ def test_sparse_letters_are_dense_ones():
     assert_array_equal(sparse.w, dense.w)
 
 
+@pytest.mark.parametrize("name", ["graph", "edge features", "tree of labels", "two classes"])
+def test_sparse_features_of_nodes_are_dense_ones(learner, name):
+    X, Y = samples(MODELS[name][1], n=5)
+    graphs = isinstance(X[0], tuple)
+    X = [((x[0] * (x[0] > 0)), *x[1:]) for x in X] if graphs else np.array(X) * (np.array(X) > 0)
+    thin = [(sp.csr_array(x[0]), *x[1:]) for x in X] if graphs else sp.csr_array(X)
+    dense, sparse = (
+        new(learner, clone(MODELS[name][0]), C=0.3, tol=0.1).fit(own, Y) for own in (X, thin)
+    )
+    assert_array_equal(sparse.w, dense.w)
+    for own, other in zip(sparse.predict(thin), dense.predict(X), strict=True):
+        assert_array_equal(own, other)
+
+
 @pytest.mark.large
 def test_a_pipeline_transforms_nodes_and_learns():
     X, Y = letters(20)
@@ -681,6 +720,13 @@ def test_grids_are_learnt():
 def test_bad_samples_are_refused(X, Y, weight, message):
     with pytest.raises(ValueError, match=message):
         FrankWolfeSSVM(ChainCRF()).fit(X, Y, sample_weight=weight)
+
+
+def test_inputs_and_outputs_to_be_scored_must_be_equally_many():
+    X, Y = samples(MODELS["chain"][1])
+    machine = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples: 8 and 7"):
+        machine.score(X, Y[:-1])
 
 
 @pytest.mark.parametrize(

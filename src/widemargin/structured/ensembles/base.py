@@ -19,7 +19,7 @@ from widemargin.structured.ensembles.diverse import in_turn
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
 from widemargin.structured.learners.base import check_samples, plain, unchanged_by_failure
 from widemargin.structured.models.base import StructuredModel
-from widemargin.structured.models.crf import CRF
+from widemargin.structured.models.crf import CRF, Inference
 
 
 class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
@@ -100,6 +100,9 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
     def predict_all(self, X, diversity=0.0):
         """The proposals of all members, each found by itself, in parallel.
 
+        `last_inference_` of the model then speaks of all members together, but of the last one if
+        they speak in turn.
+
         Parameters
         ----------
         X : sequence
@@ -116,10 +119,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self, "W")
         X = plain(X)
-        if diversity:
-            found = in_turn(self.model, self.W, X, diversity)
-        else:
-            found = for_each(lambda w: self.model.batch_inference(X, w), self.W, self._threads())
+        found = in_turn(self.model, self.W, X, diversity) if diversity else self._decoded(X)
         return [list(outputs) for outputs in zip(*found, strict=True)]
 
     def predict(self, X):
@@ -164,7 +164,9 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         losses : ndarray of shape (n_estimators, n_samples)
             As the model counts them.
         """
-        Y, proposals = plain(Y), self.predict_all(X, diversity)
+        X, Y = plain(X), plain(Y)
+        check_samples(X, Y, None)
+        proposals = self.predict_all(X, diversity)
         columns = [
             [self.model.loss(y, own) for own in outputs]
             for y, outputs in zip(Y, proposals, strict=True)
@@ -205,7 +207,8 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         score : float
             At most 1; for models that count wrong parts the share of right parts.
         """
-        Y = plain(Y)
+        X, Y = plain(X), plain(Y)
+        check_samples(X, Y, None)
         return self._share(self.model.batch_loss(Y, self.predict(X)), Y)
 
     def disagreement(self, X):
@@ -225,6 +228,22 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         return [disagreement(own) for own in self.predict_all(X)]
 
     # Helpers.
+
+    def _decoded(self, X):
+        """The outputs of each member for all inputs, which compiled code makes ready only once."""
+        model, threads = self.model, self._threads()
+        if not self._is_compiled():
+            return for_each(lambda w: model.batch_inference(X, w), self.W, threads)
+        oracle = model.oracle(X, None, threads)
+        found = for_each(lambda w: oracle.decode(oracle.inward(w)), self.W, threads)
+        labels, energies, bounds, exact, methods = zip(*found, strict=True)
+        model.last_inference_ = Inference(
+            ", ".join(sorted(set().union(*methods))),
+            all(exact),
+            float(np.sum(energies)),
+            float(np.sum(bounds)),
+        )
+        return [model._join(oracle.outputs(own)) for own in labels]
 
     def _solve(self, X, Y, sample_weight, weight):
         """Set the fitted attributes."""
@@ -260,7 +279,10 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """None for as many as there are; a model of the user's need not allow more than one."""
         if self.n_jobs is not None:
             return effective_n_jobs(self.n_jobs)
-        return None if isinstance(self.model, CRF) else 1
+        return None if self._is_compiled() else 1
+
+    def _is_compiled(self):
+        return isinstance(self.model, CRF) and self.model._has_our_methods()
 
     def _single(self, oracle, cost, seed, report):
         """The one machine that members start from."""

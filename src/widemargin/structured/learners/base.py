@@ -136,7 +136,8 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         score : float
             At most 1.
         """
-        Y = plain(Y)
+        X, Y = plain(X), plain(Y)
+        check_samples(X, Y, None)
         losses = self.model.batch_loss(Y, self.predict(X))
         most = sum(self.model.max_loss(y) for y in Y)
         return 1.0 - float(np.sum(losses)) / most

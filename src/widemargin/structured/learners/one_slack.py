@@ -35,7 +35,8 @@ class OneSlackSSVM(StructuredLearner):
     tol : float, default=0.001
         Relative duality gap at which to stop.
     inference_cache : int, default=0
-        Answers of inference that are kept for each sample.
+        Answers of inference that are kept for each sample. They are not part of a checkpoint: a
+        resumed fit asks anew, so that its steps differ from those of one that was not interrupted.
     cache_tol : float, default=0.1
         Kept answers count if they are violated by so much of what the latest fresh ones were.
     inactive_window : int, default=50
