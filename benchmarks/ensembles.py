@@ -240,13 +240,13 @@ def propose(task, name, value, m, samples):
 
 
 STRENGTHS = {
-    "Coulomb": (0.1, 1.0),
+    "Coulomb": (0.1, 1.0, 10.0),
     "random": (0.1, 0.3, 1.0, 3.0),
     "DivMBest": (0.03, 0.1, 0.3, 1.0),
     "MCL": (1.0, 3.0),
     "DivMCL": tuple(product((0.3, 1.0), (1.0, 3.0))),
 }
-"""Coulomb's alpha in units of the single machine's objective, MCL's C in units of the single
+"""Coulomb's alpha in units of `alpha="auto"`, MCL's C in units of the single
 machine's, DivMCL's diversity and such a C, and what others have in their place."""
 
 
@@ -301,13 +301,14 @@ class Task:
             MultipleChoiceSSVM,
             PerturbedSSVM,
         )
+        from widemargin.structured.ensembles.coulomb import unit_of_strength
 
         kind, *rest = name.split()
         common = {"C": self.C, "tol": 0.02, "random_state": self.seed, "max_iter": self.passes}
         if kind == "Coulomb":
             anchored = rest[0] in ("anchored", "kept")
             return CoulombSSVM(
-                self.model(), m, value * self.objective,
+                self.model(), m, value * unit_of_strength(self.objective, len(self.w)),
                 assignment="all" if anchored else rest[0],
                 solver="anchored" if anchored else "subgradient",
                 n_steps=self.rounds if anchored else self.steps,

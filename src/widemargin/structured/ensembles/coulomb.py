@@ -43,7 +43,8 @@ class CoulombSSVM(StructuredEnsemble):
         Number of members.
     alpha : float or 'auto', default='auto'
         Strength of the repulsion. 'auto' takes the objective of the single machine, which is the
-        right order of magnitude; choose factors of that on held-out data, by `pick_best_score`.
+        unit it is weighed against, times 10 / size where there are more than ten weights: of many
+        dimensions members need less of a push to differ.
     exponent : float, default=1
         Exponent s of the distance; 1 is Coulomb's.
     assignment : {'all', 'best', 'sampled', 'stochastic'}, default='all'
@@ -173,7 +174,8 @@ class CoulombSSVM(StructuredEnsemble):
     def _train(self, oracle, cost, random, report):
         single = self._single(oracle, cost, int(random.integers(2**31)), report)
         start = np.tile(single.w, (self.n_estimators, 1))
-        alpha = single.objective if self.alpha == "auto" else float(self.alpha)
+        alpha = unit_of_strength(single.objective, oracle.size)
+        alpha = alpha if self.alpha == "auto" else float(self.alpha)
         if alpha == 0.0 or self.n_estimators == 1:
             risk = self.n_estimators * single.objective
             energy = coulomb_energy(start, self.exponent)
@@ -220,6 +222,14 @@ class CoulombSSVM(StructuredEnsemble):
         if self.assignment == "stochastic":
             return lambda W, random: list(random.integers(oracle.n_samples, size=(len(W), 1)))
         return partial(_by_loss, oracle, best_alone=self.assignment == "best")
+
+
+def unit_of_strength(objective, size):
+    """The strength of repulsion to begin with, for a single machine of so many weights."""
+    return objective * _FEW_WEIGHTS / max(_FEW_WEIGHTS, size)
+
+
+_FEW_WEIGHTS = 10
 
 
 def _by_loss(oracle, W, random, best_alone):
