@@ -46,7 +46,8 @@ class FrankWolfeSSVM(StructuredLearner):
     check_dual_every : int, default=10
         Passes between two looks at the gap, each of which takes about as long as a pass.
     tol : float, default=0.001
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop; where inference knows no bound, the same of the
+        objective that it finds, without a certificate.
     do_averaging : bool, default=True
         Return the weighted mean of the iterates in place of the last one.
     sample_method : {'perm', 'rnd', 'seq'}, default='perm'

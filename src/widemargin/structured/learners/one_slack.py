@@ -33,7 +33,8 @@ class OneSlackSSVM(StructuredLearner):
     n_jobs : int, default=None
         Threads for inference; None takes as many as there are. The result does not depend on it.
     tol : float, default=0.001
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop; where inference knows no bound, the same of the
+        objective that it finds, without a certificate.
     inference_cache : int, default=0
         Answers of inference that are kept for each sample. They are not part of a checkpoint: a
         resumed fit asks anew, so that its steps differ from those of one that was not interrupted.

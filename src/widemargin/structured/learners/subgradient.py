@@ -54,7 +54,8 @@ class SubgradientSSVM(StructuredLearner):
     check_dual_every : int, default=10
         Passes between two looks at the gap, each of which takes about as long as a pass.
     tol : float, default=0.001
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop; where inference knows no bound, the same of the
+        objective that it finds, without a certificate.
     random_state : int, RandomState instance or None, default=None
         Seed of the order. None is a fixed seed too: a fit can be repeated.
     warm_start : bool, default=False
