@@ -87,7 +87,7 @@ class _Oracle:
             part = chunks[number]
             own = difference[part] if rows else difference[number : number + 1]
             added = None if extra is None else extra[part]
-            return self._chunk(w, samples[part], weight[part], added, own)
+            return self.answer(w, samples[part], weight[part], added, own)
 
         found = for_each(work, range(len(chunks)), self.threads)
         return Violations(
@@ -110,7 +110,28 @@ class _Oracle:
         """
         return False
 
-    def _chunk(self, w, samples, weight, extra, difference):
+    def answer(self, w, samples, weight, extra, difference):
+        """Ask for some samples; the one method that an oracle of your own has to define.
+
+        Parameters
+        ----------
+        w : ndarray of shape (size,)
+            Weights, in the oracle's order.
+        samples : sequence of int
+            Which.
+        weight : sequence of float
+            Factor of each of them in ``difference``.
+        extra : list of ndarray or None
+            As in `violations`.
+        difference : ndarray of shape (len(samples), size) or (1, size)
+            To which differences are added, each to its row or all to the only one.
+
+        Returns
+        -------
+        labels : list
+        losses, slacks, bounds : ndarray of shape (len(samples),)
+            As in `Violations`.
+        """
         raise NotImplementedError
 
 
@@ -153,7 +174,7 @@ class PlainOracle(_Oracle):
         """Write the difference of sample ``i`` and return its loss and slack."""
         out[:] = 0.0
         added = None if extra is None else [extra]
-        _, losses, slacks, _ = self._chunk(w, [i], [1.0], added, out[np.newaxis])
+        _, losses, slacks, _ = self.answer(w, [i], [1.0], added, out[np.newaxis])
         return losses[0], slacks[0]
 
     def evaluate(self, labels, w, weight):
@@ -184,7 +205,7 @@ class PlainOracle(_Oracle):
         del samples  # the labels are outputs already
         return list(labels)
 
-    def _chunk(self, w, samples, weight, extra, difference):
+    def answer(self, w, samples, weight, extra, difference):
         labels, losses, slacks = [], [], []
         for k, i in enumerate(samples):
             x, truth, bonus = self.X[i], self.Y[i], 0.0
@@ -248,7 +269,7 @@ class GraphOracle(_Oracle):
         out[:] = 0.0
         if extra is not None or not self.by_forest[i]:
             added = None if extra is None else [extra]
-            _, losses, slacks, _ = self._chunk(w, samples, self.one, added, out[np.newaxis])
+            _, losses, slacks, _ = self.answer(w, samples, self.one, added, out[np.newaxis])
             return losses[0], slacks[0]
         labels, losses, slacks = self._room()
         flat.violations(
@@ -387,7 +408,7 @@ class GraphOracle(_Oracle):
         flat.potentials(self.graphs, self.layout, w, i, unary, pairwise)
         return unary, edges, pairwise
 
-    def _chunk(self, w, samples, weight, extra, difference):
+    def answer(self, w, samples, weight, extra, difference):
         if self.by_forest[samples].all():
             return self._forests(w, samples, weight, extra, difference)
         labels, losses, slacks, bounds = [], [], [], []
