@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from widemargin.gated.difficulty import CODINGS, column_names
+from widemargin.gated.landmarks import landmarks
 from widemargin.gated.lesson import as_given, feature_rows, kernel_sums
 from widemargin.gated.teacher import LinearGate
 from widemargin.kernels import KERNEL_NAMES
@@ -59,11 +60,15 @@ class Gated(ClassifierMixin, BaseEstimator):
         return tags
 
     def _incoming(self, X):
-        """Rows as the teacher gets them, as an array (None where only a map sees them), and phi."""
+        """Rows as the teacher gets them, as an array (None where only a map sees them), and phi.
+
+        phi is for `products`: an array or `Landmarks`.
+        """
         check_is_fitted(self)
         if self._features is not None:
             X = validate_data(self, X, reset=False, skip_check_array=True)
-            return X, None, feature_rows(self._features, X)
+            rows = landmarks(self._features, X)
+            return X, None, feature_rows(self._features, X) if rows is None else rows
         checked = validate_data(
             self, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
         )

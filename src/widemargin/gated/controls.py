@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from widemargin._core.threads import for_each
 from widemargin.gated.base import tell
 from widemargin.gated.difficulty import best_rival, truth_of
+from widemargin.gated.landmarks import multiplied
 from widemargin.gated.lesson import combine, prepare, problem_of
 from widemargin.gated.students import GatedStudents
 from widemargin.gated.teacher import class_scores
@@ -75,6 +76,7 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     lesson = prepare(ours, X, y, sample_weight, None, ours.targets)
     tell(ours._learn(lesson), ours, stacklevel=3)
     given, _, rows = ours._incoming(X_test)
+    rows = multiplied(rows)
     tell(plain._learn(lesson), plain, stacklevel=3)
     asked = class_scores(lesson.teacher, given)
     columns = ours._columns

@@ -9,8 +9,8 @@ from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
 from widemargin.gated.difficulty import column_of, in_order, plain, truth_of, without_missing
 from widemargin.gated.export import StudentExport
+from widemargin.gated.landmarks import products
 from widemargin.gated.lesson import Nothing, combine, prepare, problem_of, solve
-from widemargin.svm.linear import linear_scores
 
 
 class GatedSVC(Gated):
@@ -266,7 +266,7 @@ class GatedSVC(Gated):
         """
         given, checked, rows = self._incoming(X)
         if self.merged_ and teacher_scores is None:
-            return linear_scores(rows, self.coef_[np.newaxis])[:, 0] + self.intercept_
+            return products(rows, self.coef_[np.newaxis])[:, 0] + self.intercept_
         return self._gate_scores(given, checked, teacher_scores) - self._own(rows)
 
     def predict(self, X, teacher_scores=None):
@@ -390,7 +390,7 @@ class GatedSVC(Gated):
     def _own(self, rows):
         """The student's function of rows of phi."""
         if hasattr(self, "theta_"):
-            return linear_scores(rows, self.theta_[np.newaxis])[:, 0] + self.theta_intercept_
+            return products(rows, self.theta_[np.newaxis])[:, 0] + self.theta_intercept_
         return kernel_part(self, rows, self.dual_coef_[:, np.newaxis])[:, 0]
 
     def _gate_scores(self, given, checked, teacher_scores):

@@ -10,9 +10,9 @@ from widemargin._core.threads import for_each
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell
 from widemargin.gated.difficulty import are_truth_values, in_order, place_of, plain
+from widemargin.gated.landmarks import products
 from widemargin.gated.lesson import prepare
 from widemargin.gated.student import GatedSVC
-from widemargin.svm.linear import linear_scores
 
 
 class GatedStudents(Gated):
@@ -413,9 +413,9 @@ class GatedStudents(Gated):
     def _scores(self, X, teacher_scores):
         given, checked, rows = self._incoming(X)
         if self.merged_ and teacher_scores is None:
-            return linear_scores(rows, self.coef_) + self.intercept_
+            return products(rows, self.coef_) + self.intercept_
         if hasattr(self, "theta_"):
-            own = linear_scores(rows, self.theta_) + self.theta_intercept_
+            own = products(rows, self.theta_) + self.theta_intercept_
         else:
             own = kernel_part(self, rows, np.ascontiguousarray(self.dual_coef_.T))
         return self._gate_scores(given, checked, teacher_scores) - own
