@@ -170,7 +170,7 @@ class SomeSamples:
     def sweep(self, order, state):
         """A pass over the samples in compiled code, where there is one."""
         sweep = getattr(self.oracle, "sweep", None)
-        return self.extra is None and sweep is not None and sweep(order, state, self.samples)
+        return sweep is not None and sweep(order, state, self.samples, self.extra)
 
 
 def upper_bounds(oracle, w, cost, anchor):

@@ -96,7 +96,7 @@ class _Oracle:
             difference if rows else difference.sum(axis=0),
         )
 
-    def sweep(self, order, state, samples=None):
+    def sweep(self, order, state, samples=None, extra=None):
         """Make a pass of block-coordinate Frank-Wolfe in compiled code; False if there is none.
 
         Parameters
@@ -107,6 +107,8 @@ class _Oracle:
             Of `widemargin.solvers.block_frank_wolfe`; it is moved on.
         samples : ndarray of int, default=None
             Samples of the blocks; all by default.
+        extra : list of ndarray, default=None
+            For each block what the states of its sample gain, as in `violations`.
         """
         return False
 
@@ -278,19 +280,21 @@ class GraphOracle(_Oracle):
         )  # fmt: skip
         return losses[i], slacks[i]
 
-    def sweep(self, order, state, samples=None):
+    def sweep(self, order, state, samples=None, extra=None):
         """Make a pass over the samples, if all of them are forests."""
         samples = np.arange(self.n_samples) if samples is None else samples
         if not self.by_forest[samples].all():
             return False
-        nodes = np.diff(self.graphs.nodes)[samples].mean()
-        work = self.size + self.layout.place.size + nodes * self.layout.n_states**2
+        gains = self.nothing if extra is None else np.concatenate(extra, dtype=float)
+        nodes = np.diff(self.graphs.nodes)[samples]
+        first = np.cumsum(nodes) - nodes
+        work = self.size + self.layout.place.size + nodes.mean() * self.layout.n_states**2
         length = max(1, int(_WORK_OF_A_PIECE / work))
         for start in range(0, len(order), length):  # between pieces interrupts are heard
             piece = order[start : start + length]
             state.average_loss = flat.sweep(
-                self.graphs, self.layout, self.truth, self.cost, samples, piece, state.cost,
-                state.line_search, state.averaging, state.steps, state.w, state.blocks,
+                self.graphs, self.layout, self.truth, self.cost, gains, first, samples, piece,
+                state.cost, state.line_search, state.averaging, state.steps, state.w, state.blocks,
                 state.losses, state.average, state.average_loss,
             )  # fmt: skip
             state.steps += len(piece)

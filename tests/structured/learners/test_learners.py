@@ -172,26 +172,30 @@ FORESTS = {
 }
 
 
+@pytest.mark.parametrize("paid", [False, True])
 @pytest.mark.parametrize("line_search", [True, False])
 @pytest.mark.parametrize("averaging", [True, False])
 @pytest.mark.parametrize("name", FORESTS)
 def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
-    name, averaging, line_search, monkeypatch
+    name, averaging, line_search, paid, monkeypatch
 ):
     X, Y = samples(FORESTS[name][1], n=9)
     model = copy.deepcopy(FORESTS[name][0])
     model.initialize(X, Y)
     monkeypatch.setattr("widemargin.structured.oracle._WORK_OF_A_PIECE", 300)
     chosen, cost = np.array([8, 1, 3, 2, 0, 6, 5]), np.linspace(0.0, 1.0, 7)
-    states = []
+    states, extra = [], None
+    if paid:
+        rng, shapes = np.random.default_rng(2), np.diff(model.oracle(X, Y).graphs.nodes)[chosen]
+        extra = [rng.normal(size=(n, model.oracle(X, Y).layout.n_states)) for n in shapes]
     for compiled in (True, False):
         oracle, asked = model.oracle(X, Y), []
         silent = "violation" if compiled else "sweep"
         monkeypatch.setattr(oracle, silent, lambda *_, asked=asked: asked.append(_))
         states.append(
             start_blocks(
-                SomeSamples(oracle, chosen), cost, averaging=averaging, line_search=line_search,
-                max_iter=6,
+                SomeSamples(oracle, chosen, extra), cost, averaging=averaging,
+                line_search=line_search, max_iter=6,
             )
         )  # fmt: skip
         while not advance_blocks(states[-1]):
@@ -213,7 +217,7 @@ def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, mon
     oracle, lengths = model.oracle(X, Y), []
 
     def sweep(*arguments):
-        lengths.append(len(arguments[5]))
+        lengths.append(len(arguments[7]))
         return 0.0
 
     monkeypatch.setattr("widemargin.structured.oracle._WORK_OF_A_PIECE", work)

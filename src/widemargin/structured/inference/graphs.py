@@ -222,15 +222,16 @@ def violations(
 
 @compiled
 def sweep(
-    graphs, layout, truth, node_cost, samples, order, cost, line_search, averaging, steps,
-    weights, blocks, losses, average, average_loss
+    graphs, layout, truth, node_cost, extra, extra_first, samples, order, cost, line_search,
+    averaging, steps, weights, blocks, losses, average, average_loss
 ):  # fmt: skip
     """Steps of `widemargin.solvers.block_frank_wolfe` on samples that are forests.
 
     They are those of its `_sweep`, which asks any oracle: what changes there changes here.
 
     Block k, of which ``cost``, ``blocks`` and ``losses`` tell, is that of ``samples[k]``; ``order``
-    is the order of blocks, and ``steps`` were made before. Returns the new ``average_loss``.
+    is the order of blocks, and ``steps`` were made before. What its states gain, if ``extra`` is
+    not empty, stands there from ``extra_first[k]`` on. Returns the new ``average_loss``.
     """
     signs, shared, _, place, factor = layout
     n_states = len(signs)
@@ -246,11 +247,19 @@ def sweep(
         i, block = samples[k], blocks[k]
         matrices = _matrices(weights, n_unary, place, factor)
         _unaries(graphs, i, signs, shared, weights, unary)
+        if len(extra):
+            for v in range(graphs.nodes[i + 1] - graphs.nodes[i]):
+                for s in range(n_states):
+                    unary[v, s] += extra[extra_first[k] + v, s]
         loss, slack = _most_violating(
             graphs, i, truth, node_cost, unary, matrices, mixed, back, labels
         )
         corner[:] = 0.0
         add_difference(graphs, layout, truth, labels, i, cost[k], corner)
+        charge = cost[k] * loss
+        if len(extra):
+            # What outputs gain counts as loss.
+            charge = cost[k] * slack + _lengths(weights, corner, corner)[0]
         gamma = 2.0 * len(samples) / (steps + 2.0 * len(samples))
         if line_search:
             along, apart = _lengths(weights, block, corner)
@@ -264,7 +273,7 @@ def sweep(
             block[j] += step
             weights[j] += step
             average[j] += share * (weights[j] - average[j])
-        moved = gamma * (cost[k] * loss - losses[k])
+        moved = gamma * (charge - losses[k])
         losses[k] += moved
         total += moved
         average_loss += share * (total - average_loss)
