@@ -293,7 +293,7 @@ def turns_task(name, loss, tol, our_tol, data, rows, budget):
     ours, peer = ours_of(loss, tol=our_tol), peer_of(loss, tol=tol)
     quietly(ours_of(loss), *some(X, y, 200))  # loads the compiled code
     first, second = [], []
-    while len(first) < 2 or sum(first + second) + first[-1] + second[-1] < 3 * budget:
+    while len(first) < 2 or sum(first + second) + first[-1] + second[-1] < 2 * budget:
         first.append(timed(lambda: quietly(ours, X, y)))
         second.append(timed(lambda: quietly(peer, X, y)))
     return {"ours": min(first), "peer": min(second)}
