@@ -1,7 +1,9 @@
 """What tests get: figures that need no screen, and the same random cases, or else new ones."""
 
 import os
+import sys
 
+import pytest
 from hypothesis import settings
 
 os.environ["MPLBACKEND"] = "Agg"
@@ -14,3 +16,11 @@ settings.register_profile(
 )
 settings.register_profile("interpreted", settings.get_profile("compiled"), max_examples=10)
 settings.load_profile("interpreted" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "compiled")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Figures that stay open are too many in the end, in whichever test that is."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

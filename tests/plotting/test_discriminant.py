@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot
 from scipy.integrate import trapezoid
 from sklearn import discriminant_analysis as peer
 from sklearn.datasets import load_iris, make_circles
@@ -19,12 +18,6 @@ from widemargin.plotting import (
     DiscriminantProjectionDisplay,
     DiscriminantRegionDisplay,
 )
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 @pytest.fixture

@@ -19,12 +19,6 @@ from widemargin.structured import GridCRF, MultiLabelClf, PerturbedSSVM
 LOSSES = np.array([[1.0, 0.0, 4.0], [2.0, 3.0, 0.0], [0.0, 1.0, 2.0], [0.0, 2.0, 2.0]])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.fixture(scope="module")
 def fitted():
     X, Y = samples(MODELS["grid"][1], 4)

@@ -1,18 +1,11 @@
 """ClassRecallDisplay: where its points and lines are."""
 
 import numpy as np
-import pytest
 from matplotlib import pyplot
 from sklearn.naive_bayes import GaussianNB
 
 from widemargin.datasets import make_long_tail
 from widemargin.plotting import ClassRecallDisplay
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def test_points_are_recalls_over_counts_and_lines_their_means():

@@ -17,12 +17,6 @@ from widemargin import SVC
 from widemargin.plotting import MarginDisplay
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.fixture
 def blobs():
     return make_blobs(60, centers=[[0, 0], [3, 1]], random_state=0)

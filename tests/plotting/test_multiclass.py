@@ -12,12 +12,6 @@ from widemargin import SVC, CodeMatrixClassifier, code_matrix
 from widemargin.plotting import CodeMatrixDisplay
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 def test_the_picture_is_the_matrix_with_the_names_of_classes():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])

@@ -13,12 +13,6 @@ from widemargin.plotting import GridLabelDisplay, ObjectiveDisplay, WordDisplay
 from widemargin.structured import FrankWolfeSSVM, MultiClassClf
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.fixture(scope="module")
 def learner():
     return FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.01).fit(*load_iris(return_X_y=True))

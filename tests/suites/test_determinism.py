@@ -51,7 +51,7 @@ def test_processes_with_other_numbers_of_threads_give_the_same_bits():
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     results = []
-    for threads in ("1", "2", "4"):
+    for threads in ("1", "4"):
         environment = os.environ | {"OMP_NUM_THREADS": threads, "PYTHONPATH": paths}
         outcome = subprocess.run(
             [sys.executable, "-m", "tests.suites.fingerprint"],
@@ -64,4 +64,3 @@ def test_processes_with_other_numbers_of_threads_give_the_same_bits():
         results.append(json.loads(outcome.stdout))
     assert results[0]
     assert results[1] == results[0]
-    assert results[2] == results[0]
