@@ -135,7 +135,7 @@ def students():
     X, y = load_satimage(subset="train", return_X_y=True)
     X_test, y_test = load_satimage(subset="test", return_X_y=True)
     teacher = widemargin.CrammerSingerSVC().fit(X, y)
-    pupils = widemargin.GatedStudents(teacher, C=0.1).fit(X, y)
+    pupils = widemargin.GatedStudents(teacher, C=0.01, margin=0.3).fit(X, y)
     scores = widemargin.compare_students(pupils, X, y, X_test)
     display = StudentsDisplay.from_scores(scores, y_test)
     rows = [

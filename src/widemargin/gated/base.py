@@ -1,7 +1,6 @@
 """What one student and many have in common: parameters, rows that come in, warnings."""
 
 import warnings
-from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
@@ -74,17 +73,6 @@ class Gated(ClassifierMixin, BaseEstimator):
         )
         checked = canonical(checked)
         return as_given(X, checked), checked, checked
-
-    @contextmanager
-    def _unchanged_by_failure(self):
-        """What was fitted before stays as it was where training fails."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     def _forget(self):
         """Leave nothing of an earlier fit that was of another kind."""

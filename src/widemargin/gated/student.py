@@ -5,6 +5,7 @@ from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from widemargin._core.failure import unchanged_by_failure
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
 from widemargin.gated.difficulty import column_of, in_order, plain, truth_of, without_missing
@@ -241,7 +242,7 @@ class GatedSVC(Gated):
         self : object
             The fitted estimator.
         """
-        with self._unchanged_by_failure():
+        with unchanged_by_failure(self):
             lesson = prepare(self, X, y, sample_weight, teacher_scores, [self.target])
             found = self._learn(lesson)
         tell({plain(self.target): found}, self)

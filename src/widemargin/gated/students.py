@@ -6,6 +6,7 @@ from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._core.failure import unchanged_by_failure
 from widemargin._core.threads import for_each
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell
@@ -251,7 +252,7 @@ class GatedStudents(Gated):
             )
         if self.targets is not None and len(np.unique(self.targets)) < len(self.targets):
             raise ValueError(f"targets must be different classes, got {list(self.targets)}.")
-        with self._unchanged_by_failure():
+        with unchanged_by_failure(self):
             lesson = prepare(self, X, y, sample_weight, teacher_scores, self.targets)
             found = self._learn(lesson)
         tell(found, self)

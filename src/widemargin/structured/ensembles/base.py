@@ -12,12 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._core.failure import unchanged_by_failure
 from widemargin._core.progress import FitProgress
 from widemargin._core.threads import for_each
 from widemargin.solvers.block_frank_wolfe import solve_blocks
 from widemargin.structured.ensembles.diverse import in_turn
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
-from widemargin.structured.learners.base import check_samples, plain, unchanged_by_failure
+from widemargin.structured.learners.base import check_samples, plain
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.models.crf import CRF, Inference
 

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import warnings
-from contextlib import contextmanager
 from numbers import Integral, Real
 from time import perf_counter
 
@@ -18,6 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._core.failure import unchanged_by_failure
 from widemargin._core.progress import FitProgress, drive
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.oracle import GraphOracle
@@ -253,18 +253,6 @@ def check_folder(checkpoint):
             f"checkpoint={str(checkpoint)!r} cannot be written: it must be the name of a file in a "
             "folder that exists and may be written to. Make the folder, or name another."
         )
-
-
-@contextmanager
-def unchanged_by_failure(model):
-    """Give a model back what `initialize` has changed if the rest of a fit fails."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
 
 
 class _Keeper:
