@@ -387,7 +387,7 @@ def rivals(name, data, rows, most, seed):
 
 def demanded(name, data, rows, most, seed):
     """Every demand by every machine that can have one."""
-    from widemargin.semisupervised.demand import Demand
+    from widemargin.semisupervised.constraints import Demand
 
     case = Case(name, data, rows, most, seed)
     free = case.preference()
@@ -538,7 +538,7 @@ class Case:
     def baselines(self):
         """What labels alone give, and the first round of PSVM, which knows no more."""
         from widemargin import SVC
-        from widemargin.semisupervised.baselines import labels_only, prior_threshold
+        from widemargin.semisupervised.thresholds import labels_only, prior_threshold
 
         machine = SVC(**self.parameters)
         fits = {
@@ -556,7 +556,7 @@ class Case:
 
     def cross_fitted(self, demand=None):
         from widemargin import SVC
-        from widemargin.semisupervised.baselines import cross_fitted_threshold
+        from widemargin.semisupervised.thresholds import cross_fitted_threshold
 
         return cross_fitted_threshold(
             SVC(**self.parameters), self.X, self.y, demand=demand, random_state=self.seed
@@ -606,8 +606,8 @@ def one_problem(seed, kind, wanted, mapie):
     from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
 
     from widemargin import PreferenceClassifier
-    from widemargin.semisupervised.baselines import cross_fitted_threshold, labels_only
-    from widemargin.semisupervised.demand import Demand
+    from widemargin.semisupervised.constraints import Demand
+    from widemargin.semisupervised.thresholds import cross_fitted_threshold, labels_only
 
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(seed)
@@ -668,7 +668,7 @@ def one_problem(seed, kind, wanted, mapie):
 def one_draw(kind, count, rows, seed):
     """F1 of every machine with so many labels on one draw of generated rows."""
     from widemargin import SVC, PreferenceSVC, TransductiveSVC
-    from widemargin.semisupervised.baselines import (
+    from widemargin.semisupervised.thresholds import (
         cross_fitted_threshold,
         labels_only,
         prior_threshold,

@@ -5,7 +5,7 @@ import runpy
 import matplotlib
 
 import widemargin
-from widemargin.solvers.smo import WHOLE_ROWS
+from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()

@@ -15,7 +15,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 
 from widemargin import SVC, PreferenceSVC, TransductiveSVC
 from widemargin.plotting import PreferenceDisplay
-from widemargin.semisupervised.baselines import cross_fitted_threshold, labels_only
+from widemargin.semisupervised.thresholds import cross_fitted_threshold, labels_only
 
 
 def messages(n, seed):

@@ -29,7 +29,7 @@ from widemargin.plotting import (
     StudentsDisplay,
     WordDisplay,
 )
-from widemargin.semisupervised.baselines import labels_only
+from widemargin.semisupervised.thresholds import labels_only
 from widemargin.structured import (
     ChainCRF,
     FrankWolfeSSVM,

@@ -1,14 +1,14 @@
 from widemargin import datasets as datasets
 from widemargin import plotting as plotting
 from widemargin import structured as structured
-from widemargin.costs import effective_class_weight as effective_class_weight
-from widemargin.costs import ldam_class_margin as ldam_class_margin
+from widemargin._base.targets import effective_class_weight as effective_class_weight
+from widemargin._base.targets import ldam_class_margin as ldam_class_margin
 from widemargin.discriminant.kernel import KernelDiscriminantAnalysis as KernelDiscriminantAnalysis
 from widemargin.discriminant.linear import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
 from widemargin.discriminant.quadratic import (
     QuadraticDiscriminantAnalysis as QuadraticDiscriminantAnalysis,
 )
-from widemargin.gated.controls import compare_students as compare_students
+from widemargin.gated.comparison import compare_students as compare_students
 from widemargin.gated.difficulty import difficulty_degrees as difficulty_degrees
 from widemargin.gated.early_exit import early_exit_predict as early_exit_predict
 from widemargin.gated.export import StudentExport as StudentExport
@@ -16,19 +16,19 @@ from widemargin.gated.student import GatedSVC as GatedSVC
 from widemargin.gated.students import GatedStudents as GatedStudents
 from widemargin.imbalance import RescaledClassifier as RescaledClassifier
 from widemargin.imbalance import imbalance_report as imbalance_report
-from widemargin.multiclass import CodeMatrixClassifier as CodeMatrixClassifier
-from widemargin.multiclass import code_matrix as code_matrix
 from widemargin.privileged.search import PrivilegedSVCCV as PrivilegedSVCCV
 from widemargin.privileged.svc import PrivilegedSVC as PrivilegedSVC
 from widemargin.privileged.two_view import TwoViewSVC as TwoViewSVC
 from widemargin.semisupervised.classifier import PreferenceClassifier as PreferenceClassifier
-from widemargin.semisupervised.svc import PreferenceSVC as PreferenceSVC
+from widemargin.semisupervised.preference import PreferenceSVC as PreferenceSVC
 from widemargin.semisupervised.transductive import TransductiveSVC as TransductiveSVC
 from widemargin.svm import SVC as SVC
+from widemargin.svm.code_matrix import CodeMatrixClassifier as CodeMatrixClassifier
+from widemargin.svm.code_matrix import code_matrix as code_matrix
 from widemargin.svm.crammer_singer import CrammerSingerSVC as CrammerSingerSVC
-from widemargin.svm.linear import LinearSVC as LinearSVC
-from widemargin.svm.linear_cv import LinearSVCCV as LinearSVCCV
-from widemargin.svm.svccv import SVCCV as SVCCV
+from widemargin.svm.linear_search import LinearSVCCV as LinearSVCCV
+from widemargin.svm.linear_svc import LinearSVC as LinearSVC
+from widemargin.svm.search import SVCCV as SVCCV
 
 __version__: str
 

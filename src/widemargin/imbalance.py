@@ -10,21 +10,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import gmean
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
-from sklearn.utils import _safe_indexing, check_array, column_or_1d, get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils import check_array, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
-from widemargin._core.handing import look_at
-from widemargin.svm.training import encode
+from widemargin._base.sklearn_compat import (
+    HasMethods,
+    StrOptions,
+    check_y,
+    fit_context,
+    safe_indexing,
+)
+from widemargin._base.targets import encode_targets
+from widemargin._base.validation import validate_shape
 
 __all__ = ["ImbalanceReport", "RescaledClassifier", "imbalance_report"]
 
@@ -144,7 +145,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.pairwise = given.pairwise
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None):
         """Train the estimator and, where it gives no probabilities, calibrate it.
 
@@ -169,11 +170,11 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"sample_weight was given, but {self.estimator!r} does not take it: leave it out."
             )
-        look_at(self, X, y)
-        y = _check_y(y, estimator=self)
+        validate_shape(self, X, y)
+        y = check_y(y, estimator=self)
         check_classification_targets(y)
         check_consistent_length(X, y)
-        rows, labels = encode(y, sample_weight, class_weight=None)
+        rows, labels = encode_targets(y, sample_weight, class_weight=None)
         classes, codes, weight = labels.classes, labels.codes, labels.weight
         training_priors = np.bincount(codes, weights=weight) / (
             len(codes) if weight is None else weight.sum()
@@ -185,7 +186,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         elif len(weight) == len(y) or get_tags(self).input_tags.pairwise:
             estimator.fit(X, y, sample_weight=sample_weight)
         else:
-            estimator.fit(_safe_indexing(X, rows), y[rows], sample_weight=weight)
+            estimator.fit(safe_indexing(X, rows), y[rows], sample_weight=weight)
         self.estimator_, self.classes_ = estimator, classes
         self.training_priors_, self.priors_, self.costs_ = training_priors, priors, costs
         return self
@@ -204,7 +205,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Their rows add up to 1.
         """
         check_is_fitted(self)
-        look_at(self, X)
+        validate_shape(self, X)
         known = np.isin(self.estimator_.classes_, self.classes_)
         probabilities = self.estimator_.predict_proba(X)[:, known]
         rescaled = probabilities * (self.priors_ / self.training_priors_)

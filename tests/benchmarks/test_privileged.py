@@ -68,7 +68,7 @@ def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
 
 
 def test_the_qp_of_the_comparison_is_solved_by_our_machine_too(bench):
-    from widemargin.solvers.svm1plus import solve_svm1plus
+    from widemargin.solvers.coupled.svm1plus import solve_svm1plus
 
     X, Z, y = bench.two_classes(60)
     K, M = X @ X.T, Z @ Z.T

@@ -7,7 +7,7 @@ from matplotlib import pyplot
 from sklearn.metrics import f1_score, roc_auc_score
 
 from widemargin import difficulty_degrees
-from widemargin.gated.controls import StudentScores
+from widemargin.gated.comparison import StudentScores
 from widemargin.plotting import DifficultyDisplay, StudentsDisplay
 
 

@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from tests.suites.callbacks import Recorder
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV
-from widemargin.privileged.machines import Hinge
+from widemargin.privileged.problems import Hinge
 from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers import two_kernels
+from widemargin.solvers.coupled import two_kernels
 
 Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
 
@@ -136,7 +136,7 @@ def test_a_callback_ends_the_machines_of_folds(monkeypatch):
     search = PrivilegedSVCCV(
         Cs=Cs, privileged_penalties=PENALTIES, loss="hinge", kernel="linear", cv=3
     ).set_callbacks(recorder)
-    with pytest.warns(ConvergenceWarning, match="a callback asked for it") as caught:
+    with pytest.warns(ConvergenceWarning, match="requested by a callback") as caught:
         search.fit(X, y, Z)
     assert "18 of 18 machines of folds" in str(caught[0].message)
     slices = [number for name, number in recorder.ended if name == "slice"]

@@ -16,7 +16,9 @@ from tests.oracles import privileged as oracle
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
 from widemargin.privileged import svc
-from widemargin.solvers import NotSeparableError, smo, two_kernels
+from widemargin.solvers import NotSeparableError
+from widemargin.solvers.coupled import two_kernels
+from widemargin.solvers.hinge import smo
 
 LOSSES = {"squared_hinge": oracle.svm2plus, "hinge": oracle.svm1plus}
 GRAMS = {
@@ -132,7 +134,7 @@ def test_many_rows_are_solved_without_the_whole_matrix(monkeypatch):
     X, Z, y = data(n=80)
     whole = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
     monkeypatch.setattr(smo, "WHOLE_ROWS", 20)
-    monkeypatch.setattr("widemargin.privileged.machines.WHOLE_ROWS", 20)
+    monkeypatch.setattr("widemargin.privileged.problems.WHOLE_ROWS", 20)
     rows = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
     assert rows.objective_ == pytest.approx(whole.objective_, rel=1e-4)
     np.testing.assert_allclose(rows.slack(Z), whole.slack(Z), atol=1e-3)
@@ -245,7 +247,7 @@ def test_the_unit_of_columns_can_be_made_up_for_by_the_costs():
 def test_pairs_that_crawl_give_way_to_the_other_solver(monkeypatch):
     X, Z, y = data(n=30)
     pairs = PrivilegedSVC(C=10.0, tol=1e-6).fit(X, y, privileged=Z)
-    monkeypatch.setattr("widemargin.privileged.machines._CRAWL", 0)
+    monkeypatch.setattr("widemargin.privileged.problems._CRAWL", 0)
     steps = PrivilegedSVC(C=10.0, tol=1e-6).fit(X, y, privileged=Z)
     assert steps.n_iter_[0] < 50 < pairs.n_iter_[0]
     np.testing.assert_allclose(steps.decision_function(X), pairs.decision_function(X), atol=1e-6)
@@ -259,7 +261,7 @@ def test_pairs_that_see_no_margin_give_way_to_the_other_solver(monkeypatch):
     def give_up(*arguments, **named):
         raise NotSeparableError
 
-    monkeypatch.setattr("widemargin.privileged.machines.solve_hinge", give_up)
+    monkeypatch.setattr("widemargin.privileged.problems.solve_hinge", give_up)
     model = PrivilegedSVC().fit(X, y, privileged=Z)
     np.testing.assert_allclose(model.slack_, expected.slack_, atol=1e-6)
 
@@ -268,7 +270,7 @@ def test_pairs_that_see_no_margin_give_way_to_the_other_solver(monkeypatch):
 def test_few_columns_beside_many_rows_are_solved_by_their_columns(container, monkeypatch):
     X, Z, y = data(n=300)
     by_columns = quietly(PrivilegedSVC(kernel="linear"), container(X), y, privileged=Z)
-    monkeypatch.setattr("widemargin.privileged.machines._MOST_COLUMNS", 0)
+    monkeypatch.setattr("widemargin.privileged.problems._MOST_COLUMNS", 0)
     by_pairs = quietly(PrivilegedSVC(kernel="linear", tol=1e-8), container(X), y, privileged=Z)
     assert by_columns.n_iter_[0] < 50 < by_pairs.n_iter_[0]
     assert by_columns.objective_ == pytest.approx(by_pairs.objective_, rel=1e-8)

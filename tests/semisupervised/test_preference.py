@@ -25,7 +25,7 @@ from tests.suites.callbacks import Recorder
 from threadpoolctl import threadpool_limits
 
 from widemargin import SVC, PreferenceClassifier, PreferenceSVC, TransductiveSVC
-from widemargin._core.checkpoint import CheckpointError
+from widemargin._base.checkpoint import CheckpointError
 
 MACHINES = [
     PreferenceSVC(random_state=0, gamma=0.05),

@@ -10,7 +10,7 @@ from tests.oracles.hinge import Hinge, solve_exactly
 
 from widemargin import SVC, TransductiveSVC
 from widemargin.kernels import KernelFunction, KernelGram
-from widemargin.semisupervised.kernel_rounds import KernelRounds
+from widemargin.semisupervised.kernel_self_training import KernelRounds
 
 
 def moons(n=200, labels=5):

@@ -5,7 +5,8 @@ import contextlib
 import numpy as np
 import pytest
 
-from widemargin.solvers import smo, solve_hinge
+from widemargin.solvers import solve_hinge
+from widemargin.solvers.hinge import smo
 
 # The sizes from which the solver batches and shrinks, lowered to what small problems have.
 PATHS = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.structured.cases import examples
 
-from widemargin.solvers.coulomb import (
+from widemargin.solvers.structured.coulomb import (
     RepelledState,
     advance_repelled,
     coulomb_energy,

@@ -9,10 +9,11 @@ from scipy import sparse
 from tests.oracles.crammer_singer import solve_exactly, value_of
 
 from widemargin.kernels import MatrixGram
-from widemargin.solvers import crammer_singer_gram, crammer_singer_rows
-from widemargin.solvers.crammer_singer_gram import solve_gram
-from widemargin.solvers.crammer_singer_leap import free_rows, leap
-from widemargin.solvers.crammer_singer_rows import solve_rows
+from widemargin.solvers.multiclass import gram as crammer_singer_gram
+from widemargin.solvers.multiclass import rows as crammer_singer_rows
+from widemargin.solvers.multiclass.gram import solve_gram
+from widemargin.solvers.multiclass.newton import free_rows, leap
+from widemargin.solvers.multiclass.rows import solve_rows
 
 
 def problem(seed, n=30, d=4, n_classes=4):

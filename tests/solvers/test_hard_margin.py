@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.oracles import privileged as oracle
 
-from widemargin._core import threads
+from widemargin._base import threads
 from widemargin.privileged.slack_space import SlackSpace
 from widemargin.solvers import HingeProblem, NotSeparableError, hard_margin, solve_hinge
-from widemargin.solvers.hard_margin import solve_hard_margin
+from widemargin.solvers.hinge.hard_margin import solve_hard_margin
 
 
 def told(n=60, seed=0, noise=0.3):

@@ -9,10 +9,11 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 from tests.oracles.hinge import Hinge, solve_exactly
 
-from widemargin.solvers import linear_descent, linear_newton
-from widemargin.solvers.linear import LinearProblem
-from widemargin.solvers.linear_descent import descend_linear
-from widemargin.solvers.linear_newton import newton_linear
+from widemargin.solvers.hinge import dual_coordinate_descent as linear_descent
+from widemargin.solvers.hinge import newton as linear_newton
+from widemargin.solvers.hinge.dual_coordinate_descent import descend_linear
+from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.newton import newton_linear
 
 
 def numbers(seed, n=60, d=4, squared=False, bias=1.0, scale=1.0):

@@ -9,7 +9,7 @@ from tests.solvers.cases import exact_dual_objective, exact_violation, solve, tw
 
 from widemargin.kernels import KernelFunction, KernelGram
 from widemargin.solvers import HingeProblem, NotSeparableError
-from widemargin.solvers.polish import MOST_FREE, leap, polish
+from widemargin.solvers.free_set_newton import MOST_FREE, leap, polish
 
 
 def rbf_matrix(X, gamma=0.5):

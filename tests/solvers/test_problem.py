@@ -10,7 +10,7 @@ from tests.solvers.cases import exact_dual_objective, random_feasible, solve
 
 from widemargin.kernels import MatrixGram
 from widemargin.solvers import HingeProblem, NotSeparableError
-from widemargin.solvers.problem import certify
+from widemargin.solvers.hinge.problem import certify
 
 SIGN = np.array([1.0, -1.0, 1.0])
 

@@ -10,8 +10,8 @@ from tests.oracles.strategies import hinge_problems
 
 from widemargin.kernels import MatrixGram
 from widemargin.solvers import HingeProblem, solve_hinge
-from widemargin.solvers.majorize import majorize
-from widemargin.solvers.row_descent import descend_rows
+from widemargin.solvers.hinge.majorize_minimize import majorize
+from widemargin.solvers.hinge.row_descent import descend_rows
 
 
 def rows_of(gram):

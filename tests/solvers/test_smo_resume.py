@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.solvers.cases import each_path, on_path, two_blobs
 
-from widemargin._core.checkpoint import load_checkpoint, save_checkpoint
+from widemargin._base.checkpoint import load_checkpoint, save_checkpoint
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
 from widemargin.solvers import HingeProblem, smo
 

@@ -8,9 +8,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import privileged as oracle
 
 from widemargin.solvers import HingeProblem, active_set, solve_hinge, two_kernels
-from widemargin.solvers.svm1plus import solve_svm1plus
-from widemargin.solvers.two_kernels import start
-from widemargin.solvers.two_view import _problem, solve_two_view
+from widemargin.solvers.coupled.svm1plus import solve_svm1plus
+from widemargin.solvers.coupled.svm2k import _problem, solve_two_view
+from widemargin.solvers.coupled.two_kernels import start
 
 PENALTIES = [1e2, 1.0, 1e-2, 1e-5, 1e-8]
 

@@ -5,8 +5,10 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import privileged as oracle
 
-from widemargin._core import threads
-from widemargin.solvers import svm1plus, two_kernels, two_kernels_interior, two_view
+from widemargin._base import threads
+from widemargin.solvers.coupled import interior_point as two_kernels_interior
+from widemargin.solvers.coupled import svm1plus, two_kernels
+from widemargin.solvers.coupled import svm2k as two_view
 
 
 def grams(kernel, n=60, columns=3, privileged=2, seed=0):

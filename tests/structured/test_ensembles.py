@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_param_validation
 from tests.structured.cases import MODELS, all_outputs, exact_objective, samples
 from tests.structured.models.test_models import OwnClasses
 
-from widemargin.solvers.coulomb import coulomb_forces
+from widemargin.solvers.structured.coulomb import coulomb_forces
 from widemargin.structured import (
     ChainCRF,
     CoulombSSVM,

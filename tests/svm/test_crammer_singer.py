@@ -15,7 +15,7 @@ from tests.oracles.crammer_singer import solve_exactly
 from tests.suites.callbacks import Recorder
 
 from widemargin import CrammerSingerSVC
-from widemargin.solvers import crammer_singer_rows
+from widemargin.solvers.multiclass import rows as crammer_singer_rows
 
 KERNELS = [
     {"kernel": "linear"},
@@ -146,7 +146,7 @@ def test_a_fit_that_a_callback_stopped_goes_on_to_the_same_answer(iris, kernel, 
     X, y = iris
     model = CrammerSingerSVC(kernel=kernel, C=10.0, warm_start=True)
     model.set_callbacks(Recorder(stop=lambda context: context.task_name == "slice"))
-    with pytest.warns(ConvergenceWarning, match="a callback asked for it"):
+    with pytest.warns(ConvergenceWarning, match="requested by a callback"):
         model.fit(X, y)
     stopped = model.objective_
     model.set_callbacks().fit(X, y)

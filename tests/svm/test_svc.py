@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 
 from widemargin import SVC
 from widemargin.kernels import KernelFunction
-from widemargin.solvers.smo import WHOLE_ROWS
+from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 TIGHT = {"tol": 1e-9}
 

@@ -203,7 +203,7 @@ class TestCallbacks:
     def test_may_stop_the_fit(self):
         X, y = make_classification(n_samples=3500, n_features=30, flip_y=0.3, random_state=0)
         recorder = Recorder(stop=lambda context: context.task_name != "fit")
-        with pytest.warns(ConvergenceWarning, match=r"a callback asked for it\)\. Largest"):
+        with pytest.warns(ConvergenceWarning, match=r"requested by a callback\)\. Largest"):
             model = SVC(C=100.0, tol=1e-6).set_callbacks(recorder).fit(X, y)
         assert recorder.hooks == ["setup", "teardown"]
         assert model.fit_status_ == 1

@@ -6,21 +6,21 @@ from abc import abstractmethod
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._array_api import check_same_namespace
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
-from widemargin._core.products import tiled_multiply
-from widemargin._core.threads import for_each
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import check_same_namespace, check_sample_weight, fit_context
+from widemargin._base.threads import for_each
+from widemargin._base.validation import validate_weights
 from widemargin.discriminant.namespaces import (
     beside,
     float_types,
@@ -30,7 +30,6 @@ from widemargin.discriminant.namespaces import (
     to_numpy,
 )
 from widemargin.discriminant.statistics import ClassStatistics
-from widemargin.svm.training import check_weights
 
 _PREDICT_ENTRIES = 1 << 18
 
@@ -62,7 +61,7 @@ class GrowingMixin:
         return self._statistics
 
     @available_if(_keeps_statistics)
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Take in more rows.
 
@@ -336,7 +335,7 @@ def check_rows_and_labels(estimator, X, y, reset=True):
 
 def encode(y, sample_weight):
     """Classes of the rows that count, each row's class as a number, and the weights."""
-    rows, weight = check_weights(to_numpy(sample_weight), y)
+    rows, weight = validate_weights(to_numpy(sample_weight), y)
     classes = np.unique(y[rows])
     if len(classes) < 2:
         raise ValueError(
@@ -410,7 +409,7 @@ def row_blocks(X):
 def _nonnegative_weights(sample_weight, y):
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(
+    weight = check_sample_weight(
         to_numpy(sample_weight), y, dtype=np.float64, allow_all_zero_weights=True
     )
     if weight.min() < 0:

@@ -10,13 +10,12 @@ from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    _fit_context,
 )
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from widemargin._core.products import tiled_multiply
-from widemargin._core.threads import single_threaded_blas
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.threads import single_threaded_blas
 from widemargin.discriminant.base import (
     BayesMixin,
     check_rows_and_labels,
@@ -27,7 +26,7 @@ from widemargin.discriminant.base import (
 from widemargin.discriminant.directions import facing
 from widemargin.discriminant.statistics import ClassStatistics
 from widemargin.kernels import KERNEL_NAMES, KernelFunction, KernelGram
-from widemargin.kernels.gamma import effective_gamma
+from widemargin.kernels.parameters import effective_gamma
 
 _PREDICT_ENTRIES = 1 << 21
 
@@ -171,7 +170,7 @@ class KernelDiscriminantAnalysis(
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Learn from rows.
 

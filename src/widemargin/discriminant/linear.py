@@ -10,11 +10,10 @@ from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    _fit_context,
 )
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from widemargin._core.threads import single_threaded_blas
+from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from widemargin._base.threads import single_threaded_blas
 from widemargin.discriminant.base import (
     BayesMixin,
     GrowingMixin,
@@ -267,7 +266,7 @@ class LinearDiscriminantAnalysis(
         tags.input_tags.sparse = self.solver != "svd" and self.covariance_estimator is None
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None):
         """Learn from rows.
 

@@ -1,7 +1,8 @@
 """Arrays of other libraries than NumPy, where scikit-learn's dispatch on them is on."""
 
 import numpy as np
-from sklearn.utils._array_api import device, get_namespace, move_to
+
+from widemargin._base.sklearn_compat import device, get_namespace, move_to
 
 
 def foreign_namespace(X):

@@ -4,11 +4,11 @@ from numbers import Real
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, svd
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from widemargin._core.products import tiled_multiply
-from widemargin._core.threads import for_each, single_threaded_blas
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.discriminant.base import (
     BayesMixin,
     GrowingMixin,
@@ -168,7 +168,7 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
         tags.input_tags.sparse = not self._works_on_rows()
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None):
         """Learn from rows.
 

@@ -21,7 +21,7 @@ Beyond the rows themselves this takes memory for the scatter, a few times, and f
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._core.threads import for_each, single_threaded_blas
+from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.discriminant.namespaces import beside, foreign_namespace, to_numpy
 
 # Entries of a chunk: one and its centred copy stay in the processor's cache.

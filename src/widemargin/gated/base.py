@@ -8,15 +8,15 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions
+from widemargin._base.validation import canonical_csr
 from widemargin.gated.difficulty import CODINGS, column_names
 from widemargin.gated.landmarks import landmarks
-from widemargin.gated.lesson import as_given, feature_rows, kernel_sums
+from widemargin.gated.problem import as_given, feature_rows, kernel_sums
 from widemargin.gated.teacher import LinearGate
 from widemargin.kernels import KERNEL_NAMES
-from widemargin.svm.training import canonical
 
 _NOTHING = 1e-6
 _OF_ONE_KIND = (
@@ -71,7 +71,7 @@ class Gated(ClassifierMixin, BaseEstimator):
         checked = validate_data(
             self, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
         )
-        checked = canonical(checked)
+        checked = canonical_csr(checked)
         return as_given(X, checked), checked, checked
 
     def _forget(self):

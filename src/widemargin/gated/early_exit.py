@@ -1,9 +1,10 @@
 """The teacher itself, asked about one class only: it stops as soon as another class wins."""
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_array, indexable
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils import check_array, indexable
+from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.sklearn_compat import num_samples, safe_indexing
 from widemargin.gated import teacher as teaching
 from widemargin.gated.difficulty import column_of
 from widemargin.svm.crammer_singer import CrammerSingerSVC
@@ -66,7 +67,7 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
         counts = np.full(len(answers), len(classes))
         return (answers, counts) if return_counts else answers
     own = gate(X)
-    counts = np.ones(_num_samples(X), dtype=int)
+    counts = np.ones(num_samples(X), dtype=int)
     racing, rows = np.arange(len(own)), X
     # CrammerSingerSVC takes scores for equal that agree in eight digits, and so the first of them.
     equal = _EQUAL if isinstance(teaching.bare(teacher), CrammerSingerSVC) else 0.0
@@ -81,7 +82,7 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
         beaten = lead <= slack if k < column else lead < -slack
         if beaten.any():
             racing = racing[~beaten]
-            rows = X[racing] if forms is not None else _safe_indexing(X, racing)
+            rows = X[racing] if forms is not None else safe_indexing(X, racing)
     answers = np.zeros(len(own), dtype=bool)
     answers[racing] = True
     return (answers, counts) if return_counts else answers

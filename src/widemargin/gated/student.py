@@ -1,17 +1,17 @@
 """GatedSVC: a student, which says whether a row is of its class."""
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from widemargin._core.failure import unchanged_by_failure
+from widemargin._base.sklearn_compat import fit_context
+from widemargin._base.transactions import unchanged_by_failure
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
 from widemargin.gated.difficulty import column_of, in_order, plain, truth_of, without_missing
 from widemargin.gated.export import StudentExport
 from widemargin.gated.landmarks import products
-from widemargin.gated.lesson import Nothing, combine, prepare, problem_of, solve
+from widemargin.gated.problem import Nothing, combine, prepare, problem_of, solve
 
 
 class GatedSVC(Gated):
@@ -215,7 +215,7 @@ class GatedSVC(Gated):
         self.cache_size = cache_size
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, teacher_scores=None):
         """Train the student.
 

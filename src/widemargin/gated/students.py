@@ -2,17 +2,17 @@
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._core.failure import unchanged_by_failure
-from widemargin._core.threads import for_each
+from widemargin._base.sklearn_compat import fit_context
+from widemargin._base.threads import for_each
+from widemargin._base.transactions import unchanged_by_failure
 from widemargin.gated import teacher as teaching
 from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell
 from widemargin.gated.difficulty import are_truth_values, in_order, place_of, plain
 from widemargin.gated.landmarks import products
-from widemargin.gated.lesson import prepare
+from widemargin.gated.problem import prepare
 from widemargin.gated.student import GatedSVC
 
 
@@ -219,7 +219,7 @@ class GatedStudents(Gated):
         self.cache_size = cache_size
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, teacher_scores=None):
         """Train a student for every target.
 

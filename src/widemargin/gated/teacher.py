@@ -18,17 +18,12 @@ from sklearn.model_selection import check_cv
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from widemargin._base.sklearn_compat import num_samples, safe_indexing
 from widemargin.gated.difficulty import check_scores, place_of
 from widemargin.svm.crammer_singer import CrammerSingerSVC
-from widemargin.svm.linear import LinearSVC, linear_scores
+from widemargin.svm.linear_svc import LinearSVC, linear_scores
 from widemargin.svm.svc import SVC
 
 _LEAST_PROBABILITY = 1e-6
@@ -142,8 +137,8 @@ def out_of_fold_scores(teacher, X, y, weight, folds, classes):
         if not len(test):
             continue
         fold_weight = None if weight is None else weight[train]
-        clever = _train(teacher, _safe_indexing(X, train), y[train], fold_weight)
-        found = class_scores(clever, _safe_indexing(X, test))
+        clever = _train(teacher, safe_indexing(X, train), y[train], fold_weight)
+        found = class_scores(clever, safe_indexing(X, test))
         part = np.repeat(found.min(axis=1, keepdims=True), len(classes), axis=1)
         part[:, [place_of(label, classes) for label in clever.classes_]] = found
         scores[test] = part
@@ -229,7 +224,7 @@ def mapped_forms(teacher, X):
 
 def _few(X):
     """As many rows as it takes to try a teacher."""
-    return _safe_indexing(X, np.arange(_PROBED_ROWS)) if _num_samples(X) > _PROBED_ROWS else X
+    return safe_indexing(X, np.arange(_PROBED_ROWS)) if num_samples(X) > _PROBED_ROWS else X
 
 
 def _said_forms(estimator):

@@ -13,8 +13,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from widemargin.kernels.dense import Square
 from widemargin.kernels.gram import KernelGram, MatrixGram, _is_all
-from widemargin.kernels.square import Square
 
 _FEWEST_ROWS = 2
 _MOST_ROWS = 1024

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._core.compiled import compiled
-from widemargin._core.products import tiled_product
-from widemargin._core.threads import for_each
+from widemargin._base.jit import compiled
+from widemargin._base.matmul import tiled_product
+from widemargin._base.threads import for_each
 
 KERNEL_NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.plotting.margin import _pyplot
-from widemargin.semisupervised.demand import Curve
+from widemargin.semisupervised.constraints import Curve
 
 _COLORS = {
     "precision": "#0072b2", "recall": "#d55e00", "f1": "#009e73", "false_positive_rate": "#cc79a7",

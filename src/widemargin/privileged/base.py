@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from widemargin._core.products import tiled_multiply
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, num_samples
 from widemargin.kernels import KERNEL_NAMES, KernelGram, MatrixGram
-from widemargin.privileged.columns import PrivilegedColumns, check
+from widemargin.privileged.features import PrivilegedColumns, check
 from widemargin.svm.svc import SVC
 
 _PASSED_ON = (
@@ -87,7 +87,7 @@ class PrivilegedBase(SVC):
                     stacklevel=4,
                 )
             return None
-        given = _num_samples(privileged)
+        given = num_samples(privileged)
         if given != n_samples:
             raise ValueError(
                 f"privileged has {given} rows, but X has {n_samples}: it needs one for every "

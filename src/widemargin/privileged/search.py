@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
-from sklearn.utils import _safe_indexing
-from sklearn.utils.metaestimators import _safe_split
 
-from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.convergence import report_convergence
+from widemargin._base.sklearn_compat import fit_context, safe_indexing, safe_split
+from widemargin._base.threads import for_each
+from widemargin._base.validation import validate_all_weights
 from widemargin.privileged.svc import PrivilegedSVC
-from widemargin.svm.search import (
+from widemargin.svm.cross_validation import (
     SEARCH_CONSTRAINTS,
     Search,
     best_of,
@@ -25,7 +25,6 @@ from widemargin.svm.search import (
     takes_weights,
     warn_if_stopped,
 )
-from widemargin.svm.training import whole_weights
 
 
 class PrivilegedSVCCV(Search, PrivilegedSVC):
@@ -269,7 +268,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, privileged=None, sample_weight=None):
         """Score the grid and train with the best of it.
 
@@ -298,7 +297,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         X, y = self._check_training_data(X, y)
         training = self._prepare(X, y, sample_weight, self.gamma)
         side = self._side(privileged, training, len(y))
-        weight = whole_weights(sample_weight, y)
+        weight = validate_all_weights(sample_weight, y)
         data = Data(self, X, y, privileged, weight)
         splits = self._splits(X, y, weight)
         given = {"sample_weight": sample_weight, "privileged": privileged}
@@ -327,7 +326,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         tried = [solution for _, solutions in folds for solution in solutions]
         warn_if_stopped(tried, self.max_iter, progress.asked)
         if self.refit:
-            self._tell(solutions, progress.asked)
+            report_convergence(self, solutions, progress.asked)
         return self
 
 
@@ -345,8 +344,8 @@ class Data:
         """Scores of the grid on one fold, over C and penalty, and all solutions."""
         estimator = self.estimator
         model = estimator._machine(PrivilegedSVC)
-        X, y = _safe_split(estimator, self.X, self.y, train)
-        X_test, y_test = _safe_split(estimator, self.X, self.y, test, train)
+        X, y = safe_split(estimator, self.X, self.y, train)
+        X_test, y_test = safe_split(estimator, self.X, self.y, test, train)
         weight = None if self.weight is None else self.weight[train]
         training = model._prepare(X, y, weight, model.gamma)
         side = model._side(self._privileged_of(train), training, len(y), tell=False)
@@ -382,7 +381,7 @@ class Data:
             return None
         if self.estimator.privileged_kernel == "precomputed":
             return np.asarray(Z)[np.ix_(train, train)]
-        return _safe_indexing(Z, train)
+        return safe_indexing(Z, train)
 
 
 def _check_penalties(penalties):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import linalg
 
-from widemargin._core.threads import single_threaded_blas
+from widemargin._base.threads import single_threaded_blas
 
 _EPSILON = float(np.finfo(float).eps)
 _INDEFINITE = 1e-8

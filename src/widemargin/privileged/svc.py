@@ -6,15 +6,15 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._core.products import tiled_product
-from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.convergence import report_convergence
+from widemargin._base.matmul import tiled_product
+from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.threads import for_each
 from widemargin.privileged.base import PrivilegedBase
-from widemargin.privileged.machines import Hinge, SquaredHinge, collapsed, small_enough
+from widemargin.privileged.problems import Hinge, SquaredHinge, collapsed, small_enough
 from widemargin.privileged.slack_space import SlackSpace, distinct_rows
 
 
@@ -261,7 +261,7 @@ class PrivilegedSVC(PrivilegedBase):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, privileged=None, sample_weight=None):
         """Train the machines.
 
@@ -298,7 +298,7 @@ class PrivilegedSVC(PrivilegedBase):
         solutions = self._solve(shared, X, training, self.C, self.privileged_penalty, progress)
         self._settle(X, training, side, shared, solutions)
         progress.close()
-        self._tell(solutions, progress.asked)
+        report_convergence(self, solutions, progress.asked)
         return self
 
     def slack(self, privileged):

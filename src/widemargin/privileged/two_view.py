@@ -4,16 +4,16 @@ from numbers import Real
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import Interval
 
-from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.convergence import report_convergence
+from widemargin._base.sklearn_compat import Interval, fit_context
+from widemargin._base.threads import for_each
 from widemargin.kernels import GramCache
 from widemargin.privileged.base import PrivilegedBase
 from widemargin.solvers import HingeProblem, Solution, solve_hinge
-from widemargin.solvers.two_view import solve_two_view
+from widemargin.solvers.coupled.svm2k import solve_two_view
 
 
 class TwoViewSVC(PrivilegedBase):
@@ -225,7 +225,7 @@ class TwoViewSVC(PrivilegedBase):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, privileged=None, sample_weight=None):
         """Train the machines.
 
@@ -277,7 +277,7 @@ class TwoViewSVC(PrivilegedBase):
             self.privileged_dual_coef_ = self._dual_coef(side, [dual for dual, _ in others])
             self.privileged_intercept_ = np.array([intercept for _, intercept in others])
         progress.close()
-        self._tell(solutions, progress.asked)
+        report_convergence(self, solutions, progress.asked)
         return self
 
     def decision_function(self, X, privileged=None):

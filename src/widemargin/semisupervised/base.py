@@ -8,19 +8,19 @@ from typing import Any, Self
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from widemargin._core.progress import FitProgress
-from widemargin.semisupervised.demand import NAMES, Curve, Demand, adjusted, refined
-from widemargin.semisupervised.promise import Promise, promise
-from widemargin.semisupervised.rounds import HISTORY, State, run
-from widemargin.semisupervised.rows import SomeLabels
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin.semisupervised.constraints import NAMES, Curve, Demand, adjusted, refined
+from widemargin.semisupervised.guarantee import Promise, promise
+from widemargin.semisupervised.self_training import HISTORY, State, run
+from widemargin.semisupervised.targets import SomeLabels
 
 _SHARE = Interval(Real, 0.0, 1.0, closed="right")
 
@@ -49,7 +49,7 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         "random_state": ["random_state"],
     }
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
         X: Any,

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
-from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import _check_y, has_fit_parameter
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.validation import has_fit_parameter
 
-from widemargin._core.handing import look_at
+from widemargin._base.sklearn_compat import HasMethods, check_y, safe_indexing
+from widemargin._base.validation import validate_shape
 from widemargin.semisupervised.base import PreferenceBase
-from widemargin.semisupervised.rows import is_frame
+from widemargin.semisupervised.targets import is_frame
 
 _LEAST = 1e-12
 
@@ -188,13 +188,13 @@ class PreferenceClassifier(PreferenceBase):
         return tags
 
     def _look_at_training(self, X, y):
-        look_at(self, X, y)
-        y = _check_y(y, estimator=self)
+        validate_shape(self, X, y)
+        y = check_y(y, estimator=self)
         check_consistent_length(X, y)
         return _indexable(X), y
 
     def _look_at(self, X):
-        look_at(self, X)
+        validate_shape(self, X)
         return _indexable(X)
 
     def _learner(self, given, parts):
@@ -234,10 +234,10 @@ class _Learner:
         weights = {}
         if self.weight is not None:
             weights["sample_weight"] = np.append(self.weight[own], np.ones(len(taken)))
-        model = clone(self.estimator).fit(_safe_indexing(self.X, rows), y, **weights)
+        model = clone(self.estimator).fit(safe_indexing(self.X, rows), y, **weights)
 
         def scores(rows):
-            return scores_of(model, _safe_indexing(self.X, rows)) if len(rows) else np.empty(0)
+            return scores_of(model, safe_indexing(self.X, rows)) if len(rows) else np.empty(0)
 
         return _Trained(
             model,

@@ -5,15 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.validation import validate_predict
 from widemargin.kernels import KERNEL_NAMES
-from widemargin.semisupervised.kernel_rounds import KernelRounds, kernel_over, machine_of
-from widemargin.semisupervised.rows import SomeLabels
+from widemargin.semisupervised.kernel_self_training import KernelRounds, kernel_over, machine_of
+from widemargin.semisupervised.targets import SomeLabels
 from widemargin.svm.svc import SVC
-from widemargin.svm.training import check_rows
 
 _OF_SVC = ("C", "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "max_iter")
 _FIRST_COST = 1e-5
@@ -153,7 +153,7 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
         self.cache_size = cache_size
         self.max_iter = max_iter
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: Any,
@@ -217,7 +217,7 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
             Positive for ``classes_[1]``.
         """
         check_is_fitted(self)
-        return self.machine_.decision_function(check_rows(self, X))
+        return self.machine_.decision_function(validate_predict(self, X))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of every row.

@@ -22,7 +22,7 @@ from widemargin.structured.models import (
     StructuredModel,
     make_grid_edges,
 )
-from widemargin.structured.nodes import NodeTransformer
+from widemargin.structured.node_transformer import NodeTransformer
 
 __all__ = [
     "BinaryClf",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._core.threads import for_each
+from widemargin._base.threads import for_each
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import infer, one_hot
 from widemargin.structured.inference.search import score_of
@@ -104,7 +104,7 @@ class _Oracle:
         order : ndarray of int
             Of the blocks.
         state : BlocksState
-            Of `widemargin.solvers.block_frank_wolfe`; it is moved on.
+            Of `widemargin.solvers.structured.frank_wolfe`; it is moved on.
         samples : ndarray of int, default=None
             Samples of the blocks; all by default.
         extra : list of ndarray, default=None

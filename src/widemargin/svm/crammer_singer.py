@@ -5,33 +5,32 @@ from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from widemargin._core.products import tiled_multiply
-from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
-from widemargin.kernels import KERNEL_NAMES, GramCache
-from widemargin.solvers.crammer_singer import MultiClassSolution
-from widemargin.solvers.crammer_singer_gram import solution_at as gram_solution_at
-from widemargin.solvers.crammer_singer_gram import solve_gram
-from widemargin.solvers.crammer_singer_rows import solution_at as rows_solution_at
-from widemargin.solvers.crammer_singer_rows import solve_rows
-from widemargin.svm.linear import largest_scores, linear_scores, with_ties
-from widemargin.svm.svc import SVC
-from widemargin.svm.training import (
-    canonical,
-    check_classes,
-    check_rows,
-    check_sizes,
-    check_training_rows,
-    constant_feature,
-    encode,
-    tell,
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.convergence import report_convergence
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.targets import encode_targets
+from widemargin._base.threads import for_each
+from widemargin._base.validation import (
+    canonical_csr,
+    check_class_labels,
+    check_magnitude,
+    validate_predict,
+    validate_training,
 )
+from widemargin.kernels import KERNEL_NAMES, GramCache
+from widemargin.solvers.multiclass.gram import solution_at as gram_solution_at
+from widemargin.solvers.multiclass.gram import solve_gram
+from widemargin.solvers.multiclass.problem import MultiClassSolution
+from widemargin.solvers.multiclass.rows import solution_at as rows_solution_at
+from widemargin.solvers.multiclass.rows import solve_rows
+from widemargin.svm.linear_svc import constant_feature, largest_scores, linear_scores, with_ties
+from widemargin.svm.svc import SVC
 
 _PREDICT_BYTES = 1 << 25
 _OF_ONE_KIND = (
@@ -245,7 +244,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Train the functions of all classes.
 
@@ -267,7 +266,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         X, y = self._check_training_data(X, y)
-        rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
+        rows, labels = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
         index = np.arange(len(y))[rows]
         gamma = self._gram_maker()._effective_gamma(X, rows, labels.weight, self.gamma)
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
@@ -293,7 +292,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes())
         progress.close()
-        tell(self, [latest], progress.asked)
+        report_convergence(self, [latest], progress.asked)
         return self
 
     def decision_function(self, X):
@@ -370,9 +369,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if callable(self.kernel):
             check_consistent_length(X, y)
             y = column_or_1d(y, warn=True)
-            check_classes(y)
+            check_class_labels(y)
             return X, y
-        X, y = check_training_rows(self, X, y)
+        X, y = validate_training(self, X, y)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
@@ -383,7 +382,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _solver(self, X, index, gamma):
         """How to look at the solver's states, the solver, and how far rows are from the origin."""
         if self.kernel == "linear":
-            check_sizes(X)
+            check_magnitude(X)
             X = X if len(index) == X.shape[0] else X[index]
             return rows_solution_at, partial(solve_rows, X), 0.0
         gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
@@ -417,8 +416,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         bias = constant_feature(self)
         attributes = {
             "classes_": labels.classes,
-            "class_weight_": labels.weight_of_class,
-            "class_margin_": labels.margin_of_class,
+            "class_weight_": labels.class_weight,
+            "class_margin_": labels.class_margin,
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
             "n_iter_": solution.iterations,
@@ -449,7 +448,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if callable(self.kernel):
             X = self._gram_maker()._call_kernel(X, self._X_fit)
         else:
-            X = canonical(check_rows(self, X))
+            X = canonical_csr(validate_predict(self, X))
         if hasattr(self, "coef_"):
             scores = linear_scores(X, self.coef_) + self.intercept_
             return with_ties(scores, largest_scores(X, self.coef_, self.intercept_))

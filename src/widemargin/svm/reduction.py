@@ -13,7 +13,7 @@ from itertools import accumulate, combinations, pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._core.products import tiled_multiply
+from widemargin._base.matmul import tiled_multiply
 
 
 @dataclass(frozen=True)

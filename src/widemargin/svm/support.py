@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._core.threads import for_each
-from widemargin.svm.training import canonical, check_rows
+from widemargin._base.threads import for_each
+from widemargin._base.validation import canonical_csr, validate_predict
 
 _PREDICT_ROWS = 512
 _PREDICT_BYTES = 1 << 25
@@ -81,9 +81,9 @@ class SupportScores:
             raise ValueError(f"The internal representation of {type(self).__name__} was altered.")
         if callable(self.kernel):
             return self._call_kernel(X, self._X_fit)
-        X = check_rows(self, X)
+        X = validate_predict(self, X)
         if self._sparse:
-            return canonical(X if sp.issparse(X) else type(self.support_vectors_)(X))
+            return canonical_csr(X if sp.issparse(X) else type(self.support_vectors_)(X))
         if sp.issparse(X):
             raise ValueError(
                 f"X must be dense: cannot use sparse input in {type(self).__name__!r} trained on "

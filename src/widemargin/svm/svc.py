@@ -1,6 +1,5 @@
 """SVC: kernel support vector classification, one-vs-one and one-vs-rest."""
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
@@ -9,20 +8,22 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import (
-    _num_samples,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each, single_threaded_blas
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.convergence import report_convergence
+from widemargin._base.sklearn_compat import (
+    Interval,
+    StrOptions,
+    fit_context,
+    num_samples,
+    ovr_decision_function,
+)
+from widemargin._base.targets import Targets, encode_targets
+from widemargin._base.threads import for_each, single_threaded_blas
+from widemargin._base.validation import check_class_labels, validate_training
 from widemargin.kernels import (
     KERNEL_NAMES,
     GramCache,
@@ -30,25 +31,17 @@ from widemargin.kernels import (
     KernelGram,
     MatrixGram,
 )
-from widemargin.kernels.gamma import effective_gamma
-from widemargin.kernels.given import check_symmetric, is_positive_semidefinite
+from widemargin.kernels.parameters import effective_gamma
+from widemargin.kernels.precomputed import check_symmetric, is_positive_semidefinite
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 from widemargin.svm.support import SupportScores
-from widemargin.svm.training import (
-    Labels,
-    check_classes,
-    check_training_rows,
-    early_end,
-    encode,
-    print_solutions,
-)
 
 _NOTHING = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
 
 
 @dataclass(frozen=True)
-class Training(Labels):
+class Training(Targets):
     """Checked training data but for the rows themselves, in the order of the machines' Gram matrix.
 
     ``order`` says which row stands where in it; labels and weights are those of its rows.
@@ -276,7 +269,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train the machines.
 
@@ -286,7 +279,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Targets.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
@@ -308,7 +301,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         solutions = self._train(X, training, self.C, progress)
         progress.close()
-        self._tell(solutions, progress.asked)
+        report_convergence(self, solutions, progress.asked)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -329,7 +322,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             return scores[:, 0]
         if self._way() == "ovo" and self.decision_function_shape == "ovr":
-            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
+            return ovr_decision_function(scores < 0, -scores, len(self.classes_))
         return scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -387,9 +380,9 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if callable(self.kernel):
             check_consistent_length(X, y)
             y = column_or_1d(y, warn=True)
-            check_classes(y)
+            check_class_labels(y)
         else:
-            X, y = check_training_rows(self, X, y)
+            X, y = validate_training(self, X, y)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
@@ -399,11 +392,11 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _prepare(self, X, y, sample_weight, gamma):
         """What training on checked rows starts from, whatever C is."""
-        rows, labels = encode(y, sample_weight, self.class_weight, self.class_margin)
+        rows, labels = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
         n_classes = len(labels.classes)
         reduction = self._reduction(n_classes, self.multi_class)(labels.codes, n_classes)
         return Training(
-            **vars(labels.in_order(reduction.order)),
+            **vars(labels.reordered(reduction.order)),
             reduction=reduction,
             order=np.arange(len(y))[rows][reduction.order],
             gamma=self._effective_gamma(X, rows, labels.weight, gamma),
@@ -496,14 +489,14 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return KernelGram(KernelFunction(self.kernel, gamma, self.degree, self.coef0), X)
 
     def _call_kernel(self, X, Y):
-        if not _num_samples(X):
+        if not num_samples(X):
             raise ValueError("X must hold at least one row, got 0 sample(s).")
         values = self.kernel(X, Y)
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
-        if values.shape != (_num_samples(X), _num_samples(Y)):
+        if values.shape != (num_samples(X), num_samples(Y)):
             raise ValueError(
-                f"kernel returned an array of shape {values.shape} for {_num_samples(X)} and "
-                f"{_num_samples(Y)} rows; it must return one value for every pair of rows."
+                f"kernel returned an array of shape {values.shape} for {num_samples(X)} and "
+                f"{num_samples(Y)} rows; it must return one value for every pair of rows."
             )
         if values.dtype.kind == "c":
             raise ValueError("kernel returned complex numbers; it must return real ones.")
@@ -532,8 +525,8 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "_support_grams": {},
             "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
             "classes_": training.classes,
-            "class_weight_": training.weight_of_class,
-            "class_margin_": training.margin_of_class,
+            "class_weight_": training.class_weight,
+            "class_margin_": training.class_margin,
             "support_": support,
             "support_vectors_": np.empty((0, 0)),
             "_n_support": np.bincount(codes[positions], minlength=len(training.classes)).astype(
@@ -551,17 +544,6 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         elif self.kernel != "precomputed":
             attributes["support_vectors_"] = X[support]
         return attributes
-
-    def _tell(self, solutions, asked=False):
-        if self.verbose:
-            print_solutions(type(self).__name__, solutions)
-        if self.fit_status_:
-            warnings.warn(
-                f"{early_end(solutions, self.max_iter, asked)} Largest relative duality gap: "
-                f"{self.dual_gap_.max():.1e}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def __getstate__(self):
         state = super().__getstate__()

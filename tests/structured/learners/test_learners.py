@@ -22,11 +22,15 @@ from tests.structured.cases import MODELS, exact_objective, samples
 from tests.structured.models.test_models import OwnClasses, OwnMistakes
 
 from widemargin import CrammerSingerSVC
-from widemargin._core.checkpoint import CheckpointError
+from widemargin._base.checkpoint import CheckpointError
 from widemargin.datasets import load_letters
-from widemargin.solvers.block_frank_wolfe import advance_blocks, solve_blocks, start_blocks
-from widemargin.solvers.cutting_planes import advance_planes, simplex_ascent, start_planes
-from widemargin.solvers.structured import Record, SomeSamples
+from widemargin.solvers.structured.cutting_planes import (
+    advance_planes,
+    simplex_ascent,
+    start_planes,
+)
+from widemargin.solvers.structured.frank_wolfe import advance_blocks, solve_blocks, start_blocks
+from widemargin.solvers.structured.problem import Record, SomeSamples
 from widemargin.structured import (
     ChainCRF,
     EdgeFeatureGraphCRF,

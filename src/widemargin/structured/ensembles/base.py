@@ -5,17 +5,17 @@ from numbers import Integral, Real
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._core.failure import unchanged_by_failure
-from widemargin._core.progress import FitProgress
-from widemargin._core.threads import for_each
-from widemargin.solvers.block_frank_wolfe import solve_blocks
+from widemargin._base.callbacks import FitProgress
+from widemargin._base.sklearn_compat import Interval, fit_context
+from widemargin._base.threads import for_each
+from widemargin._base.transactions import unchanged_by_failure
+from widemargin.solvers.structured.frank_wolfe import solve_blocks
 from widemargin.structured.ensembles.diverse import in_turn
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
 from widemargin.structured.learners.base import check_samples, plain
@@ -48,7 +48,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
 
     # What users call.
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, Y, sample_weight=None):
         """Train the members.
 

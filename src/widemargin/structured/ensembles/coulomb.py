@@ -4,11 +4,11 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from widemargin._core.progress import drive
-from widemargin._core.threads import for_each
-from widemargin.solvers.coulomb import (
+from widemargin._base.callbacks import drive
+from widemargin._base.sklearn_compat import Interval, StrOptions
+from widemargin._base.threads import for_each
+from widemargin.solvers.structured.coulomb import (
     RepelledState,
     advance_anchored,
     advance_repelled,

@@ -5,11 +5,11 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.utils._param_validation import Interval
 
-from widemargin._core.threads import for_each, single_threaded_blas
-from widemargin.solvers.block_frank_wolfe import solve_blocks
-from widemargin.solvers.structured import SomeSamples
+from widemargin._base.sklearn_compat import Interval
+from widemargin._base.threads import for_each, single_threaded_blas
+from widemargin.solvers.structured.frank_wolfe import solve_blocks
+from widemargin.solvers.structured.problem import SomeSamples
 from widemargin.structured.ensembles.base import StructuredEnsemble
 from widemargin.structured.models.crf import CRF
 

@@ -3,8 +3,8 @@
 from numbers import Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.structured.ensembles.base import (
     StructuredEnsemble,
     directions_of_outputs,

@@ -25,7 +25,7 @@ Y. Boykov, O. Veksler, R. Zabih: Fast approximate energy minimization via graph 
 
 import numpy as np
 
-from widemargin._core.compiled import compiled
+from widemargin._base.jit import compiled
 from widemargin.structured.inference.search import score_of
 
 # What stands in the place of an arc to a node's parent.

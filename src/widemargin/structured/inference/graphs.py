@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._core.compiled import compiled
+from widemargin._base.jit import compiled
 
 
 class Layout(NamedTuple):
@@ -225,7 +225,7 @@ def sweep(
     graphs, layout, truth, node_cost, extra, extra_first, samples, order, cost, line_search,
     averaging, steps, weights, blocks, losses, average, average_loss
 ):  # fmt: skip
-    """Steps of `widemargin.solvers.block_frank_wolfe` on samples that are forests.
+    """Steps of `widemargin.solvers.structured.frank_wolfe` on samples that are forests.
 
     They are those of its `_sweep`, which asks any oracle: what changes there changes here.
 

@@ -13,7 +13,7 @@ V. Kolmogorov: Convergent tree-reweighted message passing for energy minimizatio
 
 import numpy as np
 
-from widemargin._core.compiled import compiled
+from widemargin._base.jit import compiled
 from widemargin.structured.inference.search import incidence, iterated_modes
 
 

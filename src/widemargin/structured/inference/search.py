@@ -5,7 +5,7 @@ Both maximise sum_v unary[v, y_v] + sum_e pairwise[e, y_u, y_v] over labels y, w
 
 import numpy as np
 
-from widemargin._core.compiled import compiled
+from widemargin._base.jit import compiled
 
 
 def enumerate_labels(unary, edges, pairwise):

@@ -9,16 +9,16 @@ from time import perf_counter
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from widemargin._core.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from widemargin._core.failure import unchanged_by_failure
-from widemargin._core.progress import FitProgress, drive
+from widemargin._base.callbacks import FitProgress, drive
+from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_context
+from widemargin._base.transactions import unchanged_by_failure
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.oracle import GraphOracle
 
@@ -68,7 +68,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
 
     # What users call.
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, Y, sample_weight=None):
         """Learn the weights of the model.
 
@@ -240,7 +240,7 @@ def check_samples(X, Y, sample_weight):
         )
     if sample_weight is None:
         return np.ones(n_inputs)
-    return _check_sample_weight(
+    return check_sample_weight(
         sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
     )
 

@@ -3,9 +3,9 @@
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from widemargin.solvers.block_frank_wolfe import (
+from widemargin._base.sklearn_compat import Interval, StrOptions
+from widemargin.solvers.structured.frank_wolfe import (
     SAMPLE_METHODS,
     advance_blocks,
     finish_blocks,

@@ -2,9 +2,8 @@
 
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval
-
-from widemargin.solvers.cutting_planes import advance_planes, finish_planes, start_planes
+from widemargin._base.sklearn_compat import Interval
+from widemargin.solvers.structured.cutting_planes import advance_planes, finish_planes, start_planes
 from widemargin.structured.learners.base import StructuredLearner
 
 

@@ -2,9 +2,8 @@
 
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
-from widemargin.solvers.structured_subgradient import (
+from widemargin._base.sklearn_compat import Interval, StrOptions
+from widemargin.solvers.structured.subgradient import (
     AVERAGINGS,
     advance_descent,
     finish_descent,

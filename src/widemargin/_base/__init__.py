@@ -1,0 +1,1 @@
+"""Shared infrastructure: compilation, threads, validation, targets, callbacks, checkpoints."""

@@ -1,0 +1,214 @@
+"""Matrix products with the same bits for any number of threads and any choice of rows.
+
+BLAS rounds an entry of ``A @ B.T`` in a way that depends on the shape of the call: on the place of
+the entry among the blocks of its inner loops, on the rows left over at the edge, on the number of
+threads. A row of kernel values would then change in its last bits with the company in which it
+was asked for. Here a product is cut into tiles of shapes in which, by a trial on the BLAS at
+hand, every place is rounded alike. BLAS runs on one thread and the tiles on the threads of ours.
+"""
+
+import functools
+import threading
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin._base.threads import for_each, single_threaded_blas
+
+__all__ = ["tiled_multiply", "tiled_product"]
+
+# The largest tile: about as fast as one large product, and small enough to be finished in cache.
+_HEIGHT = 384
+_WIDTH = 288
+
+# OpenBLAS starts no threads for a product of no more multiplications than this.
+_BLAS_STAYS_SINGLE = 262_144
+
+# Multiplications worth handing to another thread at a time.
+_PORTION = 4_000_000
+
+_here = threading.local()
+
+
+def tiled_product(A, B, out=None, threads=None, finish=None):
+    """Return ``A @ B.T``, each entry of which depends on its own two rows only, to the last bit.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, k)
+        C-contiguous, float32 or float64.
+    B : ndarray of shape (n, k)
+        C-contiguous, of the same dtype.
+    out : ndarray of shape (m, n), default=None
+        Where to write the product.
+    threads : int, default=None
+        ``None`` means `effective_threads()`. It does not change the result.
+    finish : callable, default=None
+        Called as ``finish(tile, rows, columns)`` when the view ``tile = out[rows, columns]`` is
+        complete and still in cache, on the thread that has made it; the last two are slices.
+
+    Returns
+    -------
+    out : ndarray of shape (m, n)
+    """
+    if out is None:
+        out = np.empty((A.shape[0], B.shape[0]), dtype=A.dtype)
+    if np.may_share_memory(A, B):
+        A = A.copy()  # NumPy computes the product of a matrix with itself by another routine
+    layout = _layout(A.dtype, A.shape[1])
+    row_panels = _panels(A, layout.height, layout.row_quantum, 0)
+    column_step = layout.width - 2 * layout.guard
+    column_panels = _panels(B, column_step, layout.column_quantum, layout.guard)
+
+    def make_tile(columns, right, rows, left):
+        target = out[rows, columns]
+        fits = target.shape == (left.shape[0], right.shape[0])
+        if fits and target.strides[1] == target.itemsize:
+            np.matmul(left, right.T, out=target)
+        else:
+            scratch = _scratch(left.shape[0], right.shape[0], out.dtype)
+            np.matmul(left, right.T, out=scratch)
+            target[...] = scratch[: target.shape[0], layout.guard : layout.guard + target.shape[1]]
+        if finish is not None:
+            finish(target, rows, columns)
+
+    if out.size:
+        tiles = [
+            (*column_panel, *row_panel)
+            for column_panel in column_panels
+            for row_panel in row_panels
+        ]
+        tile_work = row_panels[0][1].shape[0] * column_panels[0][1].size
+        _run(make_tile, tiles, tile_work, threads)
+    return out
+
+
+def tiled_multiply(A, V, out=None, threads=None):
+    """Return ``A @ V`` for few columns, with the properties of `tiled_product`.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, k)
+        C-contiguous, float32 or float64.
+    V : ndarray of shape (k, p)
+        Of the same dtype; p is small.
+    out : ndarray of shape (m, p), default=None
+        Where to write the product.
+    threads : int, default=None
+        ``None`` means `effective_threads()`. It does not change the result.
+
+    Returns
+    -------
+    out : ndarray of shape (m, p)
+    """
+    if out is None:
+        out = np.empty((A.shape[0], V.shape[1]), dtype=A.dtype)
+    # The few columns stand as rows, the dimension that is padded least.
+    tiled_product(np.ascontiguousarray(V.T), A, out=out.T, threads=threads)
+    return out
+
+
+class _Layout(NamedTuple):
+    """Shapes of tiles in which every place is rounded alike.
+
+    A tile has a multiple of ``row_quantum`` rows, at most ``height``, and a multiple of
+    ``column_quantum`` columns, at most ``width``. Its first and last ``guard`` columns are
+    computed and thrown away.
+    """
+
+    row_quantum: int
+    column_quantum: int
+    guard: int
+    height: int = _HEIGHT
+    width: int = _WIDTH
+
+
+# From cheap to dear. Some BLAS libraries have other routines for small products: then all tiles
+# must have one shape. In the last one places are fixed by the grid at least.
+_LAYOUTS = [
+    _Layout(row_quantum=4, column_quantum=16, guard=0),
+    _Layout(row_quantum=12, column_quantum=32, guard=8),
+    _Layout(row_quantum=48, column_quantum=96, guard=16),
+    _Layout(row_quantum=48, column_quantum=_WIDTH, guard=0, height=48),
+    _Layout(row_quantum=48, column_quantum=_WIDTH, guard=16, height=48),
+    _Layout(row_quantum=_HEIGHT, column_quantum=_WIDTH, guard=0),
+]
+
+
+def _layout(dtype, k):
+    # BLAS cuts long rows into blocks, so that longer ones bring nothing new.
+    return _tried_layout(dtype, min(k, 400))
+
+
+@functools.cache
+def _tried_layout(dtype, k):
+    """Return the first layout in which the BLAS of this machine rounds every place alike."""
+    generator = np.random.default_rng(0)
+    left = generator.random((_HEIGHT, k), dtype=dtype) - dtype.type(0.5)
+    right = generator.random((_WIDTH, k), dtype=dtype) - dtype.type(0.5)
+    with single_threaded_blas():
+        for layout in _LAYOUTS[:-1]:
+            if _rounds_alike(layout, left[: layout.height], right, generator):
+                return layout
+    return _LAYOUTS[-1]
+
+
+def _rounds_alike(layout, left, right, generator):
+    """Return whether tiles of all sizes, in which rows have moved, repeat those of the largest."""
+    largest = np.matmul(left, right.T)
+    for size in (1, 1, 2, 3, 5, 7):
+        height = min(size * layout.row_quantum, layout.height)
+        width = min(size * layout.column_quantum, layout.width)
+        rows = generator.integers(layout.height, size=height)
+        columns = generator.integers(layout.guard, layout.width - layout.guard, size=width)
+        tile = np.matmul(left[rows], right[columns].T)
+        kept = slice(layout.guard, width - layout.guard)
+        if not np.array_equal(tile[:, kept], largest[rows[:, np.newaxis], columns[kept]]):
+            return False
+    return True
+
+
+def _panels(matrix, step, quantum, guard):
+    """Cut the rows of ``matrix`` into steps.
+
+    Return for each its slice and a matrix with the rows, ``guard`` rows before them and at least
+    as many after them, a multiple of ``quantum`` together. They are neighbours or zeros.
+    """
+    panels = []
+    length = len(matrix)
+    for start in range(0, length, step):
+        stop = min(start + step, length)
+        first = start - guard
+        last = first + -(-(stop - first + guard) // quantum) * quantum
+        if first >= 0 and last <= length:
+            panel = matrix[first:last]
+        else:
+            panel = np.zeros((last - first, matrix.shape[1]), dtype=matrix.dtype)
+            present = matrix[max(first, 0) : min(last, length)]
+            offset = max(-first, 0)
+            panel[offset : offset + len(present)] = present
+        panels.append((slice(start, stop), panel))
+    return panels
+
+
+def _scratch(rows, columns, dtype):
+    """Return an uninitialised matrix that is this thread's own until its next call."""
+    buffers = vars(_here)
+    if dtype.char not in buffers:
+        buffers[dtype.char] = np.empty(_HEIGHT * _WIDTH, dtype=dtype)
+    return buffers[dtype.char][: rows * columns].reshape(rows, columns)
+
+
+def _run(make_tile, tiles, tile_work, threads):
+    limit = nullcontext() if tile_work <= _BLAS_STAYS_SINGLE else single_threaded_blas()
+    step = max(1, _PORTION // max(1, tile_work))
+
+    def make_portion(start):
+        # Where BLAS runs on OpenMP, each thread has a setting of its own.
+        with limit:
+            for tile in tiles[start : start + step]:
+                make_tile(*tile)
+
+    with limit:
+        for_each(make_portion, range(0, len(tiles), step), threads)

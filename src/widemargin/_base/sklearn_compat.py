@@ -1,0 +1,70 @@
+"""Every private name of scikit-learn that the library uses, in one place.
+
+A release of scikit-learn that moves one of them breaks this file and no other.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._array_api import check_same_namespace, device, get_namespace, move_to
+from sklearn.utils._openmp_helpers import (
+    _openmp_effective_n_threads as openmp_effective_n_threads,
+)
+from sklearn.utils._param_validation import HasMethods, Hidden, Interval, StrOptions
+from sklearn.utils._set_output import _get_adapter_from_container as get_adapter_from_container
+from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.multiclass import _ovr_decision_function as ovr_decision_function
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_y as check_y
+from sklearn.utils.validation import _get_feature_names as get_feature_names
+from sklearn.utils.validation import _num_samples as num_samples
+
+__all__ = [
+    "HasMethods",
+    "Hidden",
+    "Interval",
+    "StrOptions",
+    "check_same_namespace",
+    "check_sample_weight",
+    "check_y",
+    "device",
+    "fit_context",
+    "get_adapter_from_container",
+    "get_feature_names",
+    "get_namespace",
+    "has_callbacks",
+    "init_callback_context",
+    "move_to",
+    "num_samples",
+    "openmp_effective_n_threads",
+    "ovr_decision_function",
+    "safe_indexing",
+    "safe_split",
+    "validate_parameters",
+]
+
+# Names whose modules take long to import, loaded on first use.
+_HEAVY = {"SparseCoefMixin": "sklearn.linear_model._base"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HEAVY:
+        return getattr(import_module(_HEAVY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def validate_parameters(estimator: Any) -> None:
+    """Raise an InvalidParameterError if a constructor parameter is not valid."""
+    estimator._validate_params()
+
+
+def has_callbacks(estimator: Any) -> bool:
+    """Return whether callbacks are registered on the estimator."""
+    return bool(getattr(estimator, "_skl_callbacks", None))
+
+
+def init_callback_context(estimator: Any, **options: Any) -> Any:
+    """Return the root callback context of a fit."""
+    return estimator._init_callback_context(**options)

@@ -1,0 +1,257 @@
+"""Targets: encoded class labels, and the weight, margin and cost of every sample.
+
+The cost of a sample is C times the weight of its class times its own weight. A rare class can be
+favored by a larger weight, so that its errors cost more, or by a larger margin, so that the
+decision boundary stays further away from it. Both are functions of the class counts n_j, in which
+a sample of weight k counts as k samples.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import column_or_1d
+
+from widemargin._base.sklearn_compat import check_sample_weight
+from widemargin._base.validation import validate_weights
+
+__all__ = ["Targets", "effective_class_weight", "encode_targets", "ldam_class_margin"]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Encoded class labels with the weights and margins of samples and classes.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    codes : ndarray of shape (n_samples,)
+        Index of the class of each sample.
+    weight : ndarray of shape (n_samples,) or None
+        Positive sample weights, if there are any.
+    class_weight : ndarray of shape (n_classes,)
+    class_margin : ndarray of shape (n_classes,)
+    """
+
+    classes: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray | None
+    class_weight: np.ndarray
+    class_margin: np.ndarray
+
+    def costs(self, C: float) -> np.ndarray:
+        """Return the cost of a unit of slack for each sample."""
+        return sample_costs(C, self.codes, self.class_weight, self.weight)
+
+    def margins(self) -> np.ndarray:
+        """Return the margin required of each sample."""
+        return self.class_margin[self.codes]
+
+    def reordered(self, order: Any) -> Self:
+        """Return the targets of the samples ``order``."""
+        weight = None if self.weight is None else self.weight[order]
+        return replace(self, codes=self.codes[order], weight=weight)
+
+
+def encode_targets(
+    y: np.ndarray, sample_weight: Any, class_weight: Any, class_margin: Any = None
+) -> tuple[np.ndarray | slice, Targets]:
+    """Return the samples of positive weight and their targets."""
+    positive, weight = validate_weights(sample_weight, y)
+    classes, codes = np.unique(y[positive], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y must contain at least two classes: the number of classes has to be greater than "
+            f"one; got {len(classes)} class."
+        )
+    weights = class_weights(class_weight, classes, y[positive], weight)
+    margins = class_margins(class_margin, classes, y[positive], weight)
+    return positive, Targets(classes, codes, weight, weights, margins)
+
+
+def effective_class_weight(y, *, beta=0.999, sample_weight=None):
+    r"""Class weights by effective numbers, for `class_weight`.
+
+    The more rows a class has, the more of them say the same: n rows are worth
+    :math:`(1 - \beta^n) / (1 - \beta)`. A class weighs inversely to what its rows are worth,
+
+    .. math::
+
+        w_j \propto \frac{1 - \beta}{1 - \beta^{n_j}}, \qquad \text{with mean } 1
+
+    which lies between equal weights (beta = 0) and "balanced" ones (beta near 1).
+    ``class_weight="effective"`` is this with the default beta.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+    beta : float, default=0.999
+        At least 0 and less than 1.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight k counts as k rows.
+
+    Returns
+    -------
+    class_weight : dict
+        The weight of every class.
+
+    References
+    ----------
+    Y. Cui, M. Jia, T.-Y. Lin, Y. Song and S. Belongie, Class-Balanced Loss Based on Effective
+    Number of Samples, CVPR 2019.
+
+    Examples
+    --------
+    >>> from widemargin import effective_class_weight
+    >>> weights = effective_class_weight(["no"] * 900 + ["yes"] * 100)
+    >>> {name: round(weight, 2) for name, weight in weights.items()}
+    {'no': 0.28, 'yes': 1.72}
+    """
+    if not 0.0 <= beta < 1.0:
+        raise ValueError(f"beta must be at least 0 and less than 1, got {beta!r}.")
+    classes, counts = _counted(y, sample_weight)
+    return dict(zip(classes.tolist(), _effective(counts, beta).tolist(), strict=True))
+
+
+def ldam_class_margin(y, *, largest=1.0, sample_weight=None):
+    r"""Label-distribution-aware margins, for `class_margin`.
+
+    The rarer a class, the further the boundary should keep from its rows:
+
+    .. math::
+
+        m_j = m_{\max} \left( \frac{n_{\min}}{n_j} \right)^{1/4}
+
+    ``class_margin="ldam"`` is this with the default largest margin.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+    largest : float, default=1.0
+        Margin of the rarest class.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight k counts as k rows.
+
+    Returns
+    -------
+    class_margin : dict
+        The margin of every class.
+
+    References
+    ----------
+    K. Cao, C. Wei, A. Gaidon, N. Arechiga and T. Ma, Learning Imbalanced Datasets with
+    Label-Distribution-Aware Margin Loss, NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from widemargin import ldam_class_margin
+    >>> ldam_class_margin(["no"] * 1600 + ["yes"] * 100)
+    {'no': 0.5, 'yes': 1.0}
+    """
+    if not 0.0 < largest < np.inf:
+        raise ValueError(f"largest must be a number greater than 0, got {largest!r}.")
+    classes, counts = _counted(y, sample_weight)
+    return dict(zip(classes.tolist(), (largest * _ldam(counts)).tolist(), strict=True))
+
+
+def class_weights(class_weight, classes, y, sample_weight=None) -> np.ndarray:
+    """The weight of every class, in the order of ``classes``.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced", "effective" or None
+    classes : ndarray of shape (n_classes,)
+    y : ndarray of shape (n,)
+        Labels.
+    sample_weight : ndarray of shape (n,), optional
+        A row of weight k counts as k rows.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "effective":
+        return _effective(_counted(y, sample_weight)[1])
+    weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    if not (weights >= 0).all():
+        raise ValueError(f"class_weight must hold numbers of at least 0, got {class_weight}.")
+    return weights
+
+
+def class_margins(class_margin, classes, y, sample_weight=None) -> np.ndarray:
+    """The margin of every class, in the order of ``classes``.
+
+    Parameters
+    ----------
+    class_margin : dict, "ldam" or None
+        A class that is not in the dict has margin 1.
+    classes : ndarray of shape (n_classes,)
+    y : ndarray of shape (n,)
+        Labels.
+    sample_weight : ndarray of shape (n,), optional
+        A row of weight k counts as k rows.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+    """
+    if class_margin is None:
+        return np.ones(len(classes))
+    if isinstance(class_margin, str):
+        return _ldam(_counted(y, sample_weight)[1])
+    names = classes.tolist()
+    unknown = [name for name in class_margin if name not in names]
+    if unknown:
+        raise ValueError(f"class_margin must name classes of y ({names}), got {unknown}.")
+    margins = np.array([class_margin.get(name, 1.0) for name in names], dtype=np.float64)
+    if not (np.isfinite(margins) & (margins > 0)).all():
+        raise ValueError(f"class_margin must hold numbers greater than 0, got {class_margin}.")
+    return margins
+
+
+def sample_costs(C, codes, class_weight, sample_weight) -> np.ndarray:
+    """C times the weight of each row's class times its own weight.
+
+    Parameters
+    ----------
+    C : float
+    codes : ndarray of shape (n,)
+        Index of each row's class.
+    class_weight : ndarray of shape (n_classes,)
+    sample_weight : ndarray of shape (n,) or None
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    if np.isinf(C) and not class_weight.all():
+        raise ValueError(
+            "class_weight must be greater than 0 for every class where C is infinite: give a "
+            "finite C, or leave rows that are not to count out by a sample_weight of 0."
+        )
+    costs = C * class_weight[codes]
+    return costs if sample_weight is None else costs * sample_weight
+
+
+def _counted(y, sample_weight):
+    """The classes of rows with positive weight, and the sums of their weights."""
+    y = column_or_1d(y)
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, y, ensure_non_negative=True)
+        y, sample_weight = y[sample_weight > 0], sample_weight[sample_weight > 0]
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, np.bincount(codes, weights=sample_weight).astype(np.float64)
+
+
+def _effective(counts, beta=0.999):
+    weights = 1.0 / (1.0 - beta**counts)
+    return weights / weights.mean()
+
+
+def _ldam(counts):
+    return (counts.min() / counts) ** 0.25

@@ -1,0 +1,133 @@
+"""Validation of samples and sample weights: each input is checked once, where it enters."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from widemargin._base.sklearn_compat import check_sample_weight
+
+__all__ = [
+    "canonical_csr",
+    "check_class_labels",
+    "check_magnitude",
+    "validate_all_weights",
+    "validate_predict",
+    "validate_shape",
+    "validate_training",
+    "validate_weights",
+]
+
+# Sums of squares of larger values overflow float64.
+_LARGEST_VALUE = 1e150
+
+
+def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return X in float64, dense or canonical CSR, and class labels; set ``n_features_in_``."""
+    X, y = validate_data(estimator, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+    check_class_labels(y)
+    return canonical_csr(X), y
+
+
+def validate_predict(estimator: Any, X: Any) -> Any:
+    """Return X in float64, dense or CSR, after comparing its features with those seen in fit."""
+    return validate_data(
+        estimator, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
+    )
+
+
+def validate_shape(estimator: Any, X: Any, y: Any = "no_validation") -> None:
+    """Check the shape of X and its features, leaving the values to a wrapped estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The meta-estimator. Its ``n_features_in_`` and ``feature_names_in_`` are set if `y` is
+        given, and compared with X otherwise.
+    X : array-like, sparse matrix, DataFrame, or a sequence of texts or dicts
+        Samples. The contents of texts and dicts are not checked.
+    y : array-like, default="no_validation"
+        Target labels, when the estimator is being fitted.
+    """
+    if not _is_sequence_of_objects(X):
+        check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False, estimator=estimator)
+    fitting = not isinstance(y, str)
+    validate_data(estimator, X, y, reset=fitting, skip_check_array=True)
+
+
+def validate_weights(
+    sample_weight: Any, y: np.ndarray
+) -> tuple[np.ndarray | slice, np.ndarray | None]:
+    """Return the samples of positive weight and their weights (None without weights)."""
+    weight = validate_all_weights(sample_weight, y)
+    if weight is None:
+        return slice(None), None
+    positive = np.flatnonzero(weight > 0)
+    if not len(positive):
+        raise ValueError(
+            "Invalid input - all samples have zero or negative weights. sample_weight must be "
+            "positive for samples of at least two classes."
+        )
+    if (y[positive] == y[positive[0]]).all() and (y != y[positive[0]]).any():
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class. "
+            "sample_weight must be positive for samples of at least two classes."
+        )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight must be non-negative, got {weight.min()}. Use 0 to leave a sample out."
+        )
+    return positive, weight[positive]
+
+
+def validate_all_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
+    """Return the weights of all samples, zeros included (None without weights)."""
+    if sample_weight is None:
+        return None
+    return check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
+
+
+def check_magnitude(X: Any) -> None:
+    """Raise a ValueError if sums of squares of the values in X would overflow."""
+    values = X.data if sp.issparse(X) else X
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    if largest > _LARGEST_VALUE:
+        raise ValueError(
+            f"X must contain values of magnitude up to {_LARGEST_VALUE:g}, got {largest:.3g}. "
+            "Scale the features, for example with StandardScaler."
+        )
+
+
+def check_class_labels(y: np.ndarray) -> None:
+    """Raise a ValueError unless y contains class labels."""
+    # scikit-learn's check reads every label; labels of these types cannot be anything else.
+    if y.dtype.kind not in "biuUST":
+        check_classification_targets(y)
+
+
+def canonical_csr(X: Any) -> Any:
+    """Return X without duplicate entries and with 32-bit indices; dense X is returned as it is."""
+    if not sp.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype != np.int32 or X.indptr.dtype != np.int32:
+        if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"X must have fewer than 2^31 entries and features, got {X.nnz} entries in shape "
+                f"{X.shape}."
+            )
+        arrays = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = type(X)(arrays, shape=X.shape)
+    return X
+
+
+def _is_sequence_of_objects(X: Any) -> bool:
+    if hasattr(X, "shape") and len(X.shape) != 1:
+        return False
+    first = next(iter(X), None) if hasattr(X, "__iter__") else None
+    return isinstance(first, str | bytes | dict)

@@ -1,1 +1,0 @@
-"""The workshop: compilation, threads, products, files, checkpoints, progress."""

@@ -1,0 +1,1 @@
+"""Solvers of the multi-class problem of Crammer and Singer."""

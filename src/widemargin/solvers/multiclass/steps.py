@@ -1,0 +1,252 @@
+"""The compiled steps of Crammer and Singer's machine (see `crammer_singer`).
+
+`sweep` passes over the rows of a matrix and keeps the weights of linear functions; `settle` solves
+over a batch of rows whose Gram matrix is at hand and keeps their scores. What a row does is the
+same in both.
+"""
+
+import numpy as np
+
+from widemargin._base.jit import compiled
+
+PASSES, FINISHED, CONVERGED, ACTIVE, POSITION, FULL = range(6)
+WORST, LOOSE = range(2)
+
+
+@compiled
+def sweep(
+    data, indices, indptr, bias, label, margin, cost, norms, dual, weights, order, classes,
+    active_classes, counts, levels, random, tol, max_iter, steps,
+):  # fmt: skip
+    """Best responses of rows, pass after pass, until the end or ``steps``; how many there were."""
+    n, n_classes = dual.shape
+    gradient, change = np.empty(n_classes), np.empty(n_classes)
+    moved = np.empty(n_classes, np.uint32)
+    for done in range(steps):
+        if counts[POSITION] == counts[ACTIVE]:
+            counts[PASSES] += 1
+            counts[POSITION] = 0
+            if levels[WORST] <= max(levels[LOOSE], tol):
+                if levels[WORST] <= tol and counts[FULL] == 1:
+                    counts[FINISHED] = counts[CONVERGED] = 1
+                    levels[WORST] = 0.0
+                    return done
+                counts[ACTIVE], counts[FULL] = n, 1
+                active_classes[:] = n_classes
+                levels[LOOSE] = max(0.5 * levels[LOOSE], tol)
+            else:
+                counts[FULL] = 0
+            levels[WORST] = 0.0
+        if counts[PASSES] >= max_iter:
+            counts[FINISHED] = 1
+            return done
+        position, active = counts[POSITION], counts[ACTIVE]
+        other = position + _below(random, active - position)
+        i = order[other]
+        order[other] = order[position]
+        order[position] = i
+        members, own, mine = classes[i], label[i], dual[i]
+        m = active_classes[i]
+        _gradient(data, indices, indptr, i, bias, own, margin[i], members, m, weights, gradient)
+        highest, lowest = _extremes(gradient, mine, own, cost[i], members, m)
+        m = _rest(gradient, mine, own, cost[i], members, m, lowest)
+        active_classes[i] = m
+        if m <= 1:
+            counts[ACTIVE] -= 1
+            order[position] = order[counts[ACTIVE]]
+            order[counts[ACTIVE]] = i
+            continue
+        counts[POSITION] += 1
+        levels[WORST] = max(levels[WORST], highest - lowest)
+        if highest - lowest > 1e-3 * tol:
+            _respond(gradient, mine, own, cost[i], norms[i], members, m, change)
+            _add(data, indices, indptr, i, bias, members, m, change, weights, moved)
+    return steps
+
+
+@compiled
+def settle(square, label, margin, cost, norms, dual, scores, random, tol, passes):
+    """Best responses of the rows of a batch; whether in the end none violates by more than tol.
+
+    Rows found at rest are left out from then on.
+    """
+    n, n_classes = dual.shape
+    active = n
+    gradient, change = np.empty(n_classes), np.empty(n_classes)
+    members, order = np.arange(n_classes), np.arange(n)
+    for _ in range(passes):
+        worst, position = 0.0, 0
+        while position < active:
+            other = position + _below(random, active - position)
+            i = order[other]
+            order[other] = order[position]
+            order[position] = i
+            own, mine = label[i], dual[i]
+            for k in range(n_classes):
+                gradient[k] = scores[k, i] + (0.0 if k == own else margin[i])
+            highest, lowest = _extremes(gradient, mine, own, cost[i], members, n_classes)
+            if highest <= lowest:
+                active -= 1
+                order[position] = order[active]
+                order[active] = i
+                continue
+            position += 1
+            worst = max(worst, highest - lowest)
+            if highest - lowest > 0.1 * tol:
+                _respond(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
+                row = square[i]
+                for k in range(n_classes):
+                    if change[k] != 0.0:
+                        line, amount = scores[k], change[k]
+                        for j in range(n):
+                            line[j] += amount * row[j]
+        if worst <= tol:
+            return True
+    return False
+
+
+@compiled
+def _extremes(gradient, mine, own, cost, members, m):
+    """The greatest g of all active classes, and the least of those not at their bound."""
+    highest, lowest = -np.inf, np.inf
+    for t in range(m):
+        k = members[t]
+        highest = max(highest, gradient[k])
+        if mine[k] < (cost if k == own else 0.0):
+            lowest = min(lowest, gradient[k])
+    return highest, lowest
+
+
+@compiled
+def _rest(gradient, mine, own, cost, members, m, lowest):
+    """Move classes held at their bounds behind the active ones; how many stay active."""
+    t = 0
+    while t < m:
+        k = members[t]
+        if gradient[k] < lowest and mine[k] == (cost if k == own else 0.0):
+            m -= 1
+            members[t] = members[m]
+            members[m] = k
+        else:
+            t += 1
+    return m
+
+
+@compiled
+def _respond(gradient, mine, own, cost, norm, members, m, change):
+    """Give a row its best dual variables; ``change`` is by how much they changed.
+
+    The level is found by dropping classes that do not reach it until all that are left do.
+    """
+    curvature = norm if norm > 0.0 else 1.0
+    for t in range(m):
+        k = members[t]
+        bound = cost if k == own else 0.0
+        change[k] = gradient[k] + curvature * (bound - mine[k])
+    level, reaching = -np.inf, m + 1
+    while True:
+        total, count = -curvature * cost, 0
+        for t in range(m):
+            top = change[members[t]]
+            if top > level:
+                total += top
+                count += 1
+        if count >= reaching or count == 0:  # rounding may bring a dropped class back
+            break
+        level, reaching = total / count, count
+    for t in range(m):
+        k = members[t]
+        bound = cost if k == own else 0.0
+        new = bound - max(0.0, change[k] - level) / curvature
+        change[k] = new - mine[k]
+        mine[k] = new
+
+
+@compiled
+def _gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, gradient):
+    """g of the active classes of row i: of all where most are active, else four at a time."""
+    n_classes = gradient.shape[0]
+    constant = weights.shape[0] - 1
+    first, last = _ends(indices, indptr, i, constant)
+    if 2 * m > n_classes:
+        for k in range(n_classes):
+            gradient[k] = margin + bias * weights[constant, k]
+        for p in range(first, last - 1, 2):
+            value, other = data[p], data[p + 1]
+            line = weights[_feature(indices, p, first)]
+            next_line = weights[_feature(indices, p + 1, first)]
+            for k in range(n_classes):
+                gradient[k] += value * line[k] + other * next_line[k]
+        if (last - first) % 2 == 1:
+            value, line = data[last - 1], weights[_feature(indices, last - 1, first)]
+            for k in range(n_classes):
+                gradient[k] += value * line[k]
+    else:
+        for t in range(0, m, 4):
+            # Where there are fewer than four left, the last one is taken several times.
+            a, b = members[t], members[min(t + 1, m - 1)]
+            c, d = members[min(t + 2, m - 1)], members[min(t + 3, m - 1)]
+            at_a, at_b, at_c, at_d = 0.0, 0.0, 0.0, 0.0
+            for p in range(first, last):
+                value, line = data[p], weights[_feature(indices, p, first)]
+                at_a += value * line[a]
+                at_b += value * line[b]
+                at_c += value * line[c]
+                at_d += value * line[d]
+            gradient[a] = margin + bias * weights[constant, a] + at_a
+            gradient[b] = margin + bias * weights[constant, b] + at_b
+            gradient[c] = margin + bias * weights[constant, c] + at_c
+            gradient[d] = margin + bias * weights[constant, d] + at_d
+    gradient[own] -= margin
+
+
+@compiled
+def _add(data, indices, indptr, i, bias, members, m, change, weights, moved):
+    """Carry a change of the dual variables of row i over to the weights, two classes at a time."""
+    constant = weights.shape[0] - 1
+    first, last = _ends(indices, indptr, i, constant)
+    count = 0
+    for t in range(m):
+        k = members[t]
+        if change[k] != 0.0:
+            moved[count] = k
+            count += 1
+            weights[constant, k] += bias * change[k]
+    for t in range(0, count - 1, 2):
+        a, b = moved[t], moved[t + 1]
+        by_a, by_b = change[a], change[b]
+        for p in range(first, last):
+            value, line = data[p], weights[_feature(indices, p, first)]
+            line[a] += value * by_a
+            line[b] += value * by_b
+    if count % 2 == 1:
+        a = moved[count - 1]
+        by_a = change[a]
+        for p in range(first, last):
+            weights[_feature(indices, p, first), a] += data[p] * by_a
+
+
+@compiled
+def _ends(indices, indptr, i, length):
+    """Where the entries of row i begin and end."""
+    if indices is None:
+        return i * length, (i + 1) * length
+    return np.int64(indptr[i]), np.int64(indptr[i + 1])
+
+
+@compiled
+def _feature(indices, p, first):
+    """Which feature entry p is of, in a row whose entries begin at ``first``."""
+    return p - first if indices is None else indices[p]
+
+
+@compiled
+def _below(random, bound):
+    """A random whole number from 0 to below ``bound``, by Marsaglia's xorshift."""
+    z = random[0]
+    z ^= z << np.uint64(13)
+    z ^= z >> np.uint64(7)
+    z ^= z << np.uint64(17)
+    random[0] = z
+    # The high bits as a fraction of the bound: no division.
+    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))

@@ -1,0 +1,331 @@
+"""CodeMatrixClassifier: many classes by binary machines and a code matrix."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import HasMethods, StrOptions, check_y, fit_context
+from widemargin._base.targets import encode_targets
+from widemargin._base.validation import validate_shape
+from widemargin.svm.code_matrix.binary_classifiers import ColumnMachines, SeparateMachines
+from widemargin.svm.code_matrix.codes import (
+    CODES,
+    check_code,
+    code_matrix,
+    is_one_vs_rest,
+    minimum_distance,
+)
+from widemargin.svm.code_matrix.decoding import LOSSES, agreement, couple, smallest_step, total_loss
+from widemargin.svm.svc import SVC
+
+_CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
+# Losses that differ by less are taken as equal, and the classes told apart by confidence.
+_TIE = 1e-9
+
+
+class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Many classes by binary machines and a code matrix.
+
+    One-vs-rest, one-vs-one and error-correcting codes with any binary classifier. With `SVC` all
+    machines are trained over one kernel cache, and in prediction the kernel values against the
+    support vectors of all machines are computed once.
+
+    With the code matrix M and the scores :math:`f_s` of the machines, a row gets the class
+
+    .. math::
+
+        \arg\min_k \sum_s \ell(M_{ks} f_s)
+        \qquad \text{or} \qquad
+        \arg\min_k \sum_s \tfrac12 (1 - M_{ks} \operatorname{sign} f_s)
+
+    by loss-based or Hamming decoding. Ties go to the class with the larger
+    :math:`\sum_s M_{ks} f_s`.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        A binary classifier with `decision_function` or `predict_proba`. It is trained on labels
+        0 and 1 (for -1 and +1 in the code), to which its `class_weight` and `class_margin` refer.
+
+    code : {'ovr', 'ovo', 'dense', 'sparse', 'exhaustive'} or array-like, default='ovr'
+        The code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 of shape
+        (n_classes, n_machines) whose rows are in the order of the sorted labels.
+
+    decoding : {'loss', 'hamming'}, default='loss'
+        Whether scores are compared with code words by a loss or by their signs. One-vs-one
+        with 'hamming' is voting as in :class:`sklearn.multiclass.OneVsOneClassifier`.
+
+    loss : {'hinge', 'squared_hinge', 'logistic', 'linear'}, default='hinge'
+        The loss :math:`\ell` of 'loss' decoding, of which 'linear' (:math:`-t`) is that of
+        :class:`sklearn.multiclass.OutputCodeClassifier`. For 'ovr' all choices give the same
+        classes.
+
+    n_jobs : int, default=None
+        How many machines are trained at once; an `SVC` uses threads, other estimators joblib's
+        processes. Where the kernel matrix of an `SVC` does not fit into its `cache_size`, one job
+        is faster: it computes kernel values on all threads.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random codes. None is a fixed seed too: a fit can be repeated.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    code_matrix_ : ndarray of shape (n_classes, n_machines)
+        The code matrix.
+
+    minimum_distance_ : float
+        The smallest distance between two code words.
+
+    estimators_ : list of estimators
+        The fitted machines, in the order of the columns.
+
+    objective_, dual_gap_, n_iter_ : ndarray of shape (n_machines,)
+        What `SVC` tells of each machine; other estimators tell it in `estimators_`.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features seen during fit, when they are all strings.
+
+    See Also
+    --------
+    CrammerSingerSVC : One problem over all classes.
+    sklearn.multiclass.OneVsOneClassifier : One-vs-one with any classifier.
+    sklearn.multiclass.OutputCodeClassifier : Random codes without a choice among them.
+
+    Notes
+    -----
+    With `SVC`, ``gamma='scale'`` is computed from all rows, for all machines. To scale features
+    put a scaler in front: ``make_pipeline(StandardScaler(), CodeMatrixClassifier(SVC()))``; in a
+    pipeline inside, every machine would have a scaler and a kernel of its own.
+
+    For probabilities of machines that give scores only, calibrate them
+    (``CodeMatrixClassifier(CalibratedClassifierCV(SVC()))``) or, at a lower price, the whole
+    (``CalibratedClassifierCV(CodeMatrixClassifier(SVC()))``).
+
+    References
+    ----------
+    E. L. Allwein, R. E. Schapire and Y. Singer, Reducing Multiclass to Binary: A Unifying Approach
+    for Margin Classifiers, JMLR 1, 2000.
+
+    T.-K. Huang, R. C. Weng and C.-J. Lin, Generalized Bradley-Terry Models and Multi-Class
+    Probability Estimates, JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> from widemargin import SVC, CodeMatrixClassifier
+    >>> from widemargin.datasets import load_vowel
+    >>> X, y = load_vowel(subset="train", return_X_y=True)
+    >>> model = CodeMatrixClassifier(SVC(C=10), code="dense").fit(X, y)
+    >>> model.code_matrix_.shape
+    (11, 35)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods("fit")],
+        "code": [StrOptions(set(CODES)), "array-like"],
+        "decoding": [StrOptions({"loss", "hamming"})],
+        "loss": [StrOptions(set(LOSSES))],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        *,
+        code="ovr",
+        decoding="loss",
+        loss="hinge",
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.code = code
+        self.decoding = decoding
+        self.loss = loss
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        given = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = given.sparse
+        tags.input_tags.pairwise = given.pairwise
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None):
+        """Train the machines.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of rows, for estimators that take them; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_estimator(sample_weight)
+        validate_shape(self, X, y)
+        y = check_y(y, estimator=self)
+        check_classification_targets(y)
+        check_consistent_length(X, y)
+        rows, labels = encode_targets(y, sample_weight, class_weight=None)
+        classes = labels.classes
+        matrix, distance = self._code(classes)
+        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        if type(self.estimator) is SVC:
+            machines = ColumnMachines.of(self.estimator, matrix, self.n_jobs)
+            machines.fit(X, codes, sample_weight)
+        else:
+            rows = np.arange(len(y))[rows]
+            machines = SeparateMachines(self.estimator, matrix, self.n_jobs)
+            machines.fit(X, codes, rows, sample_weight)
+        for name in _CERTIFICATE:
+            self.__dict__.pop(name, None)
+            if hasattr(machines, name):
+                setattr(self, name, getattr(machines, name))
+        self._machines = machines
+        self.classes_, self.code_matrix_, self.minimum_distance_ = classes, matrix, distance
+        return self
+
+    def decision_function(self, X):
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, the machine's score, positive for ``classes_[1]``. For one-vs-rest,
+            the scores of the machines. Else minus the loss, or the number of machines that agree
+            with the code word (one that does not see the class counts half) plus a fraction
+            that settles ties.
+        """
+        scores, matrix = self._scores(X), self.code_matrix_.astype(np.float64)
+        if len(matrix) == 2:
+            return scores @ matrix[1] / matrix.shape[1]
+        if is_one_vs_rest(matrix):
+            return scores
+        confidence = tiled_multiply(scores, matrix.T)
+        settled = confidence / (3.0 * (np.abs(confidence) + 1.0))
+        if self.decoding == "hamming":
+            return agreement(scores, matrix) + smallest_step(matrix) * settled
+        return _TIE * settled - total_loss(scores, matrix, self.loss)
+
+    def predict(self, X):
+        """The class of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            One of `classes_` for every row.
+        """
+        scores = self.decision_function(X)
+        if len(self.classes_) == 2:
+            return self.classes_[(scores > 0).astype(np.intp)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    @available_if(lambda self: _gives_probabilities(self.estimator))
+    def predict_proba(self, X):
+        r"""Probabilities of the classes, coupled from those of the machines.
+
+        They are those under which the answers r of the machines are most likely, in the model in
+        which a machine answers for the classes with +1 with the probability that one of them has
+        among the classes it sees (for pairs of classes, Hastie and Tibshirani's coupling):
+
+        .. math::
+
+            \max_p \sum_s r_s \log \frac{p_{s+}}{p_{s+} + p_{s-}}
+            + (1 - r_s) \log \frac{p_{s-}}{p_{s+} + p_{s-}}
+
+        For one-vs-rest they are the machines' probabilities divided by their sum, as in
+        scikit-learn.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Their rows add up to 1.
+        """
+        X, machines = self._check_rows(X), self._machines
+        positive = machines.probabilities(X)
+        matrix = self.code_matrix_
+        if len(matrix) == 2:
+            positive = np.where(matrix[1] > 0, positive, 1.0 - positive).mean(axis=1)
+            return np.column_stack([1.0 - positive, positive])
+        if is_one_vs_rest(matrix):
+            total = positive.sum(axis=1, keepdims=True)
+            return np.where(total > 0, positive, 1.0) / np.where(total > 0, total, len(matrix))
+        return couple(positive, matrix)
+
+    @property
+    def estimators_(self):
+        """The fitted machines, in the order of the columns."""
+        check_is_fitted(self)
+        return self._machines.separate()
+
+    def _check_estimator(self, sample_weight):
+        if not hasattr(self.estimator, "decision_function") and not _gives_probabilities(
+            self.estimator
+        ):
+            raise TypeError(
+                "estimator must have decision_function or predict_proba, got "
+                f"{self.estimator!r}: calibrate it, for example by CalibratedClassifierCV."
+            )
+        if sample_weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise TypeError(
+                f"sample_weight was given, but {self.estimator!r} does not take it: leave it out."
+            )
+
+    def _code(self, classes):
+        if isinstance(self.code, str):
+            return code_matrix(self.code, len(classes), self.random_state)
+        matrix = check_code(self.code, classes)
+        return matrix, minimum_distance(matrix)
+
+    def _scores(self, X):
+        X = self._check_rows(X)
+        return np.ascontiguousarray(self._machines.scores(X), dtype=np.float64)
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        validate_shape(self, X)
+        return X
+
+
+def _gives_probabilities(estimator):
+    return hasattr(estimator, "predict_proba")

@@ -1,0 +1,140 @@
+"""Checkpoints come back as they were saved, or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from widemargin._base import checkpoint
+from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+
+dtypes = st.one_of(
+    hnp.boolean_dtypes(),
+    hnp.integer_dtypes(),
+    hnp.unsigned_integer_dtypes(),
+    hnp.floating_dtypes(sizes=(16, 32, 64)),
+    hnp.complex_number_dtypes(sizes=(64, 128)),
+    hnp.unicode_string_dtypes(max_len=5),
+)
+arrays = hnp.arrays(dtypes, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+scalars = dtypes.flatmap(lambda dtype: hnp.arrays(dtype, ())).map(lambda array: array[()])
+simple = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
+names = st.text(max_size=8)
+states = st.dictionaries(
+    names,
+    st.recursive(
+        st.one_of(arrays, scalars, simple),
+        lambda values: st.dictionaries(names, values, max_size=3),
+        max_leaves=8,
+    ),
+    max_size=5,
+)
+
+
+def assert_same(loaded, saved):
+    assert type(loaded) is type(saved)
+    if isinstance(saved, dict):
+        assert list(loaded) == list(saved)
+        for name in saved:
+            assert_same(loaded[name], saved[name])
+    elif isinstance(saved, np.ndarray | np.generic):
+        assert loaded.dtype == saved.dtype
+        assert loaded.shape == saved.shape
+        assert loaded.tobytes() == saved.tobytes()
+    else:
+        assert loaded == saved or (loaded != loaded and saved != saved)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("checkpoints") / "checkpoint"
+
+
+@given(state=states)
+@settings(max_examples=100)
+def test_a_state_comes_back_as_it_was(path, state):
+    save_checkpoint(path, "kind", state)
+    assert_same(load_checkpoint(path, "kind"), state)
+
+
+@pytest.mark.parametrize("bit_generator", ["PCG64", "MT19937", "Philox", "SFC64"])
+def test_a_random_generator_goes_on_where_it_was(path, bit_generator):
+    generator = np.random.Generator(getattr(np.random, bit_generator)(0))
+    generator.random(5)
+    save_checkpoint(path, "kind", {"random": generator.bit_generator.state})
+    expected = generator.random(5)
+    generator.bit_generator.state = load_checkpoint(path, "kind")["random"]
+    np.testing.assert_array_equal(generator.random(5), expected)
+
+
+def test_arrays_keep_their_order_in_memory(path):
+    save_checkpoint(path, "kind", {"a": np.ones((3, 4), order="F")})
+    assert load_checkpoint(path, "kind")["a"].flags.f_contiguous
+
+
+def test_numpy_can_open_a_checkpoint_without_pickles(path):
+    save_checkpoint(path, "kind", {"alpha": np.arange(3.0)})
+    with np.load(path, allow_pickle=False) as members:
+        header = json.loads(members["header"].tobytes())
+        assert header["kind"] == "kind"
+        assert sorted(members) == ["0", "header"]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.array([None, 1]), r"state\['x'\] has dtype object"),
+        (np.zeros(2, dtype=[("a", object)]), "objects cannot be saved"),
+        ([1, 2], "is of type list"),
+        ({1: 2}, "is of type dict"),
+        ({"inner": {1, 2}}, r"state\['x'\]\['inner'\] is of type set"),
+        (np.ma.masked_array([1, 2]), "MaskedArray"),
+        (lambda: 0, "function"),
+    ],
+)
+def test_what_cannot_come_back_is_refused_and_the_old_file_kept(path, value, words):
+    save_checkpoint(path, "kind", {"x": 1})
+    with pytest.raises(CheckpointError, match=words):
+        save_checkpoint(path, "kind", {"x": value})
+    assert load_checkpoint(path, "kind") == {"x": 1}
+
+
+def test_another_kind_is_refused(path):
+    save_checkpoint(path, "smo", {})
+    with pytest.raises(CheckpointError, match="of kind 'smo', but kind='forest' is needed"):
+        load_checkpoint(path, "forest")
+
+
+def test_a_newer_format_is_refused(path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "_VERSION", 2)
+        save_checkpoint(path, "kind", {})
+    with pytest.raises(CheckpointError, match=r"format 2; .* up to 1\. Upgrade widemargin"):
+        load_checkpoint(path, "kind")
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_any_changed_byte_is_noticed(path, data):
+    save_checkpoint(path, "kind", {"alpha": np.arange(20.0), "iterations": 7})
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_checkpoint(path, "kind")
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 500])
+def test_a_file_cut_short_is_noticed(path, length):
+    save_checkpoint(path, "kind", {"alpha": np.arange(20.0)})
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_checkpoint(path, "kind")
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(tmp_path / "missing", "kind")
