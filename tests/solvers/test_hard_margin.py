@@ -6,7 +6,8 @@ from tests.oracles import privileged as oracle
 
 from widemargin._base import threads
 from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers import HingeProblem, NotSeparableError, hard_margin, solve_hinge
+from widemargin.solvers import HingeProblem, NotSeparableError, solve_hinge
+from widemargin.solvers.hinge import hard_margin
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
 
 

@@ -18,7 +18,8 @@ from tests.solvers.cases import (
 )
 
 from widemargin.kernels import GramCache, KernelFunction, KernelGram, MatrixGram
-from widemargin.solvers import HingeProblem, NotSeparableError, smo, solution_at, solve_hinge
+from widemargin.solvers import HingeProblem, NotSeparableError, solution_at, solve_hinge
+from widemargin.solvers.hinge import smo
 
 
 def rbf_problem(size=60, cost=1.0, gamma=0.5, **options):

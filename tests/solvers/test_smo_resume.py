@@ -6,7 +6,8 @@ from tests.solvers.cases import each_path, on_path, two_blobs
 
 from widemargin._base.checkpoint import load_checkpoint, save_checkpoint
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
-from widemargin.solvers import HingeProblem, smo
+from widemargin.solvers import HingeProblem
+from widemargin.solvers.hinge import smo
 
 CASES = {
     "rbf": (KernelFunction("rbf", 0.5), 0.0, {"cost": 1e3}),

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import privileged as oracle
 
-from widemargin.solvers import HingeProblem, active_set, solve_hinge, two_kernels
+from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.solvers.coupled import active_set, two_kernels
 from widemargin.solvers.coupled.svm1plus import solve_svm1plus
 from widemargin.solvers.coupled.svm2k import _problem, solve_two_view
 from widemargin.solvers.coupled.two_kernels import start
