@@ -1,4 +1,4 @@
-"""What scikit-learn's callbacks see of a fit, and what they can do to it."""
+"""Callbacks see the progress of a fit and can stop it."""
 
 import threading
 
@@ -12,14 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from widemargin._base import callbacks as progress_module
-from widemargin._base.callbacks import FitProgress, drive
+from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.threads import for_each
 
 X = np.arange(12.0).reshape(6, 2)
 y = np.arange(6.0)
 
 
-class Climber(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class Counter(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """Count to ``slices`` for every problem; predict the sum of the counts."""
 
     _parameter_constraints = {"problems": [int], "slices": [int], "threads": [int]}
@@ -36,12 +36,12 @@ class Climber(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         counts = np.zeros(self.problems)
 
         def solve(number):
-            def advance():
+            def advance(counts):
                 counts[number] += 1
                 return counts[number] >= self.slices
 
             with progress.task(number, lambda: {"counts_": counts.copy()}) as report:
-                return drive(advance, report)
+                return run_in_slices(advance, counts, lambda counts: report())
 
         self.finished_ = for_each(solve, range(self.problems), self.threads)
         self.counts_ = counts
@@ -53,7 +53,7 @@ class Climber(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
 
 class Recorder:
-    """A callback that writes down every call and asks to stop where it is told to."""
+    """A callback that records every call and requests a stop where ``stop`` returns True."""
 
     def __init__(self, stop=lambda name, path: False, fail_at=None):
         self.stop = stop
@@ -83,7 +83,7 @@ class Recorder:
 
 
 class Propagated(Recorder):
-    """The same for scikit-learn's meta-estimators, which hand it to the estimators they fit."""
+    """A recorder that meta-estimators pass on to the estimators they fit."""
 
     max_propagation_depth = None
 
@@ -95,44 +95,46 @@ def path_of(context):
     return tuple(step.task_id for step in get_context_path(context))
 
 
-def test_driving_ends_when_the_work_is_done():
+def test_slices_end_when_the_work_is_done():
     left = [1, 2, 3]
     reports = []
-    assert drive(lambda: left.pop() == 1, lambda: reports.append(len(left)))
+    assert run_in_slices(lambda left: left.pop() == 1, left, lambda left: reports.append(len(left)))
     assert reports == [2, 1]
 
 
-def test_driving_ends_when_the_report_says_so():
+def test_slices_end_when_the_report_returns_true():
     slices = []
-    assert not drive(lambda: slices.append(1), lambda: len(slices) == 4)
+    assert not run_in_slices(
+        lambda slices: slices.append(1), slices, lambda slices: len(slices) == 4
+    )
     assert len(slices) == 4
 
 
-def test_driving_ends_when_another_thread_has_failed():
+def test_slices_end_when_another_thread_has_failed():
     meeting = threading.Barrier(2, timeout=60)
 
     def work(number):
         meeting.wait()
         if number == 1:
             raise ZeroDivisionError
-        drive(lambda: False, lambda: False)
+        run_in_slices(lambda state: False, None)
 
     with pytest.raises(ZeroDivisionError):
         for_each(work, range(2), threads=2)
 
 
-def test_an_interrupt_ends_the_driving():
-    def interrupt():
+def test_an_interrupt_ends_the_slices():
+    def interrupt(state):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drive(interrupt, bool)
+        run_in_slices(interrupt, None)
 
 
 def test_callbacks_see_problems_and_their_slices_in_order():
     recorder = Recorder()
-    climber = Climber(problems=2, slices=2).set_callbacks(recorder).fit(X, y)
-    assert climber.finished_ == [True, True]
+    counter = Counter(problems=2, slices=2).set_callbacks(recorder).fit(X, y)
+    assert counter.finished_ == [True, True]
     assert recorder.calls == [
         ("setup",),
         ("begin", "fit", (0,), None),
@@ -156,51 +158,51 @@ def test_callbacks_see_problems_and_their_slices_in_order():
 def test_callbacks_see_the_data_and_the_weights():
     recorder = Recorder()
     weights = np.ones(6)
-    Climber().set_callbacks(recorder).fit(X, y, sample_weight=weights)
+    Counter().set_callbacks(recorder).fit(X, y, sample_weight=weights)
     assert recorder.data[0] is X
     assert recorder.data[1] is y
     assert recorder.data[2] == {"sample_weight": weights}
-    Climber().set_callbacks(recorder).fit(X, y)
+    Counter().set_callbacks(recorder).fit(X, y)
     assert recorder.data[2] is None
 
 
-def test_attributes_are_built_for_callbacks_that_ask_only():
-    class Deaf:
+def test_attributes_are_built_only_for_callbacks_that_use_them():
+    class WithoutEstimator:
         def setup(self, estimator, context): ...
         def teardown(self, estimator, context): ...
         def on_fit_task_begin(self, estimator, context): ...
         def on_fit_task_end(self, estimator, context): ...
 
     def fail():
-        raise AssertionError("nobody asked")
+        raise AssertionError("attributes were built")
 
-    climber = Climber().set_callbacks(Deaf())
-    progress = FitProgress.open(climber, 1)
+    counter = Counter().set_callbacks(WithoutEstimator())
+    progress = FitProgress.open(counter, 1)
     with progress.task(0, fail) as report:
         assert not report()
     progress.close()
 
 
-def test_without_callbacks_nothing_is_made_and_the_same_is_found(monkeypatch):
-    expected = Climber().set_callbacks(Recorder()).fit(X, y).counts_
+def test_without_callbacks_no_context_is_made_and_the_result_is_the_same(monkeypatch):
+    expected = Counter().set_callbacks(Recorder()).fit(X, y).counts_
     monkeypatch.setattr(CallbackSupportMixin, "_init_callback_context", None)
-    assert FitProgress.open(Climber(), 3) is progress_module._SILENCE
-    np.testing.assert_array_equal(Climber().fit(X, y).counts_, expected)
+    assert FitProgress.open(Counter(), 3) is progress_module._INACTIVE
+    np.testing.assert_array_equal(Counter().fit(X, y).counts_, expected)
 
 
 def test_a_callback_may_end_a_problem():
     recorder = Recorder(stop=lambda name, path: path == (0, 0, 1))
-    climber = Climber(problems=2, slices=5).set_callbacks(recorder).fit(X, y)
-    assert climber.finished_ == [False, True]
-    assert climber.counts_.tolist() == [2, 5]
+    counter = Counter(problems=2, slices=5).set_callbacks(recorder).fit(X, y)
+    assert counter.finished_ == [False, True]
+    assert counter.counts_.tolist() == [2, 5]
     assert begun(recorder) == ended(recorder)
 
 
 def test_a_callback_may_end_the_problems_that_follow():
     recorder = Recorder(stop=lambda name, path: path == (0, 0))
-    climber = Climber(problems=3, slices=5).set_callbacks(recorder).fit(X, y)
-    assert climber.finished_ == [True, False, False]
-    assert climber.counts_.tolist() == [5, 1, 1]
+    counter = Counter(problems=3, slices=5).set_callbacks(recorder).fit(X, y)
+    assert counter.finished_ == [True, False, False]
+    assert counter.counts_.tolist() == [5, 1, 1]
     assert begun(recorder) == ended(recorder)
 
 
@@ -212,12 +214,12 @@ def test_a_callback_may_end_the_problems_that_follow():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_after_an_exception_in_a_callback_the_teardown_is_called(moment, threads):
     recorder = Recorder(fail_at=moment)
-    climber = Climber(threads=threads).set_callbacks(recorder)
+    counter = Counter(threads=threads).set_callbacks(recorder)
     with pytest.raises(ZeroDivisionError):
-        climber.fit(X, y)
+        counter.fit(X, y)
     assert recorder.calls[-1] == ("teardown",)
     recorder.fail_at = None
-    assert climber.fit(X, y).finished_ == [True, True]
+    assert counter.fit(X, y).finished_ == [True, True]
 
 
 def test_problems_may_run_in_threads():
@@ -229,8 +231,8 @@ def test_problems_may_run_in_threads():
         return False
 
     recorder = Recorder(stop=meet)
-    climber = Climber(problems=8, slices=4, threads=2).set_callbacks(recorder).fit(X, y)
-    assert climber.finished_ == [True] * 8
+    counter = Counter(problems=8, slices=4, threads=2).set_callbacks(recorder).fit(X, y)
+    assert counter.finished_ == [True] * 8
     slices = [
         path for event, name, path, _ in recorder.calls[1:-1] if (event, name) == ("end", "slice")
     ]
@@ -240,7 +242,7 @@ def test_problems_may_run_in_threads():
 
 def test_a_scoring_monitor_follows_the_fit():
     monitor = ScoringMonitor(scoring="neg_mean_absolute_error")
-    Climber(problems=2, slices=2).set_callbacks(monitor).fit(X, np.zeros(6))
+    Counter(problems=2, slices=2).set_callbacks(monitor).fit(X, np.zeros(6))
     scores = {
         row["task_id_path"]: row["neg_mean_absolute_error"] for row in monitor.get_logs().data
     }
@@ -258,28 +260,28 @@ def test_a_scoring_monitor_follows_the_fit():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_progress_bar_shows_the_fit(capsys, threads):
     pytest.importorskip("rich")
-    Climber(problems=2, threads=threads).set_callbacks(ProgressBar()).fit(X, y)
+    Counter(problems=2, threads=threads).set_callbacks(ProgressBar()).fit(X, y)
     shown = capsys.readouterr().out
-    assert "Climber - fit" in shown
+    assert "Counter - fit" in shown
     assert "problem #1" in shown
     assert "100%" in shown
 
 
 def test_callbacks_reach_into_a_pipeline():
     recorder = Propagated()
-    make_pipeline(StandardScaler(), Climber(problems=2)).set_callbacks(recorder).fit(X, y)
-    assert recorder.calls.count(("end", "Climber", "problem")) == 2
-    assert recorder.calls.count(("end", "Climber", "slice")) == 6
+    make_pipeline(StandardScaler(), Counter(problems=2)).set_callbacks(recorder).fit(X, y)
+    assert recorder.calls.count(("end", "Counter", "problem")) == 2
+    assert recorder.calls.count(("end", "Counter", "slice")) == 6
     assert recorder.calls.count(("setup",)) == recorder.calls.count(("teardown",)) == 1
 
 
 def test_callbacks_reach_into_a_search():
     recorder = Propagated()
-    search = GridSearchCV(Climber(problems=2), {"slices": [1, 2]}, cv=2)
+    search = GridSearchCV(Counter(problems=2), {"slices": [1, 2]}, cv=2)
     search.set_callbacks(recorder).fit(X, y)
     fits = 2 * 2 + 1
-    assert recorder.calls.count(("end", "Climber", "problem")) == 2 * fits
-    assert recorder.calls.count(("end", "Climber", "fit")) == fits
+    assert recorder.calls.count(("end", "Counter", "problem")) == 2 * fits
+    assert recorder.calls.count(("end", "Counter", "fit")) == fits
     assert recorder.calls.count(("setup",)) == recorder.calls.count(("teardown",)) == 1
 
 

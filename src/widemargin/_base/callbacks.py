@@ -1,115 +1,162 @@
-"""What a fit tells scikit-learn's callbacks, and the loop in which it does.
+"""Report the progress of a fit to scikit-learn's callbacks.
 
-A fit is a task whose subtasks are the problems it solves; those may run in several threads. The
-subtasks of a problem are slices of its solver's work, a fraction of a second each: after every
-slice callbacks see how far the fit is and may ask for its end.
+A fit is a task. Its subtasks are the optimization problems it solves, possibly in several threads.
+The subtasks of a problem are slices of the solver's work, each a fraction of a second long. After
+every slice, callbacks see the progress of the fit and can stop it.
 """
 
 import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from widemargin._base.sklearn_compat import has_callbacks, init_callback_context
 from widemargin._base.threads import stopping
 
-__all__ = ["FitProgress", "drive"]
+__all__ = ["FitProgress", "run_in_slices"]
+
+State = TypeVar("State")
 
 
-def drive(advance, report):
-    """Work in slices until the work is done or nobody wants any more of it.
+def run_in_slices(
+    advance: Callable[[State], bool],
+    state: State,
+    report: Callable[[State], bool] | None = None,
+) -> bool:
+    """Advance a computation in slices until it finishes or is stopped.
 
-    Inside `for_each` it also ends when another call has failed or the caller was interrupted.
+    Inside `for_each`, it also stops when another call has failed or the caller was interrupted.
 
     Parameters
     ----------
     advance : callable
-        ``advance()`` does a bounded slice of work and returns whether all of it is done.
-    report : callable
-        ``report()``, called after each slice but the last, returns whether to stop.
+        ``advance(state)`` does a bounded slice of work and returns whether all work is done.
+    state : object
+        State of the computation.
+    report : callable, default=None
+        ``report(state)`` is called after every slice except the last and returns whether to stop.
 
     Returns
     -------
     finished : bool
-        Whether the work is done.
+        Whether all work is done.
     """
-    while not advance():
-        if report() or stopping():
+    while not advance(state):
+        if (report is not None and report(state)) or stopping():
             return False
     return True
 
 
 class FitProgress:
-    """The tasks of one fit, as its estimator's callbacks see them.
+    """Report the progress of one fit to the callbacks of its estimator.
 
-    Get one from `open`. The estimator inherits `sklearn.callback.CallbackSupportMixin` and its
-    ``fit`` is decorated with scikit-learn's ``_fit_context``, which calls the
-    callbacks' teardown whatever happens. ``asked`` tells whether a callback ended a problem early.
+    Create it with `open`. The estimator must inherit `sklearn.callback.CallbackSupportMixin`, and
+    its ``fit`` must be decorated with scikit-learn's ``_fit_context``, which calls the teardown of
+    the callbacks even if the fit fails.
+
+    Attributes
+    ----------
+    active : bool
+        Whether the estimator has callbacks.
+    stop_requested : bool
+        Whether a callback stopped a problem before it was solved.
     """
 
-    listening = True
+    active = False
+    stop_requested = False
 
-    def __init__(self, estimator, problems, data):
+    @staticmethod
+    def open(
+        estimator: Any,
+        problems: int,
+        X: Any = None,
+        y: Any = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> "FitProgress":
+        """Start the fit of an estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator being fitted.
+        problems : int
+            Number of problems that the fit solves.
+        X, y : array-like, default=None
+            Training data, passed on to the callbacks.
+        metadata : dict, default=None
+            Further arguments of fit, such as sample_weight. Values of None are left out.
+
+        Returns
+        -------
+        progress : FitProgress
+            For an estimator without callbacks, an object that does nothing.
+        """
+        if not has_callbacks(estimator):
+            return _INACTIVE
+        passed = {name: value for name, value in (metadata or {}).items() if value is not None}
+        return _ActiveProgress(estimator, problems, {"X": X, "y": y, "metadata": passed or None})
+
+    def task(
+        self,
+        number: int,
+        attributes: Callable[[], dict[str, Any]] | None = None,
+        name: str = "problem",
+    ) -> contextlib.AbstractContextManager[Callable[[], bool]]:
+        """Return a context in which problem ``number`` is solved, in any thread.
+
+        Parameters
+        ----------
+        number : int
+            From 0 to ``problems - 1``. Use every number once.
+        attributes : callable, default=None
+            Returns a dict of the fitted attributes that the estimator would have if the fit
+            stopped now. It is called for callbacks that evaluate the estimator during the fit.
+        name : str, default="problem"
+            Name of the task.
+
+        Returns
+        -------
+        context : context manager
+            Yields a function to call after every slice of work except the last. It returns
+            whether to stop.
+        """
+        return contextlib.nullcontext(_never)
+
+    def close(self) -> None:
+        """End the fit. The estimator must have its fitted attributes by now."""
+
+
+class _ActiveProgress(FitProgress):
+    """Progress of an estimator with callbacks."""
+
+    active = True
+
+    def __init__(self, estimator: Any, problems: int, data: dict[str, Any]) -> None:
         self.estimator = estimator
         self.data = data
-        self.stopped = self.asked = False
+        self.stop_all = False
         self.context = init_callback_context(
             estimator, max_subtasks=problems, sequential_subtasks=False
         )
         self.context.call_on_fit_task_begin(estimator=estimator, **data)
 
-    @staticmethod
-    def open(estimator, problems, X=None, y=None, metadata=None):
-        """Begin the fit of ``estimator``, which will solve ``problems`` problems.
-
-        Parameters
-        ----------
-        estimator : estimator
-            The one being fitted.
-        problems : int
-            How many tasks there will be.
-        X, y : array-like, default=None
-            What it is fitted on, for callbacks that want to see.
-        metadata : dict, default=None
-            Further arguments of fit, such as sample_weight; those that are None are left out.
-
-        Returns
-        -------
-        progress : FitProgress
-            Does nothing, at no cost, for an estimator without callbacks.
-        """
-        if not has_callbacks(estimator):
-            return _SILENCE
-        given = {name: value for name, value in (metadata or {}).items() if value is not None}
-        return FitProgress(estimator, problems, {"X": X, "y": y, "metadata": given or None})
-
     @contextlib.contextmanager
-    def task(self, number, attributes=None, name="problem"):
-        """Solve problem ``number`` in a ``with`` block, in any thread.
-
-        Parameters
-        ----------
-        number : int
-            From 0 to ``problems - 1``, each once.
-        attributes : callable, default=None
-            Returns the fitted attributes that the estimator would have if the fit ended now, as a
-            dict. It is called for callbacks that evaluate the estimator during the fit.
-        name : str, default="problem"
-            What the task is called.
-
-        Yields
-        ------
-        report : callable
-            To be called after each slice of work but the last; returns whether to stop.
-        """
+    def task(
+        self,
+        number: int,
+        attributes: Callable[[], dict[str, Any]] | None = None,
+        name: str = "problem",
+    ) -> Iterator[Callable[[], bool]]:
         context = self.context.subcontext(name, task_id=number, max_subtasks=None)
         hooks = {"estimator": self.estimator, "reconstruction_attributes": attributes, **self.data}
         context.call_on_fit_task_begin(**hooks)
         current = context.subcontext("slice").call_on_fit_task_begin(**hooks)
 
-        def report():
+        def report() -> bool:
             nonlocal current
-            if current is None:  # stopped before: a path of problems asks again
+            if current is None:  # stopped earlier; a path of problems calls again
                 return True
-            stop = current.call_on_fit_task_end(**hooks) or self.stopped
-            self.asked |= stop
+            stop = bool(current.call_on_fit_task_end(**hooks)) or self.stop_all
+            self.stop_requested |= stop
             current = None if stop else context.subcontext("slice")
             if current is not None:
                 current.call_on_fit_task_begin(**hooks)
@@ -118,30 +165,17 @@ class FitProgress:
         yield report
         if current is not None:
             current.call_on_fit_task_end(**hooks)
-        # A callback that asks here for an end means the other problems.
-        self.stopped |= context.call_on_fit_task_end(**hooks)
+        # A stop requested at the end of a problem applies to the remaining problems.
+        self.stop_all |= bool(context.call_on_fit_task_end(**hooks))
 
-    def close(self):
-        """End the fit; the estimator has its fitted attributes now."""
+    def close(self) -> None:
         self.context.call_on_fit_task_end(
             estimator=self.estimator, reconstruction_attributes={}, **self.data
         )
 
 
-class _Silence:
-    """The progress of an estimator without callbacks."""
-
-    listening = asked = False
-
-    def task(self, number, attributes=None, name="problem"):
-        return contextlib.nullcontext(_never)
-
-    def close(self):
-        pass
-
-
-def _never():
+def _never() -> bool:
     return False
 
 
-_SILENCE = _Silence()
+_INACTIVE = FitProgress()

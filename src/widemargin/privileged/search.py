@@ -306,7 +306,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
 
         def work(number):
             with progress.task(n_machines + number) as stop:
-                report = (lambda _: stop()) if progress.listening else None
+                report = (lambda _: stop()) if progress.active else None
                 return data.scores(*splits[number], Cs, penalties, report)
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
@@ -324,9 +324,9 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         self._keep_search(scores, best, grid)
         progress.close()
         tried = [solution for _, solutions in folds for solution in solutions]
-        warn_if_stopped(tried, self.max_iter, progress.asked)
+        warn_if_stopped(tried, self.max_iter, progress.stop_requested)
         if self.refit:
-            report_convergence(self, solutions, progress.asked)
+            report_convergence(self, solutions, progress.stop_requested)
         return self
 
 

@@ -298,7 +298,7 @@ class PrivilegedSVC(PrivilegedBase):
         solutions = self._solve(shared, X, training, self.C, self.privileged_penalty, progress)
         self._settle(X, training, side, shared, solutions)
         progress.close()
-        report_convergence(self, solutions, progress.asked)
+        report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def slack(self, privileged):
@@ -380,7 +380,7 @@ class PrivilegedSVC(PrivilegedBase):
         def work(number):
             attributes = lambda: self._attributes(X, training, solutions)  # noqa: E731
             with progress.task(number, attributes) as stop:
-                report = (lambda _: stop()) if progress.listening else None
+                report = (lambda _: stop()) if progress.active else None
                 solutions[number] = solve(machines[number].sign, report=report)
 
         for_each(work, range(len(machines)), effective_n_jobs(self.n_jobs))

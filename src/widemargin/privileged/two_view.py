@@ -264,7 +264,7 @@ class TwoViewSVC(PrivilegedBase):
         def work(number):
             attributes = lambda: self._attributes(X, training, solutions)  # noqa: E731
             with progress.task(number, attributes) as stop:
-                report = (lambda _: stop()) if progress.listening else None
+                report = (lambda _: stop()) if progress.active else None
                 solutions[number], others[number] = solve(machines[number].sign, report)
 
         for_each(work, range(len(machines)), effective_n_jobs(self.n_jobs))
@@ -277,7 +277,7 @@ class TwoViewSVC(PrivilegedBase):
             self.privileged_dual_coef_ = self._dual_coef(side, [dual for dual, _ in others])
             self.privileged_intercept_ = np.array([intercept for _, intercept in others])
         progress.close()
-        report_convergence(self, solutions, progress.asked)
+        report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def decision_function(self, X, privileged=None):

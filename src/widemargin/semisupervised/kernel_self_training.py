@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.convergence import early_stop_message
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
 from widemargin.kernels.parameters import effective_gamma
@@ -67,7 +67,7 @@ class KernelRounds:
         """
         problem = HingeProblem(self.gram.of(), sign, 1.0, cost)
         state = start(problem, **self.options, **self._place(problem))
-        drive(lambda: advance(state), lambda: False)
+        run_in_slices(advance, state)
         solution = finish(state)
         self.dual, self.values = solution.dual, values_at(state, self.judges)
         self.iterations += solution.iterations

@@ -279,7 +279,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
             def report(state):
                 nonlocal latest
-                if progress.listening:
+                if progress.active:
                     latest = solution_at(state)
                 return stop()
 
@@ -292,7 +292,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes())
         progress.close()
-        report_convergence(self, [latest], progress.asked)
+        report_convergence(self, [latest], progress.stop_requested)
         return self
 
     def decision_function(self, X):

@@ -251,9 +251,9 @@ class LinearSVCCV(Search, LinearSVC):
         self._keep_search(scores, best, {"C": Cs})
         progress.close()
         tried = [s for fold in folds for solved in fold.solutions for s in solved]
-        warn_if_stopped(tried, self.max_iter, progress.asked)
+        warn_if_stopped(tried, self.max_iter, progress.stop_requested)
         if self.refit:
-            report_convergence(self, solutions, progress.asked)
+            report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def _starts_warm(self):

@@ -272,7 +272,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
         for name, value in self._attributes(training, solutions).items():
             setattr(self, name, value)
         progress.close()
-        report_convergence(self, solutions, progress.asked)
+        report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def decision_function(self, X):
@@ -357,7 +357,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
                 start = None if starts is None else starts[number]
                 solutions[number] = self._solve(
-                    training, C, number, start, keep if progress.listening else None
+                    training, C, number, start, keep if progress.active else None
                 )
 
         for_each(solve, range(len(solutions)), effective_n_jobs(self.n_jobs))

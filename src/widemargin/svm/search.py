@@ -311,9 +311,9 @@ class SVCCV(Search, SVC):
         self._keep_search(scores, best, {"C": Cs, "gamma": gammas})
         progress.close()
         tried = [s for fold in folds for path in fold.solutions for s in path]
-        warn_if_stopped(tried, self.max_iter, progress.asked)
+        warn_if_stopped(tried, self.max_iter, progress.stop_requested)
         if self.refit:
-            report_convergence(self, solutions, progress.asked)
+            report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def _check_grid(self):

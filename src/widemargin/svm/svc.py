@@ -301,7 +301,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         solutions = self._train(X, training, self.C, progress)
         progress.close()
-        report_convergence(self, solutions, progress.asked)
+        report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -428,7 +428,7 @@ class SVC(SupportScores, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 solutions[number] = solve_hinge(
                     problem,
                     **self._solver_options(),
-                    report=report if progress.listening else None,
+                    report=report if progress.active else None,
                 )
 
         for_each(solve, range(len(machines)), jobs)

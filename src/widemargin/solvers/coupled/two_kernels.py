@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_multiply
 from widemargin.solvers.coupled import interior_point as interior
@@ -189,7 +189,7 @@ def solve_two_kernels(
     TwoKernelSolution
     """
     state = start(problem, point, tol, max_iter)
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return finish(state)
 
 

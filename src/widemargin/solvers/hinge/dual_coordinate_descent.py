@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
@@ -78,7 +78,7 @@ def descend_linear(
     LinearSolution
     """
     state = start(problem, tol=tol, max_iter=max_iter, shrinking=shrinking, seed=seed, dual=dual)
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return finish(state)
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import linalg
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.solvers.hinge.problem import HingeProblem, Solution, certify
 
@@ -76,7 +76,7 @@ def solve_hard_margin(
     """
     with single_threaded_blas():
         state = start(problem, rows, tol, max_iter)
-        drive(lambda: advance(state), lambda: report is not None and report(state))
+        run_in_slices(advance, state, report)
         return finish(state)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
 from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.hinge.linear_problem import LinearProblem, LinearSolution, certify
@@ -68,7 +68,7 @@ def newton_linear(
     LinearSolution
     """
     state = start(problem, tol=tol, max_iter=max_iter, weights=weights)
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return solution_at(state)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
@@ -66,7 +66,7 @@ def descend_rows(
     Solution
     """
     state = start(problem, rows, bias, gap_tol=gap_tol, max_iter=max_iter, seed=seed)
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return solution_at(state)
 
 

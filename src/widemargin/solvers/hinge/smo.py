@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.threads import for_each
 from widemargin.kernels import Gram
@@ -105,7 +105,7 @@ def solve_hinge(
     state = start(
         problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, shrinking=shrinking, dual=dual
     )
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return finish(state, exact)
 
 

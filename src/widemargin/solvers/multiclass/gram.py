@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.kernels import Gram
 from widemargin.solvers.multiclass.newton import free_rows, leap
@@ -57,7 +57,7 @@ def solve_gram(
         gram, label, cost, n_classes, margin=margin, bias=bias, tol=tol, gap_tol=gap_tol,
         max_iter=max_iter, seed=seed, dual=dual,
     )  # fmt: skip
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return finish(state)
 
 

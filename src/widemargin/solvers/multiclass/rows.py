@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.multiclass.newton import MOST_WORK, free_rows, leap
@@ -95,7 +95,7 @@ def solve_rows(
         X, label, cost, n_classes, margin=margin, bias=bias, tol=tol, gap_tol=gap_tol,
         max_iter=max_iter, seed=seed, dual=dual,
     )  # fmt: skip
-    drive(lambda: advance(state), lambda: report is not None and report(state))
+    run_in_slices(advance, state, report)
     return finish(state)
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin.solvers.structured.problem import (
     Oracle,
     Record,
@@ -79,7 +79,7 @@ def solve_blocks(
         oracle, cost, anchor=anchor, tol=tol, max_iter=max_iter, check_every=check_every, seed=seed,
         **options,
     )  # fmt: skip
-    drive(lambda: advance_blocks(state), lambda: report is not None and report(state))
+    run_in_slices(advance_blocks, state, report)
     return finish_blocks(state)
 
 

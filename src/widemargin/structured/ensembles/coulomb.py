@@ -5,7 +5,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from widemargin._base.callbacks import drive
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.threads import for_each
 from widemargin.solvers.structured.coulomb import (
@@ -194,11 +194,11 @@ class CoulombSSVM(StructuredEnsemble):
         )  # fmt: skip
         advance = advance_anchored if anchored else advance_repelled
 
-        def look():
+        def look(state):
             last = {name: values[-1] for name, values in state.curves.items()}
             return report(**last)
 
-        drive(lambda: advance(state), look)
+        run_in_slices(advance, state, look)
         self._tell(state.converged, state.passes, "Raise tol if such members will do.")
         W = finish_repelled(state)
         best = int(np.argmin(state.curves["objective"]))

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.callbacks import FitProgress, drive
+from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_context
 from widemargin._base.transactions import unchanged_by_failure
@@ -184,12 +184,12 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
         with progress.task(0, lambda: self._attributes(state, self._finish(state))) as stop:
 
-            def report():
+            def report(state):
                 keeper.offer(state)
                 self._say(state)
                 return stop()
 
-            drive(lambda: self._advance(state), report)
+            run_in_slices(self._advance, state, report)
             solution = self._finish(state)
         for name, value in self._attributes(state, solution).items():
             setattr(self, name, value)
