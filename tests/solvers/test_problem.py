@@ -10,7 +10,7 @@ from tests.solvers.cases import exact_dual_objective, random_feasible, solve
 
 from widemargin.kernels import MatrixGram
 from widemargin.solvers import HingeProblem, NotSeparableError
-from widemargin.solvers.hinge.problem import certify
+from widemargin.solvers.solution import certify
 
 SIGN = np.array([1.0, -1.0, 1.0])
 
@@ -133,4 +133,4 @@ def test_indefinite_kernels_have_no_gap():
 
 def test_the_error_says_what_to_do():
     assert isinstance(NotSeparableError(), ValueError)
-    assert "give them a finite cost" in str(NotSeparableError())
+    assert "Use a finite cost" in str(NotSeparableError())

@@ -1,6 +1,14 @@
-"""The solver room: numbers only. Arrays in, a Solution out."""
+"""Solvers of the optimization problems: arrays in, a `Solution` out."""
 
-from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError, Solution
+from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
 from widemargin.solvers.hinge.smo import solution_at, solve_hinge
+from widemargin.solvers.solution import Solution, certify
 
-__all__ = ["HingeProblem", "NotSeparableError", "Solution", "solution_at", "solve_hinge"]
+__all__ = [
+    "HingeProblem",
+    "NotSeparableError",
+    "Solution",
+    "certify",
+    "solution_at",
+    "solve_hinge",
+]

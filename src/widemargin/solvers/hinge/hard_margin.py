@@ -27,7 +27,8 @@ from scipy import linalg
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin.solvers.hinge.problem import HingeProblem, Solution, certify
+from widemargin.solvers.hinge.problem import HingeProblem
+from widemargin.solvers.solution import Solution, certify
 
 _PRECISION = 1e-12
 _MOST_ROUNDS = 100

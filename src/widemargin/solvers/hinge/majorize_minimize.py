@@ -29,7 +29,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from widemargin._base.threads import single_threaded_blas, stopping
 from widemargin.solvers.free_set_newton import MOST_FREE
-from widemargin.solvers.hinge.problem import HingeProblem, Solution, certify
+from widemargin.solvers.hinge.problem import HingeProblem
+from widemargin.solvers.solution import Solution, certify
 
 _SMOOTHING = 1e-7
 _LEAST_SMOOTHING = 1e-10

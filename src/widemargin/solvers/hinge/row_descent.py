@@ -22,7 +22,8 @@ from widemargin._base.jit import compiled
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.free_set_newton import MOST_FREE, leap
-from widemargin.solvers.hinge.problem import HingeProblem, Solution, certify
+from widemargin.solvers.hinge.problem import HingeProblem
+from widemargin.solvers.solution import Solution, certify
 from widemargin.solvers.states import entries, random_state
 
 _BOUT_PASSES = 20

@@ -39,7 +39,9 @@ from widemargin.solvers.hinge.pairs import (
     ends,
     rows_between,
 )
-from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError, Solution, certify
+from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
+from widemargin.solvers.solution import Solution, certify
+from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
 
 # Measured: from 2,000 rows on batches win, and they should be about a sixth of a small problem.
 WHOLE_ROWS = 2000
@@ -60,9 +62,6 @@ _DOUBT = 10.0
 _ROUNDED_GAP = 1e-3
 _FLAT = 1e-12
 _HOPELESS = 1e10
-_FIRST_GAP_TOL = 0.1
-_SMALLEST_TOL = 1e-13
-_EPSILON = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -219,8 +218,7 @@ def start(
     )
     if not gram.positive_semidefinite:
         gap_tol = None  # there is no gap to stop on
-    if gap_tol is not None:
-        tol = max(tol, _FIRST_GAP_TOL)
+    tol = initial_tol(tol, gap_tol)
     return State(problem, gap_tol, max_iter, shrinking, [everything], tol)
 
 
@@ -296,8 +294,9 @@ def _accept(state: State) -> None:
         _settle(state)
         solution, rounding = solution_at(state), _rounding(state.scope)
         closed, rounded = solution.gap <= state.gap_tol, _violation(state) < rounding
-        if not closed and not rounded and state.tol > _SMALLEST_TOL:
-            state.tol *= 0.1
+        tighter = next_tol(state.tol, closed=closed, rounded=rounded)
+        if tighter is not None:
+            state.tol = tighter
             return
         # What rounding of the slacks may add to the objective does not count as a gap.
         noise = rounding * float(np.sum(state.problem.cost))
@@ -396,7 +395,7 @@ def _violation(state: State) -> float:
 
 def _rounding(scope: Scope) -> float:
     """Violations below this are rounding errors of the residual."""
-    return 4.0 * _EPSILON * float(np.abs(scope.dual).sum()) * scope.largest
+    return rounding_floor(float(np.abs(scope.dual).sum()) * scope.largest)
 
 
 def _narrow(state: State) -> bool:
