@@ -162,7 +162,6 @@ interior_point_options = InteriorPointOptions()
 majorize_minimize_options = MajorizeMinimizeOptions()
 
 
-
 # ---- linear solvers and solvers.multiclass -------------------------------------------------------
 
 
