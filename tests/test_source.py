@@ -1,0 +1,236 @@
+"""Rules for the source, each checked over the whole package: words, copies, types, constants."""
+
+import ast
+import re
+from collections import defaultdict
+from functools import cache
+from inspect import cleandoc
+from pathlib import Path
+
+import widemargin
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(widemargin.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+# Pages that people read. The gallery's examples are pages too.
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.rst"),
+        *(ROOT / "examples").glob("*.py"),
+    ]
+)
+
+# Retired words: readers search for the field's own.
+RETIRED = re.compile(
+    r"\b(machines?|tells?|told|promis(?:e|es|ed|ing)|demands?|demanded|settl(?:e|es|ed|ing)"
+    r"|leaps?|crawls?|crawled|lessons?|speaks?|rooms?|rows? without (?:a )?labels?"
+    r"|unlabell?ed rows?|labell?ed rows?|training rows?|privileged columns?)\b",
+    re.IGNORECASE,
+)
+ALLOWED = re.compile(
+    r"(support[- ]vector|kernel) machines?|machine[- ](learning|precision|readable)|on demand"
+    r"|machines? learning|virtual machine",
+    re.IGNORECASE,
+)
+# A pair of six equal lines is a copy.
+RUN = 6
+ANNOTATED = 0.95
+MOST_CONSTANTS = 20
+LONGEST_BODY = 60
+
+
+@cache
+def parse(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def name(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def retired_words(text):
+    return sorted({match[0].lower() for match in RETIRED.finditer(ALLOWED.sub("", text))})
+
+
+def strings(module):
+    """Return the docstrings and messages of a module: all its strings of several words."""
+    return [
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    ]
+
+
+def test_docstrings_and_messages_use_the_words_of_the_field():
+    found = {name(path): retired_words(" ".join(strings(parse(path)))) for path in FILES}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_pages_use_the_words_of_the_field():
+    found = {path.name: retired_words(path.read_text(encoding="utf-8")) for path in PAGES}
+    assert {page: words for page, words in found.items() if words} == {}
+
+
+def test_the_word_check_finds_what_it_looks_for():
+    assert retired_words("A machine that tells.") == ["machine", "tells"]
+    assert retired_words("A support vector machine to machine precision, on demand.") == []
+
+
+def docstring_lines(module):
+    """Return the numbers of the lines of docstrings."""
+    lines = set()
+    for node in ast.walk(module):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                lines |= set(range(value.lineno, value.end_lineno + 1))
+    return lines
+
+
+def constructor_lines(module):
+    """Return the lines in which constructors list and store their parameters.
+
+    scikit-learn reads the parameters of an estimator from the signature of its constructor, so
+    that each class has to list its own.
+    """
+    lines = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            lines |= set(range(node.lineno, node.body[0].lineno))
+            lines |= {
+                line
+                for statement in node.body
+                if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name)
+                for line in range(statement.lineno, statement.end_lineno + 1)
+            }
+    return lines
+
+
+def import_lines(module):
+    return {
+        line
+        for node in ast.walk(module)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+
+
+def code_lines(path):
+    """Return the numbers and texts of lines of code that may not be repeated elsewhere."""
+    module = parse(path)
+    passed = docstring_lines(module) | constructor_lines(module) | import_lines(module)
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        text = line.strip()
+        if number not in passed and re.search(r"\w", text) and not text.startswith("#"):
+            yield number, text
+
+
+def test_no_code_is_written_twice():
+    places = defaultdict(list)
+    for path in FILES:
+        lines = list(code_lines(path))
+        for start in range(len(lines) - RUN + 1):
+            run = tuple(text for _, text in lines[start : start + RUN])
+            places[run].append(f"{name(path)}:{lines[start][0]}")
+    assert [where for where in places.values() if len(where) > 1] == []
+
+
+def documented(module):
+    """Return the docstrings of a module, with the descriptions of parameters in them."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            text = ast.get_docstring(node, clean=False)
+            if text:
+                yield node.name, cleandoc(text)
+
+
+def descriptions(text):
+    """Return the numpydoc entries of a docstring that take three lines or more."""
+    for match in re.finditer(r"(?m)^\w[^\n]* : [^\n]+\n(?:(?:    [^\n]*)?\n?(?!\w))+", text + "\n"):
+        entry = match[0].strip()
+        if entry.count("\n") >= 2:
+            yield entry
+
+
+def test_descriptions_of_shared_parameters_are_written_once():
+    places = defaultdict(list)
+    for path in FILES:
+        for owner, text in documented(parse(path)):
+            for entry in descriptions(text):
+                places[entry].append(f"{name(path)} {owner}: {entry.splitlines()[0]}")
+    assert [where for where in places.values() if len(where) > 1] == []
+
+
+def public_functions(path):
+    """Return the functions of a module, and the methods of its classes, without an underscore."""
+    module = parse(path)
+    if any(part.startswith("_") and part != "__init__.py" for part in path.parts[-2:]):
+        return
+    bodies = [module.body, *(n.body for n in module.body if isinstance(n, ast.ClassDef))]
+    for body in bodies:
+        for node in body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield node
+
+
+def is_annotated(function):
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return function.returns is not None and all(
+        argument.annotation is not None
+        for argument in arguments
+        if argument.arg not in ("self", "cls")
+    )
+
+
+def test_public_functions_are_annotated():
+    functions = [(name(path), node) for path in FILES for node in public_functions(path)]
+    missing = [f"{path}:{node.name}" for path, node in functions if not is_annotated(node)]
+    assert len(missing) <= (1 - ANNOTATED) * len(functions), missing
+
+
+def tuning_constants(path):
+    """Return the module-level names that are bound to numbers."""
+    for node in parse(path).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_number(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (f"{name(path)}:{ast.unparse(target)}" for target in targets)
+
+
+def is_number(node):
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.UnaryOp(operand=operand):
+            return is_number(operand)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) and is_number(right)
+        case ast.Call(func=function, args=[argument]):
+            return ast.unparse(function) != "range" and is_number(argument)
+        case ast.Tuple(elts=[_, *_] as elements):
+            return all(is_number(element) for element in elements)
+    return False
+
+
+def test_tuning_constants_are_documented_options():
+    constants = [c for path in FILES for c in tuning_constants(path)]
+    assert len(constants) <= MOST_CONSTANTS, constants
+
+
+def test_functions_are_short():
+    long = [
+        f"{name(path)}:{node.name}"
+        for path in FILES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef)
+        and node.end_lineno - body_start(node) + 1 > LONGEST_BODY
+    ]
+    assert long == []
+
+
+def body_start(function):
+    """Return the first line of a function's body after its docstring."""
+    first = function.body[0]
+    has_docstring = ast.get_docstring(function) is not None and len(function.body) > 1
+    return (function.body[1] if has_docstring else first).lineno
