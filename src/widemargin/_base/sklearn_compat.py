@@ -16,6 +16,8 @@ from sklearn.utils._param_validation import HasMethods, Hidden, Interval, StrOpt
 from sklearn.utils._set_output import _get_adapter_from_container as get_adapter_from_container
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.multiclass import _ovr_decision_function as ovr_decision_function
+from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_n_features as check_n_features
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _check_y as check_y
 from sklearn.utils.validation import _get_feature_names as get_feature_names
@@ -26,6 +28,8 @@ __all__ = [
     "Hidden",
     "Interval",
     "StrOptions",
+    "check_feature_names",
+    "check_n_features",
     "check_same_namespace",
     "check_sample_weight",
     "check_y",

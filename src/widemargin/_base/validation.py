@@ -1,5 +1,6 @@
 """Validation of samples and sample weights: each input is checked once, where it enters."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,14 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from widemargin._base.sklearn_compat import check_sample_weight
+from widemargin._base.sklearn_compat import (
+    check_feature_names,
+    check_n_features,
+    check_sample_weight,
+)
 
 __all__ = [
+    "ValidatedSamples",
     "canonical_csr",
     "check_class_labels",
     "check_magnitude",
@@ -25,8 +31,35 @@ __all__ = [
 _LARGEST_VALUE = 1e150
 
 
+@dataclass(frozen=True)
+class ValidatedSamples:
+    """Samples that a meta-estimator has validated and passes on to an estimator of the library.
+
+    `validate_training` and `validate_predict` take the values, and in training the labels, without
+    checking them again. Only the number and the names of the features are compared.
+
+    Attributes
+    ----------
+    values : ndarray or sparse matrix of shape (n_samples, n_features)
+        In float64, C-contiguous or canonical CSR.
+    given : array-like, sparse matrix or DataFrame
+        The same samples as the user passed them, with the names of their features.
+    """
+
+    values: Any
+    given: Any
+
+    def take_features(self, estimator: Any, reset: bool) -> Any:
+        """Store the features as those seen in fit, or compare them; return the values."""
+        check_feature_names(estimator, self.given, reset=reset)
+        check_n_features(estimator, self.values, reset=reset)
+        return self.values
+
+
 def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return X in float64, dense or canonical CSR, and class labels; set ``n_features_in_``."""
+    if isinstance(X, ValidatedSamples):
+        return X.take_features(estimator, reset=True), y
     X, y = validate_data(estimator, X, y, dtype=np.float64, order="C", accept_sparse="csr")
     check_class_labels(y)
     return canonical_csr(X), y
@@ -34,6 +67,8 @@ def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 def validate_predict(estimator: Any, X: Any) -> Any:
     """Return X in float64, dense or CSR, after comparing its features with those seen in fit."""
+    if isinstance(X, ValidatedSamples):
+        return X.take_features(estimator, reset=False)
     return validate_data(
         estimator, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
     )

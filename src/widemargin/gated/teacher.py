@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logit
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -20,13 +19,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from widemargin._base.numeric import log_odds
 from widemargin._base.sklearn_compat import num_samples, safe_indexing
 from widemargin.gated.difficulty import check_scores, place_of
 from widemargin.svm.crammer_singer import CrammerSingerSVC
 from widemargin.svm.linear_svc import LinearSVC, linear_scores
 from widemargin.svm.svc import SVC
 
-_LEAST_PROBABILITY = 1e-6
 _PROBED_ROWS = 16
 _SAME_SCORE = 1e-6
 # Those that score by their coefficients whenever they have any need not be tried.
@@ -47,8 +46,7 @@ def class_scores(teacher, X):
                 f"{scores.shape[1]} columns: use decision_function_shape='ovr'."
             )
     elif hasattr(teacher, "predict_proba"):
-        probability = np.asarray(teacher.predict_proba(X), dtype=np.float64)
-        scores = logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        scores = log_odds(teacher.predict_proba(X))
     else:
         raise TypeError(
             "teacher must have decision_function or predict_proba, got "

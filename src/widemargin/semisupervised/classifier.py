@@ -9,12 +9,11 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from widemargin._base.numeric import log_odds
 from widemargin._base.sklearn_compat import HasMethods, check_y, safe_indexing
 from widemargin._base.validation import validate_shape
 from widemargin.semisupervised.base import PreferenceBase
 from widemargin.semisupervised.targets import is_frame
-
-_LEAST = 1e-12
 
 
 class PreferenceClassifier(PreferenceBase):
@@ -265,5 +264,4 @@ def scores_of(model, X):
     """Decision values, or log-odds of probabilities, for the class 1 of 0 and 1."""
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X), dtype=np.float64)
-    p = np.clip(np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1], _LEAST, 1.0 - _LEAST)
-    return np.log(p) - np.log1p(-p)
+    return log_odds(np.asarray(model.predict_proba(X))[:, 1])

@@ -1,0 +1,34 @@
+"""Samples that a meta-estimator has validated are not validated again."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils import validation
+
+from widemargin import SVC, CrammerSingerSVC, LinearSVC
+from widemargin._base.validation import ValidatedSamples
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.argmax(X, axis=1)
+
+
+@pytest.mark.parametrize("kind", [CrammerSingerSVC, LinearSVC, SVC])
+def test_validated_samples_are_taken_without_checks(kind, monkeypatch):
+    expected = kind().fit(X, Y).decision_function(X)
+    for name in ("check_array", "check_X_y"):
+        monkeypatch.setattr(validation, name, None)
+    estimator = kind().fit(ValidatedSamples(X, X), Y)
+    found = estimator.decision_function(ValidatedSamples(X, X))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_names_and_number_of_features_are_still_compared():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    estimator = LinearSVC().fit(ValidatedSamples(X, frame), Y)
+    assert estimator.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(ValidatedSamples(X[:, ::-1].copy(), frame[list("cba")]))
+    estimator.fit(X, Y)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        estimator.predict(ValidatedSamples(X[:, :2].copy(), X[:, :2]))
