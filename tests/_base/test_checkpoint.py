@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from widemargin._base import checkpoint
-from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._base.checkpoint import (
+    CheckpointError,
+    CheckpointKeeper,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 dtypes = st.one_of(
     hnp.boolean_dtypes(),
@@ -138,3 +143,43 @@ def test_a_file_cut_short_is_noticed(path, length):
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_checkpoint(tmp_path / "missing", "kind")
+
+
+def test_a_keeper_loads_the_state_it_saved(tmp_path):
+    keeper = CheckpointKeeper(tmp_path / "fit", "Model", {"C": 1.0}, np.arange(3.0))
+    assert keeper.load() is None
+    keeper.save(lambda: {"iterations": 7, "alpha": np.arange(2.0)})
+    again = CheckpointKeeper(tmp_path / "fit", "Model", {"C": 1.0}, np.arange(3.0))
+    assert_same(again.load(), {"iterations": 7, "alpha": np.arange(2.0)})
+
+
+@pytest.mark.parametrize("identity", [({"C": 2.0}, np.arange(3.0)), ({"C": 1.0}, np.arange(4.0))])
+def test_a_keeper_refuses_the_file_of_other_data_or_parameters(tmp_path, identity):
+    CheckpointKeeper(tmp_path / "fit", "Model", {"C": 1.0}, np.arange(3.0)).save(dict)
+    with pytest.raises(CheckpointError, match="was written for other data"):
+        CheckpointKeeper(tmp_path / "fit", "Model", *identity).load()
+
+
+@pytest.mark.parametrize("name", ["missing/fit", "."])
+def test_a_keeper_refuses_a_path_that_cannot_be_written(tmp_path, name):
+    with pytest.raises(CheckpointError, match=r"checkpoint=.* cannot be written"):
+        CheckpointKeeper(tmp_path / name, "Model")
+
+
+def test_a_keeper_without_a_path_does_nothing():
+    def fail():
+        raise AssertionError("the state was built")
+
+    keeper = CheckpointKeeper(None, "Model")
+    keeper.save(fail)
+    keeper.save_if_due(fail)
+    assert keeper.load() is None
+
+
+def test_a_keeper_waits_between_two_files(tmp_path):
+    keeper = CheckpointKeeper(tmp_path / "fit", "Model", seconds_between=3600.0)
+    keeper.save_if_due(lambda: {"saved": True})
+    assert keeper.load() is None
+    keeper.seconds_between = -1.0
+    keeper.save_if_due(lambda: {"saved": True})
+    assert keeper.load() == {"saved": True}

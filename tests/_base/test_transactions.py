@@ -1,4 +1,4 @@
-"""An object is as it was after a failure, and as it has become after none."""
+"""A failed operation leaves the object unchanged."""
 
 from types import SimpleNamespace
 

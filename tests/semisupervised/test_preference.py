@@ -280,9 +280,9 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_bits(
     assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
     for name, values in whole.history_.items():
         assert_array_equal(resumed.history_[name], values)
-    with pytest.raises(CheckpointError, match="other data or parameters"):
+    with pytest.raises(CheckpointError, match="written for other data"):
         clone(machine).fit(X[1:], marked[1:])
-    with pytest.raises(ValueError, match="checkpoint needs a random_state"):
+    with pytest.raises(ValueError, match="checkpoint requires random_state"):
         clone(machine).set_params(random_state=None).fit(X, marked)
 
 

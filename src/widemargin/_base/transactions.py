@@ -1,15 +1,19 @@
-"""Fits that fail leave what was there before."""
+"""Restore an object when an operation on it fails."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["unchanged_by_failure"]
 
 
 @contextmanager
-def unchanged_by_failure(thing):
-    """Give an object back the attributes it had if what is done within fails."""
-    before = vars(thing).copy()
+def unchanged_by_failure(instance: Any) -> Iterator[None]:
+    """Restore the attributes of an object if the block raises an exception."""
+    before = vars(instance).copy()
     try:
         yield
     except BaseException:
-        vars(thing).clear()
-        vars(thing).update(before)
+        vars(instance).clear()
+        vars(instance).update(before)
         raise

@@ -5,7 +5,6 @@ import warnings
 from numbers import Integral, Real
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.callbacks import FitProgress
-from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin.semisupervised.constraints import NAMES, Curve, Demand, adjusted, refined
 from widemargin.semisupervised.guarantee import Promise, promise
@@ -88,12 +87,19 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         steer = parts[1]
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
         learner = self._learner(given, parts)
-        keeper = _Keeper(self, given.X, truth, weight, given.unlabeled, *parts)
-        state = keeper.resumed(learner) or State(np.zeros(given.n_unlabeled, dtype=np.int8))
+        keeper = self._checkpoint_keeper(given, parts)
+        saved = keeper.load()
+        if saved is None:
+            state = State(np.zeros(given.n_unlabeled, dtype=np.int8))
+        else:
+            best = learner.resume(saved["learner"], saved["rounds"]["best_soft"])
+            state = State.resume(saved["rounds"], best)
         with progress.task(0, name="rounds") as stop:
 
             def report(state):
-                keeper.save(learner, state)
+                keeper.save(
+                    lambda: {"rounds": state.numbers(), "learner": learner.numbers(state.best)}
+                )
                 return stop()
 
             run(
@@ -267,6 +273,18 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
             )
         return demand
 
+    def _checkpoint_keeper(self, given, parts) -> CheckpointKeeper:
+        if self.checkpoint is not None and self.random_state is None and self.split == "part":
+            raise ValueError(
+                "checkpoint requires random_state, so that a later fit splits the labeled samples "
+                "in the same way. Set random_state to an integer."
+            )
+        parameters = {k: v for k, v in self.get_params().items() if k != "checkpoint"}
+        data = given.X, given.truth, given.weight, given.unlabeled, *parts
+        return CheckpointKeeper(
+            self.checkpoint, type(self).__name__, repr(sorted(parameters.items())), *data
+        )
+
     def _parts(self, given):
         """Labelled rows to train on, to steer by, and with a confidence to certify by."""
         if self.split == "full":
@@ -338,40 +356,3 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
 
 def _zero(demand, scores, truth, weight):
     return 0.0
-
-
-class _Keeper:
-    """Writes where the rounds stand to a file after each of them, and reads it back."""
-
-    def __init__(self, model, *data):
-        self.path = model.checkpoint
-        if self.path is None:
-            return
-        if model.random_state is None and model.split == "part":
-            raise ValueError(
-                "checkpoint needs a random_state, so that a later fit splits the labels alike."
-            )
-        self.kind = type(model).__name__
-        parameters = {k: v for k, v in model.get_params().items() if k != "checkpoint"}
-        self.mark = joblib.hash([repr(sorted(parameters.items())), *data])
-
-    def resumed(self, learner) -> State | None:
-        if self.path is None or not os.path.exists(self.path):
-            return None
-        kept = load_checkpoint(self.path, self.kind)
-        if kept["mark"] != self.mark:
-            raise CheckpointError(
-                f"checkpoint={str(self.path)!r} was written for other data or parameters. Name "
-                "another file, or remove it to start again."
-            )
-        best = learner.resume(kept["learner"], kept["rounds"]["best_soft"])
-        return State.resume(kept["rounds"], best)
-
-    def save(self, learner, state) -> None:
-        if self.path is not None:
-            content = {
-                "mark": self.mark,
-                "rounds": state.numbers(),
-                "learner": learner.numbers(state.best),
-            }
-            save_checkpoint(self.path, self.kind, content)
