@@ -26,6 +26,14 @@ def forks(test):
     return pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")(test)
 
 
+@pytest.fixture
+def interruptible():
+    """Let SIGINT raise KeyboardInterrupt: background jobs of a shell inherit that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class TestEffectiveThreads:
     def test_is_the_number_scikit_learn_uses(self):
         assert effective_threads() == _openmp_effective_n_threads()
@@ -111,7 +119,7 @@ class TestForEach:
         assert ended[:1] == [1]
         assert len(ended) <= 2
 
-    def test_an_interrupt_waits_for_the_calls_that_run(self):
+    def test_an_interrupt_waits_for_the_calls_that_run(self, interruptible):
         here = threading.get_ident()
         meeting = threading.Barrier(2, timeout=60)
         interrupted = threading.Event()
@@ -147,11 +155,7 @@ class TestForEach:
         assert not stopping()
 
     @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
-    @pytest.mark.skipif(
-        signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
-        reason="interrupts are ignored here, as in background jobs of a shell",
-    )
-    def test_an_interrupt_while_waiting_waits_on(self):
+    def test_an_interrupt_while_waiting_waits_on(self, interruptible):
         here = threading.get_ident()
         meeting = threading.Barrier(2, timeout=60)
         ended = []
