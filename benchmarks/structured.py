@@ -296,8 +296,8 @@ def snakes(data, rows, kind, full):
     exact = []
     body = right = 0
     for x, y in zip(X_test, Y_test, strict=True):
-        found = model.inference(x, learner.w)
-        exact.append(model.last_inference_.exact)
+        found = learner.model_.inference(x, learner.w)
+        exact.append(learner.model_.last_inference_.exact)
         body, right = body + np.sum(y > 0), right + np.sum((found == y) & (y > 0))
     return {
         "score": learner.score(X_test, Y_test), "body": float(right / body), "seconds": seconds,

@@ -44,11 +44,11 @@ with warnings.catch_warnings(action="ignore"):
 # %%
 # For the new picture messages are passed on the grid, which bounds the score of all labels.
 
-grid.model.set_params(inference_method="trws")
+grid.model_.set_params(inference_method="trws")
 found = {
     "truth": y,
     "pixel by pixel": pixels.predict(x.reshape(-1, 4)).reshape(y.shape),
     "grid": grid.predict([x])[0],
 }
-print(grid.model.last_inference_)
+print(grid.model_.last_inference_)
 GridLabelDisplay.from_labels(found, image=np.clip(x[..., :3] / 2 + 0.25, 0, 1), n_states=4)

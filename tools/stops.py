@@ -242,7 +242,7 @@ def words():
     chain = FrankWolfeSSVM(ChainCRF(), C=0.1, tol=0.02).fit(X[train], Y[train])
     alone = FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.02)
     alone.fit(np.concatenate(X[train]), np.concatenate(Y[train]))
-    proposals = batch_diverse_predictions(chain.model, chain.w, X[test], 4, 0.3)
+    proposals = batch_diverse_predictions(chain.model_, chain.w, X[test], 4, 0.3)
     best = [
         max(np.mean(own == y) * len(y) for own in ways)
         for y, ways in zip(Y[test], proposals, strict=True)

@@ -79,12 +79,12 @@ PAIRS = [
 def test_every_ensemble_works_with_every_model(kind, name):
     model, X, Y = drawn(name, 4)
     ensemble = new(kind, model).fit(X, Y)
-    assert ensemble.W.shape == (3, ensemble.model.size_joint_feature)
+    assert ensemble.W.shape == (3, ensemble.model_.size_joint_feature)
     assert np.isfinite(ensemble.W).all()
     proposals = ensemble.predict_all(X)
     for w, m in zip(ensemble.W, range(3), strict=True):
         for x, own in zip(X, proposals, strict=True):
-            assert_array_equal(own[m], ensemble.model.inference(x, w))
+            assert_array_equal(own[m], ensemble.model_.inference(x, w))
     for y, found in zip(Y, ensemble.predict(X), strict=True):
         assert np.shape(found) == np.shape(y)
 
@@ -123,7 +123,7 @@ def test_a_model_of_the_users_works(kind):
     assert np.isfinite(ensemble.W).all()
     proposals = np.array(ensemble.predict_all(X))
     for own, w in zip(proposals.T, ensemble.W, strict=True):
-        assert_array_equal(own, ensemble.model.batch_inference(X, w))
+        assert_array_equal(own, ensemble.model_.batch_inference(X, w))
     most = [np.bincount(own).max() for own in proposals]
     agreeing = np.sum(proposals == np.array(ensemble.predict(X))[:, np.newaxis], axis=1)
     assert_array_equal(agreeing, most)
@@ -187,11 +187,11 @@ def test_proposals_are_made_from_inputs_that_are_made_ready_once(monkeypatch):
     proposals = ensemble.predict_all(X)
     assert len(made) == 1
     energy = -sum(
-        w @ ensemble.model.joint_feature(x, y)
+        w @ ensemble.model_.joint_feature(x, y)
         for x, own in zip(X, proposals, strict=True)
         for w, y in zip(ensemble.W, own, strict=True)
     )
-    told = ensemble.model.last_inference_
+    told = ensemble.model_.last_inference_
     assert told.method == "max-product"
     assert told.exact
     assert_allclose([told.energy, told.bound], energy)
@@ -260,14 +260,14 @@ def test_repulsion_is_as_strong_as_the_objective_of_the_single_machine_over_tens
     model, X, Y = words()
     ensemble = CoulombSSVM(model, 3, C=0.5, n_steps=5).fit(X, Y)
     own = 0.5 * ensemble.w @ ensemble.w
-    own += 0.5 * np.sum(PlainOracle(ensemble.model, X, Y).violations(ensemble.w).slacks)
+    own += 0.5 * np.sum(PlainOracle(ensemble.model_, X, Y).violations(ensemble.w).slacks)
     assert len(ensemble.w) > 10
     assert_allclose(ensemble.alpha_, own * 10 / len(ensemble.w))
 
 
 def test_few_weights_are_repelled_by_the_whole_objective():
     ensemble = CoulombSSVM(MultiClassClf(), 3, n_steps=5).fit(np.eye(2), [0, 1])
-    slacks = PlainOracle(ensemble.model, np.eye(2), [0, 1]).violations(ensemble.w).slacks
+    slacks = PlainOracle(ensemble.model_, np.eye(2), [0, 1]).violations(ensemble.w).slacks
     assert_allclose(ensemble.alpha_, 0.5 * ensemble.w @ ensemble.w + np.sum(slacks))
 
 
@@ -291,7 +291,7 @@ def test_one_member_is_the_single_machine():
 def test_the_objective_is_energy_and_risk_of_what_is_returned(kind):
     model, X, Y = words()
     ensemble = new(kind, model, n_steps=20).fit(X, Y)
-    oracle = PlainOracle(ensemble.model, X, Y)
+    oracle = PlainOracle(ensemble.model_, X, Y)
     risk = sum(0.5 * w @ w + ensemble.C * np.sum(oracle.violations(w).slacks) for w in ensemble.W)
     U = ensemble.W / np.linalg.norm(ensemble.W, axis=1, keepdims=True)
     energy = sum(1.0 / np.linalg.norm(U[i] - U[j]) for i in range(3) for j in range(i))
@@ -340,10 +340,10 @@ def test_anchored_rounds_end_near_a_stationary_point():
         U = ensemble.W / norms
         forces = coulomb_forces(U)
         forces -= U * np.sum(U * forces, axis=1, keepdims=True)
-        oracle, found = PlainOracle(ensemble.model, X, Y), []
+        oracle, found = PlainOracle(ensemble.model_, X, Y), []
         for w, force in zip(ensemble.W, ensemble.alpha_ * forces / norms, strict=True):
             mine = 0.5 * np.sum((w - force) ** 2) + 0.5 * np.sum(oracle.violations(w).slacks)
-            found.append(mine / exact_objective(ensemble.model, X, Y, 0.5, anchor=force) - 1.0)
+            found.append(mine / exact_objective(ensemble.model_, X, Y, 0.5, anchor=force) - 1.0)
         return max(found), ensemble.n_iter_
 
     assert missing(1)[0] > 0.1
@@ -402,7 +402,7 @@ def test_choice_without_diversity_is_multiple_choice():
 def test_multiple_choice_counts_each_sample_for_its_best_member():
     model, X, Y = words()
     ensemble = MultipleChoiceSSVM(model, 3, C=0.5, tol=1e-3, max_iter=1000).fit(X, Y)
-    oracle = PlainOracle(ensemble.model, X, Y)
+    oracle = PlainOracle(ensemble.model_, X, Y)
     slacks = np.array([oracle.violations(w).slacks for w in ensemble.W])
     assert_array_equal(ensemble.assignment_, slacks.argmin(axis=0))
     value = 0.5 * np.sum(ensemble.W**2) + 0.5 * slacks.min(axis=0).sum()
@@ -458,14 +458,14 @@ def test_diverse_predictions_are_the_best_outputs_at_each_turn(name):
 def test_diverse_predictions_of_a_model_of_the_users():
     X, y = load_iris(return_X_y=True)
     learner = FrankWolfeSSVM(OwnClasses(), C=0.1, tol=0.1).fit(X, y)
-    found = np.array(batch_diverse_predictions(learner.model, learner.w, X[:5], 3, 1e6))
+    found = np.array(batch_diverse_predictions(learner.model_, learner.w, X[:5], 3, 1e6))
     assert_array_equal(np.sort(found, axis=1), np.tile(np.arange(3), (5, 1)))
 
 
 def test_members_that_speak_in_turn_are_paid_for_differing():
     model, X, Y = words()
     ensemble = PerturbedSSVM(model, 3, spread=0.7, C=0.5).fit(X, Y)
-    model, w = ensemble.model, ensemble.W
+    model, w = ensemble.model_, ensemble.W
     for x, found in zip(X, ensemble.predict_all(X, diversity=0.4), strict=True):
         for m, own in enumerate(found):
 
@@ -484,7 +484,7 @@ def test_members_that_speak_in_turn_are_paid_for_differing():
 def test_one_machine_in_turn_is_the_same_as_equal_members_in_turn():
     model, X, Y = words()
     ensemble = PerturbedSSVM(model, 3, spread=0.0, C=0.5).fit(X, Y)
-    single = batch_diverse_predictions(ensemble.model, ensemble.w, X, 3, diversity=0.4)
+    single = batch_diverse_predictions(ensemble.model_, ensemble.w, X, 3, diversity=0.4)
     for own, other in zip(ensemble.predict_all(X, diversity=0.4), single, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(own, other, strict=True))
 

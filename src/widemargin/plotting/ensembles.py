@@ -34,7 +34,7 @@ class _LossesDisplay:
         display : object
             The display, drawn.
         """
-        losses = _shares(estimator.model, plain(Y), estimator.predict_all(X))
+        losses = _shares(estimator.model_, plain(Y), estimator.predict_all(X))
         return cls.from_losses(losses.T, ax=ax)
 
     @classmethod
@@ -303,7 +303,7 @@ class ProposalsDisplay:
         ProposalsDisplay
             The display, drawn.
         """
-        X, Y, model = plain(X), plain(Y), estimator.model
+        X, Y, model = plain(X), plain(Y), estimator.model_
         images = [np.asarray(x)[..., 0] for x in X] if images is None else images
         proposals = estimator.predict_all(X)
         losses = _shares(model, Y, proposals)

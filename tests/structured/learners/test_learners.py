@@ -96,7 +96,7 @@ def test_learners_reach_the_exact_optimum_to_the_stated_gap(learner, name):
     model, draw_one = MODELS[name]
     X, Y = samples(draw_one, n=6)
     machine = new(learner, model, C=0.3).fit(X, Y)
-    best = exact_objective(machine.model, X, Y, 0.3)
+    best = exact_objective(machine.model_, X, Y, 0.3)
     assert machine.dual_gap_ <= machine.tol
     assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
     assert machine.dual_objective_curve_[-1] <= best + 1e-6
@@ -126,7 +126,7 @@ def test_weights_of_samples_are_copies(learner):
     X, Y = samples(MODELS["chain"][1], n=5)
     weight = np.array([2.0, 0.0, 1.0, 3.0, 1.0])
     machine = new(learner, ChainCRF(n_states=3)).fit(X, Y, sample_weight=weight)
-    best = exact_objective(machine.model, X, Y, 1.0, weight)
+    best = exact_objective(machine.model_, X, Y, 1.0, weight)
     assert machine.objective_ == pytest.approx(best, rel=1.5 * machine.tol)
     copies = np.repeat(np.arange(5), weight.astype(int))
     again = new(learner, ChainCRF(n_states=3)).fit([X[i] for i in copies], [Y[i] for i in copies])
@@ -291,7 +291,7 @@ def test_curves_end_where_the_fit_does(learner):
 def test_the_objective_is_that_of_the_weights(learner):
     X, Y = samples(MODELS["graph"][1])
     machine = new(learner, GraphCRF(), C=0.5).fit(X, Y)
-    model, w = machine.model, machine.w
+    model, w = machine.model_, machine.w
     total = 0.5 * w @ w
     for x, y in zip(X, Y, strict=True):
         other = model.loss_augmented_inference(x, y, w)
@@ -433,7 +433,7 @@ def test_a_warm_start_is_nearly_done_at_once(learner):
     assert machine.objective_ <= cold * (1.0 + 2.0 * machine.tol)
     machine.set_params(max_iter=20_000, C=0.4).fit(X, Y)
     assert machine.objective_ == pytest.approx(
-        exact_objective(machine.model, X, Y, 0.4), rel=1.5 * machine.tol
+        exact_objective(machine.model_, X, Y, 0.4), rel=1.5 * machine.tol
     )
     machine.fit(X[:-1], Y[:-1])
     assert machine.dual_gap_ <= machine.tol
@@ -445,7 +445,7 @@ def test_descent_starts_from_old_weights_whatever_the_data():
     machine = SubgradientSSVM(ChainCRF(n_states=3), C=0.3, tol=0.02, warm_start=True).fit(X, Y)
     old = machine.w
     machine.fit(X[:-1], Y[:-1])
-    slacks = PlainOracle(machine.model, X[:-1], Y[:-1]).violations(old).slacks
+    slacks = PlainOracle(machine.model_, X[:-1], Y[:-1]).violations(old).slacks
     assert machine.history_["iteration"][0] == 0
     assert machine.objective_curve_[0] == pytest.approx(0.5 * old @ old + 0.3 * slacks.sum())
     # Another number of features: other weights, and a cold start.
@@ -458,7 +458,7 @@ def test_a_warm_start_forgets_the_losses_of_other_class_weights(learner):
     model = ChainCRF(class_weight=[1.0, 5.0, 1.0])
     machine = new(learner, model, warm_start=True, C=0.3).fit(X, Y)
     machine.set_params(model__class_weight=[1.0, 1.0, 1.0]).fit(X, Y)
-    best = exact_objective(machine.model, X, Y, 0.3)
+    best = exact_objective(machine.model_, X, Y, 0.3)
     assert machine.dual_gap_ <= machine.tol
     assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
     assert machine.dual_objective_curve_[-1] <= best + 1e-6
@@ -507,7 +507,7 @@ def test_inexact_inference_without_a_bound_stops_without_a_certificate(learner, 
     if "cache" in learner:
         assert len(machine.gap_curve_) < machine.n_iter_
     exact = new(learner, GraphCRF(), tol=0.02).fit(X, Y)
-    found = PlainOracle(exact.model, X, Y).violations(machine.w).slacks.sum()
+    found = PlainOracle(exact.model_, X, Y).violations(machine.w).slacks.sum()
     assert 0.5 * machine.w @ machine.w + found <= 1.2 * exact.objective_
 
 
@@ -523,14 +523,14 @@ def test_relaxed_learning_is_certified():
 def test_other_orders_of_samples_reach_the_optimum_too(options):
     X, Y = samples(MODELS["chain"][1])
     machine = new("frank-wolfe", ChainCRF(), C=0.3, **options).fit(X, Y)
-    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=2e-3)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model_, X, Y, 0.3), rel=2e-3)
 
 
 @pytest.mark.parametrize("options", [{"line_search": False}, {"do_averaging": False}])
 def test_frank_wolfe_without_its_helps_still_converges(options):
     X, Y = samples(MODELS["chain"][1])
     machine = new("frank-wolfe", ChainCRF(), C=0.3, tol=0.02, **options).fit(X, Y)
-    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=0.03)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model_, X, Y, 0.3), rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_other_descents_come_near_the_optimum(options):
     X, Y = samples(MODELS["chain"][1])
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         machine = SubgradientSSVM(ChainCRF(), C=0.3, max_iter=2000, **options).fit(X, Y)
-    assert machine.objective_ == pytest.approx(exact_objective(machine.model, X, Y, 0.3), rel=0.05)
+    assert machine.objective_ == pytest.approx(exact_objective(machine.model_, X, Y, 0.3), rel=0.05)
 
 
 def test_idle_planes_are_dropped():
@@ -624,7 +624,7 @@ def test_a_loss_with_its_own_inference_is_certified(learner):
     assert machine.dual_gap_ <= machine.tol
     ours = MultiClassClf()
     ours.initialize(X, Y)
-    ours.loss = machine.model.loss
+    ours.loss = machine.model_.loss
     best = exact_objective(ours, X, Y, 0.03)
     assert best - 1e-6 <= machine.objective_ <= best / (1.0 - machine.dual_gap_) + 1e-6
 
@@ -769,7 +769,7 @@ def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path):
     machine = FrankWolfeSSVM(ChainCRF(), max_iter=2, checkpoint=file).fit(X, Y)
     with pytest.raises(CheckpointError):
         machine.fit([np.ones((2, 7))], [np.array([0, 1])])
-    assert machine.model.n_features == 4
+    assert machine.model_.n_features == 4
     assert len(machine.predict(X)) == len(Y)
 
 

@@ -411,7 +411,7 @@ def test_weights_of_classes_are_finite_and_at_least_0(weight):
         model.loss_augmented_inference(X[0], Y[0], np.zeros(21))
 
 
-def test_weights_of_another_length_are_refused_with_a_way_out(ready):
+def test_weights_of_another_length_are_refused_with_a_remedy(ready):
     model, X, Y, w = ready
     for own in (w[:-1], np.append(w, 0.0), w[np.newaxis]):
         for ask in (
@@ -419,17 +419,23 @@ def test_weights_of_another_length_are_refused_with_a_way_out(ready):
             lambda own: model.batch_inference(X, own),
             lambda own: model.batch_loss_augmented_inference(X, Y, own),
         ):
-            with pytest.raises(ValueError, match=r"w must have shape .*a model of its own"):
+            with pytest.raises(ValueError, match=r"w must have shape .*`model_` of the learner"):
                 ask(own)
 
 
-def test_two_learners_that_share_a_model_are_told_to_have_one_each():
+def test_learners_that_share_a_model_do_not_change_it_or_each_other():
     rng = np.random.default_rng(0)
     X, model = rng.normal(size=(30, 4)), MultiClassClf()
     first = FrankWolfeSSVM(model, tol=0.1).fit(X, np.arange(30) % 3)
-    FrankWolfeSSVM(model, tol=0.1).fit(X, np.arange(30) % 5)
-    with pytest.raises(ValueError, match=r"must have shape \(20,\), got \(12,\).*clone\(model\)"):
-        first.predict(X)
+    before = first.predict(X)
+    second = FrankWolfeSSVM(model, tol=0.1).fit(X, np.arange(30) % 5)
+    ensemble = PerturbedSSVM(model, 2, tol=0.1).fit(X[:, :2], np.arange(30) % 4)
+    assert_array_equal(first.predict(X), before)
+    assert vars(model) == vars(MultiClassClf())
+    sizes = [fitted.model_.size_joint_feature for fitted in (first, second, ensemble)]
+    assert sizes == [12, 20, 8]
+    assert first.coef_ is first.w
+    assert ensemble.coef_ is ensemble.W
 
 
 def test_weights_are_measured_by_the_parameters_of_now():

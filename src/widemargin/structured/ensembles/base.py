@@ -5,7 +5,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -68,7 +68,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         X, Y = plain(X), plain(Y)
         weight = check_samples(X, Y, sample_weight)
-        with unchanged_by_failure(self.model):
+        with unchanged_by_failure(self):
             self._solve(X, Y, sample_weight, weight)
         return self
 
@@ -95,7 +95,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         X, Y = plain(X), plain(Y)
         check_samples(X, Y, None)
         proposals = self.predict_all(X)
-        self.reranker_ = Reranker(self.model, self.W).fit(X, Y, proposals)
+        self.reranker_ = Reranker(self.model_, self.W).fit(X, Y, proposals)
         return self
 
     def predict_all(self, X, diversity=0.0):
@@ -120,7 +120,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self, "W")
         X = plain(X)
-        found = in_turn(self.model, self.W, X, diversity) if diversity else self._decoded(X)
+        found = in_turn(self.model_, self.W, X, diversity) if diversity else self._decoded(X)
         return [list(outputs) for outputs in zip(*found, strict=True)]
 
     def predict(self, X):
@@ -146,7 +146,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             outputs = [own[m] for own, m in zip(proposals, chosen, strict=True)]
         else:
             outputs = [consensus(own) for own in proposals]
-        return self.model._join(outputs) if isinstance(self.model, CRF) else outputs
+        return self.model_._join(outputs) if isinstance(self.model_, CRF) else outputs
 
     def member_losses(self, X, Y, diversity=0.0):
         """The loss of every member on every sample.
@@ -169,7 +169,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         check_samples(X, Y, None)
         proposals = self.predict_all(X, diversity)
         columns = [
-            [self.model.loss(y, own) for own in outputs]
+            [self.model_.loss(y, own) for own in outputs]
             for y, outputs in zip(Y, proposals, strict=True)
         ]
         return np.array(columns, dtype=float).T
@@ -210,7 +210,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         X, Y = plain(X), plain(Y)
         check_samples(X, Y, None)
-        return self._share(self.model.batch_loss(Y, self.predict(X)), Y)
+        return self._share(self.model_.batch_loss(Y, self.predict(X)), Y)
 
     def disagreement(self, X):
         """How far the members differ, part by part.
@@ -228,11 +228,16 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         return [disagreement(own) for own in self.predict_all(X)]
 
+    @property
+    def coef_(self):
+        """Weights of the members, as scikit-learn names them."""
+        return self.W
+
     # Helpers.
 
     def _decoded(self, X):
         """The outputs of each member for all inputs, which compiled code makes ready only once."""
-        model, threads = self.model, self._threads()
+        model, threads = self.model_, self._threads()
         if not self._is_compiled():
             return for_each(lambda w: model.batch_inference(X, w), self.W, threads)
         oracle = model.oracle(X, None, threads)
@@ -248,8 +253,9 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, X, Y, sample_weight, weight):
         """Set the fitted attributes."""
-        self.model.initialize(X, Y)
-        oracle = self.model.oracle(X, Y, threads=self._threads())
+        self.model_ = clone(self.model)
+        self.model_.initialize(X, Y)
+        oracle = self.model_.oracle(X, Y, threads=self._threads())
         seed = 0 if self.random_state is None else self.random_state
         seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
@@ -274,7 +280,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         progress.close()
 
     def _share(self, losses, Y):
-        return 1.0 - float(np.sum(losses)) / sum(self.model.max_loss(y) for y in Y)
+        return 1.0 - float(np.sum(losses)) / sum(self.model_.max_loss(y) for y in Y)
 
     def _threads(self):
         """None for as many as there are; a model of the user's need not allow more than one."""
@@ -283,7 +289,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         return None if self._is_compiled() else 1
 
     def _is_compiled(self):
-        return isinstance(self.model, CRF) and self.model._has_our_methods()
+        return isinstance(self.model_, CRF) and self.model_._has_our_methods()
 
     def _single(self, oracle, cost, seed, report):
         """The one machine that members start from."""

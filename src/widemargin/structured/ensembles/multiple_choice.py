@@ -289,8 +289,8 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
 
     def _saved(self, states):
         """Minus the loss of each state of each part, where ``states`` are taken for the truth."""
-        cost = self.model._costs(states) if isinstance(self.model, CRF) else np.ones(len(states))
-        return cost[:, np.newaxis] * (np.eye(self.model.n_states)[states] - 1.0)
+        cost = self.model_._costs(states) if isinstance(self.model_, CRF) else np.ones(len(states))
+        return cost[:, np.newaxis] * (np.eye(self.model_.n_states)[states] - 1.0)
 
 
 def _groups(member, slacks, n_members, random):

@@ -9,7 +9,7 @@ from time import perf_counter
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_context
-from widemargin._base.transactions import unchanged_by_failure
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.oracle import GraphOracle
 
@@ -90,8 +89,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         weight = check_samples(X, Y, sample_weight)
         if self.checkpoint is not None:
             check_folder(self.checkpoint)
-        with unchanged_by_failure(self.model):
-            solution, save = self._solve(X, Y, sample_weight, weight)
+        solution, save = self._solve(X, Y, sample_weight, weight)
         save()  # if it fails the learner is fitted all the same
         if not solution.converged:
             unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
@@ -117,7 +115,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
             Outputs.
         """
         check_is_fitted(self, "w")
-        return self.model.batch_inference(plain(X), self.w)
+        return self.model_.batch_inference(plain(X), self.w)
 
     def score(self, X, Y):
         """How much of the largest possible loss is avoided.
@@ -138,9 +136,14 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         """
         X, Y = plain(X), plain(Y)
         check_samples(X, Y, None)
-        losses = self.model.batch_loss(Y, self.predict(X))
-        most = sum(self.model.max_loss(y) for y in Y)
+        losses = self.model_.batch_loss(Y, self.predict(X))
+        most = sum(self.model_.max_loss(y) for y in Y)
         return 1.0 - float(np.sum(losses)) / most
+
+    @property
+    def coef_(self):
+        """Weights in the order of the joint feature, as scikit-learn names them."""
+        return self.w
 
     @property
     def objective_curve_(self):
@@ -168,11 +171,12 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, X, Y, sample_weight, weight):
         """Set the fitted attributes; return the solution, and what writes the checkpoint."""
-        self.model.initialize(X, Y)
-        oracle = self.model.oracle(X, Y, threads=self._threads())
+        model = clone(self.model)
+        model.initialize(X, Y)
+        oracle = model.oracle(X, Y, threads=self._threads())
         cost = self.C * weight
         # Nothing needs to tell this problem from others unless something is left from before.
-        mark = fingerprint(self.model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
+        mark = fingerprint(model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
         before = getattr(self, "_left", None) if self.warm_start else None
         if before is not None and not self._fits(before, mark, oracle):
             before = None
@@ -182,7 +186,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         keeper = _Keeper(self.checkpoint, type(self).__name__, mark, cost)
         keeper.resume(state)
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
-        with progress.task(0, lambda: self._attributes(state, self._finish(state))) as stop:
+        with progress.task(0, lambda: self._attributes(model, state, self._finish(state))) as stop:
 
             def report(state):
                 keeper.offer(state)
@@ -191,7 +195,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
 
             run_in_slices(self._advance, state, report)
             solution = self._finish(state)
-        for name, value in self._attributes(state, solution).items():
+        for name, value in self._attributes(model, state, solution).items():
             setattr(self, name, value)
         if self.warm_start:
             self._left = {"mark": mark, "cost": cost, **self._remains(state)}
@@ -202,10 +206,11 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
     def _threads(self):
         return None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
 
-    def _attributes(self, state, solution):
+    def _attributes(self, model, state, solution):
         """Fitted attributes by name."""
         curves = state.record.curves
         return {
+            "model_": model,
             "w": state.oracle.outward(solution.w),
             "objective_": solution.objective,
             "dual_gap_": solution.gap,

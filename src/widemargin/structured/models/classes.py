@@ -223,7 +223,7 @@ class MultiLabelClf(CRF):
     >>> from widemargin.structured import FrankWolfeSSVM, MultiLabelClf
     >>> X, Y = make_multilabel_classification(200, n_classes=4, random_state=0)
     >>> learner = FrankWolfeSSVM(MultiLabelClf(edges="chow_liu"), C=0.01).fit(X, Y)
-    >>> learner.model.edges_.shape
+    >>> learner.model_.edges_.shape
     (3, 2)
     """
 

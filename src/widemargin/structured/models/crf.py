@@ -445,9 +445,8 @@ class CRF(StructuredModel):
         w = np.asarray(w, dtype=float)
         if w.shape != (self.size_joint_feature,):
             raise ValueError(
-                f"w must have shape {(self.size_joint_feature,)}, got {w.shape}. If the model was "
-                "initialized for other data in between, by another learner say, give each learner "
-                "a model of its own: sklearn.base.clone(model)."
+                f"w must have shape {(self.size_joint_feature,)}, got {w.shape}. Use weights with "
+                "the model that was trained with them, `model_` of the learner."
             )
         _check_finite(w, "w")
         return w
