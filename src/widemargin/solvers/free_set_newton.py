@@ -1,15 +1,25 @@
-"""From a solution to ``tol`` to a solution to machine precision, for small problems.
+"""Newton's method on the free variables of a quadratic program with bounds.
 
-Near the optimum the rows strictly inside their box stay inside it, and on them the optimality
-conditions are linear equations:
+    max over beta   p' beta - 1/2 beta' K beta,   lower <= beta <= upper,   sum(beta) = 0
 
-    K_FF d + nu 1 = residual_F,   sum(d) = 0
+(the sum only where there is an intercept). A variable is free when it is strictly between its
+bounds. Near the optimum the set F of free variables no longer changes, and the optimality
+conditions on it are linear equations in the step d:
 
-One Newton step solves them. Where it leads out of the box the step is cut and the row that
-blocked it is fixed there. Where K_FF is singular and the equations contradict each other, the
-dual rises for ever along a direction that K_FF does not see: that one is followed to the edge of
-the box. Where rows outside F turn out to violate, the solver goes on at a tenth of the tolerance
-and the step is tried again.
+    K_FF d + nu 1 = residual_F,   sum(d) = 0,   residual = p - K beta
+
+One Newton step solves them exactly, however ill-conditioned K is, where updates of single
+variables or pairs converge slowly. Three cases are handled:
+
+- The step leaves the bounds. It is cut there, the variable that blocks it is fixed at its bound,
+  and the next step is about the others.
+- K_FF is singular and the equations are consistent. Dependent variables keep their values.
+- K_FF is singular and the equations contradict each other. The dual rises without limit along a
+  direction in the null space of K_FF, which is followed to the bounds.
+
+`free_set_newton` is the whole method. Problems with other constraints use its parts:
+`newton_direction` solves the equations, `longest_step` cuts the step (`multiclass.newton`,
+`coupled.active_set`).
 """
 
 from collections.abc import Callable
@@ -17,18 +27,17 @@ from collections.abc import Callable
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.options import newton_options as options
 from widemargin.solvers.hinge.problem import NotSeparableError
 
-MOST_FREE = 300
+__all__ = ["free_set_newton", "longest_step", "newton_direction", "refine"]
 
-_PRECISION = 1e-12
-_DEPENDENT = 1e-11
-_CONTRADICTION = 1e-8
-_MOST_WORK = 200_000_000
-_ROUNDS = 8
+_WORK = options.work
+_DEPENDENCE = options.dependence
+_CONTRADICTION = options.contradiction
 
 
-def polish(
+def refine(
     matrix: np.ndarray,
     linear: np.ndarray,
     lower: np.ndarray,
@@ -38,56 +47,76 @@ def polish(
     intercept: bool,
     descend: Callable[[float], bool],
 ) -> None:
-    """Bring ``dual`` and ``residual`` to machine precision in place, or leave a solution to tol.
+    """Improve a solution to machine precision in place, where that is possible.
+
+    Where variables at their bounds violate the optimality conditions after the Newton steps, the
+    solver continues at a tenth of its tolerance, and the steps are tried again.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
-        The Gram matrix.
+        Gram matrix K; only the rows of nonzero dual variables are read.
     linear : ndarray of shape (n,)
         p of the dual.
     lower, upper : ndarray of shape (n,)
-        Its box.
+        Bounds.
     dual, residual : ndarray of shape (n,)
-        The solution to improve.
+        Solution to improve.
     intercept : bool
+        Whether the dual variables have sum 0.
     descend : callable
-        ``descend(factor)`` works on ``dual`` and ``residual`` in place until they meet the
-        solver's tolerance times ``factor``; False when it could not.
+        ``descend(factor)`` improves ``dual`` and ``residual`` in place until they satisfy the
+        tolerance of the solver times ``factor``; returns False if it could not.
     """
-    for round_ in range(_ROUNDS):
+    for round_ in range(options.rounds):
         if round_ and not descend(0.1**round_):
             return
-        if leap(matrix, linear, lower, upper, dual, residual, intercept) <= _PRECISION:
+        left = free_set_newton(matrix, linear, lower, upper, dual, residual, intercept)
+        if left <= options.precision:
             return
 
 
-def leap(matrix, linear, lower, upper, dual, residual, intercept) -> float:
-    """Take Newton steps in place if they lead to a better point; the violation that is left.
+def free_set_newton(
+    matrix: np.ndarray,
+    linear: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    dual: np.ndarray,
+    residual: np.ndarray,
+    intercept: bool,
+) -> float:
+    """Take Newton steps in place if they improve the dual objective.
 
-    Parameters are those of `polish`. The violation is relative to the size of f and of the
-    margins, and infinite if no step was taken: there are more than `MOST_FREE` free rows, or
-    rounding made it worse.
+    Parameters are those of `refine`.
+
+    Returns
+    -------
+    violation : float
+        Violation of the optimality conditions, relative to the size of f and of the margins;
+        infinite if no step was taken, because there are too many free variables or rounding made
+        the objective worse.
     """
-    farther, rest = dual.copy(), residual.copy()
-    left = _newton(matrix, linear, lower, upper, farther, rest, intercept, MOST_FREE)
-    if left == -np.inf:
+    new_dual, new_residual = dual.copy(), residual.copy()
+    violation = _newton(
+        matrix, linear, lower, upper, new_dual, new_residual, intercept, options.most_free
+    )
+    if violation == -np.inf:
         raise NotSeparableError
-    if left < np.inf:
-        dual[:], residual[:] = farther, rest
-    return left
+    if violation < np.inf:
+        dual[:], residual[:] = new_dual, new_residual
+    return violation
 
 
 @compiled
 def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
-    """Newton steps on the free rows until none is cut; the relative violation that is left.
+    """Take Newton steps until none is cut; return the relative violation.
 
-    inf when there are too many free rows or nothing is gained, -inf when the dual has no maximum.
+    It is inf with too many free variables or without a gain, -inf if the dual is unbounded.
     """
     n = dual.shape[0]
-    value = _value(dual, linear, residual)
+    value = _dual_objective(dual, linear, residual)
     free = np.empty(min(n, most_free), np.int64)
-    work = _MOST_WORK
+    work = _WORK
     while work > 0:
         m = 0
         for k in range(n):
@@ -99,24 +128,15 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
         if m == 0:
             break
         work -= m * m * m + n * n
-        step, endless = free_step(matrix, free[:m], residual, intercept)
-        length, blocking = np.inf if endless else 1.0, -1
-        for a in range(m):
-            k = free[a]
-            if step[a] > 0.0:
-                room = (upper[k] - dual[k]) / step[a]
-            elif step[a] < 0.0:
-                room = (lower[k] - dual[k]) / step[a]
-            else:
-                continue
-            if room < length:
-                length, blocking = room, a
+        index = free[:m]
+        step, unbounded = newton_direction(matrix, index, residual, intercept)
+        length, blocking = longest_step(dual[index], step, lower[index], upper[index], unbounded)
         if length == np.inf:
             return -np.inf
         for a in range(m):
-            dual[free[a]] += length * step[a]
+            dual[index[a]] += length * step[a]
         if blocking >= 0:
-            k = free[blocking]
+            k = index[blocking]
             dual[k] = upper[k] if step[blocking] > 0.0 else lower[k]
         for k in range(n):
             residual[k] = linear[k]
@@ -126,10 +146,34 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
                     residual[k] -= dual[j] * matrix[j, k]
         if blocking < 0:
             break
-    if _value(dual, linear, residual) < value - 1e-14 * abs(value):
+    if _dual_objective(dual, linear, residual) < value - 1e-14 * abs(value):
         return np.inf
+    return _relative_violation(linear, lower, upper, dual, residual, intercept)
+
+
+@compiled
+def longest_step(values, step, lower, upper, unbounded):
+    """Return the longest step within the bounds, and the variable that blocks a longer one.
+
+    The length is at most 1 unless ``unbounded``; the variable is -1 where nothing blocks.
+    """
+    length, blocking = np.inf if unbounded else 1.0, -1
+    for k in range(values.shape[0]):
+        if step[k] > 0.0:
+            longest = (upper[k] - values[k]) / step[k]
+        elif step[k] < 0.0:
+            longest = (lower[k] - values[k]) / step[k]
+        else:
+            continue
+        if longest < length:
+            length, blocking = longest, k
+    return length, blocking
+
+
+@compiled
+def _relative_violation(linear, lower, upper, dual, residual, intercept):
     highest, lowest, scale = -np.inf, np.inf, 1e-300
-    for k in range(n):
+    for k in range(dual.shape[0]):
         scale = max(scale, abs(linear[k]), abs(linear[k] - residual[k]))
         if dual[k] < upper[k]:
             highest = max(highest, residual[k])
@@ -139,8 +183,8 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
 
 
 @compiled
-def _value(dual, linear, residual):
-    """The dual objective, to be maximised."""
+def _dual_objective(dual, linear, residual):
+    """Return the dual objective, which is maximized."""
     total = 0.0
     for k in range(dual.shape[0]):
         total += 0.5 * dual[k] * (linear[k] + residual[k])
@@ -148,18 +192,18 @@ def _value(dual, linear, residual):
 
 
 @compiled
-def free_step(matrix, free, residual, intercept):
-    """d of the equations in the module's docstring, and whether it is a direction without end.
+def newton_direction(matrix, free, residual, intercept):
+    """Return d of the equations in the module's docstring, and whether it has no natural length.
 
-    sum(d) = 0 lets a constant be added to the matrix without changing d; it carries the
-    intercept's dimension, so that rows which differ from others only through it still count.
+    A constant may be added to the matrix without changing a d of sum 0. It stands for the
+    intercept, so that rows which differ from others only through it are not dependent.
     """
     m = free.shape[0]
     shift = 0.0
     if intercept:
         for a in range(m):
             shift += matrix[free[a], free[a]] / m
-    factor, depends = _factorise(matrix, free, shift)
+    factor, depends = _factorize(matrix, free, shift)
     step = np.empty(m)
     largest = 0.0
     for a in range(m):
@@ -189,11 +233,11 @@ def free_step(matrix, free, residual, intercept):
 
 
 @compiled
-def _factorise(matrix, free, shift):
-    """Cholesky factor of the free rows' matrix; rows that depend on those before them are marked.
+def _factorize(matrix, free, shift):
+    """Return the Cholesky factor of K_FF, and which rows depend on those before them.
 
-    A marked row keeps its entries in the columns of the others and has nothing in its own. Columns
-    are taken by fours, so that what is right of them is read and written once for all four.
+    A dependent row has its entries in the columns of the others and 0 in its own. Four columns are
+    eliminated at a time, so that the part right of them is read and written once for all four.
     """
     m = free.shape[0]
     factor = np.zeros((m, m))
@@ -214,7 +258,7 @@ def _factorise(matrix, free, shift):
                     entry -= factor[a, before] * factor[c, before]
                 own[a] = entry
             pivot = own[c]
-            depends[c] = pivot <= _DEPENDENT * (matrix[free[c], free[c]] + shift)
+            depends[c] = pivot <= _DEPENDENCE * (matrix[free[c], free[c]] + shift)
             scale = 0.0 if depends[c] else 1.0 / np.sqrt(pivot)
             for a in range(c, m):
                 own[a] *= scale
@@ -229,7 +273,7 @@ def _factorise(matrix, free, shift):
 
 @compiled
 def _solve_lower(factor, depends, right):
-    """Forward substitution in place; a marked row keeps what the others leave unexplained."""
+    """Substitute forward in place; a dependent row keeps the residual of its equation."""
     for a in range(right.shape[0]):
         total = right[a]
         for b in range(a):
@@ -240,7 +284,7 @@ def _solve_lower(factor, depends, right):
 
 @compiled
 def _solve_upper(factor, depends, right):
-    """Backward substitution in place; marked rows get 0."""
+    """Substitute backward in place; dependent rows get 0."""
     for a in range(right.shape[0] - 1, -1, -1):
         right[a] = 0.0 if depends[a] else right[a] / factor[a, a]
         for b in range(a):

@@ -24,9 +24,10 @@ import scipy.sparse as sp
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
+from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
-from widemargin.solvers.free_set_newton import MOST_FREE, leap
+from widemargin.solvers.free_set_newton import free_set_newton
 from widemargin.solvers.hinge.linear_problem import (
     LinearProblem,
     LinearSolution,
@@ -216,7 +217,7 @@ def _leap(state: State) -> None:
     after = before.copy()
     lower, upper = np.where(sign > 0, 0.0, -ceiling), np.where(sign > 0, ceiling, 0.0)
     try:
-        leap(matrix, linear, lower, upper, after, residual, False)
+        free_set_newton(matrix, linear, lower, upper, after, residual, False)
     except NotSeparableError:
         if problem.squared:
             return  # there is a maximum: rounding hides it where softness is tiny
@@ -231,7 +232,7 @@ def _leap(state: State) -> None:
 def _leap_work(state: State) -> float:
     """About how much work a leap is; infinite with too many rows inside their box."""
     free = len(_free_rows(state))
-    if not 0 < free <= MOST_FREE:
+    if not 0 < free <= newton_options.most_free:
         return np.inf
     # A multiplication here costs a fraction of one in a pass, where rows come in random order.
     return free * free * (state.problem.entries / state.problem.size + free) / 8

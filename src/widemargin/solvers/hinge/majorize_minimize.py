@@ -27,8 +27,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas, stopping
-from widemargin.solvers.free_set_newton import MOST_FREE
 from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.solution import Solution, certify
 
@@ -114,7 +114,7 @@ def _snapped(solution, problem, scores, unit, between, evaluate, gap_tol) -> Sol
     for near in _NEAR:
         free, short = np.abs(slack) <= near * unit, slack > 0.0
         for _ in range(_CORRECTIONS):
-            if np.count_nonzero(free) > MOST_FREE:
+            if np.count_nonzero(free) > newton_options.most_free:
                 break
             weight = np.where(short & ~free, cost, 0.0)
             dual, on = problem.sign * weight, np.flatnonzero(free)

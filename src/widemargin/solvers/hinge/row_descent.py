@@ -19,9 +19,10 @@ import scipy.sparse as sp
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
+from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
-from widemargin.solvers.free_set_newton import MOST_FREE, leap
+from widemargin.solvers.free_set_newton import free_set_newton
 from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.solution import Solution, certify
 from widemargin.solvers.states import entries, random_state
@@ -172,7 +173,7 @@ def _leap(state: State) -> None:
     """A Newton step on the rows inside their box, which crawl where features are alike."""
     lower, upper = state.problem.bounds()
     free = np.flatnonzero((lower < state.dual) & (state.dual < upper))
-    if not 0 < len(free) <= MOST_FREE:
+    if not 0 < len(free) <= newton_options.most_free:
         return
     part = state.rows[free]
     with single_threaded_blas():
@@ -184,7 +185,7 @@ def _leap(state: State) -> None:
     with single_threaded_blas():
         linear = residual + matrix @ before
     after = before.copy()
-    leap(matrix, linear, lower[free], upper[free], after, residual, False)
+    free_set_newton(matrix, linear, lower[free], upper[free], after, residual, False)
     state.dual[free] = after
     state.weights = state.combine(state.dual)
 

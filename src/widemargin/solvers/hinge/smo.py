@@ -28,10 +28,11 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.matmul import tiled_multiply
+from widemargin._base.options import newton_options
 from widemargin._base.threads import for_each
 from widemargin.kernels import Gram
 from widemargin.kernels.dense import Square, square_of
-from widemargin.solvers.free_set_newton import MOST_FREE, leap, polish
+from widemargin.solvers.free_set_newton import free_set_newton, refine
 from widemargin.solvers.hinge.pairs import (
     carry_over,
     descend_by_pairs,
@@ -253,7 +254,7 @@ def finish(state: State, exact: bool = True) -> Solution:
             steps = _LEAP_STEPS * state.problem.size
             return _solve_over_all(state, factor * state.tol, steps) < steps
 
-        polish(*_faces(state), descend)
+        refine(*_faces(state), descend)
     _settle(state)
     return solution_at(state)
 
@@ -454,7 +455,7 @@ def _whole_round(state: State, steps: int) -> None:
     done, period = _solve_over_all(state, state.tol, most), _LEAP_STEPS * size
     if done == most and before // period < state.iterations // period and _can_leap(state):
         # Pairs crawl along the valleys of an ill-conditioned kernel: jump.
-        leap(*_faces(state))
+        free_set_newton(*_faces(state))
 
 
 def _batch_round(state: State, violation: float, steps: int) -> None:
@@ -547,7 +548,7 @@ def _can_leap(state: State) -> bool:
     if scope.square is None or not state.problem.gram.positive_semidefinite:
         return False
     free = (scope.lower < scope.dual) & (scope.dual < scope.upper)
-    return np.count_nonzero(free) <= MOST_FREE
+    return np.count_nonzero(free) <= newton_options.most_free
 
 
 def _faces(state: State) -> tuple:

@@ -14,10 +14,11 @@ the edge, which there always is.
 
 import numpy as np
 
+from widemargin._base.options import newton_options as options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.solvers.free_set_newton import MOST_FREE, free_step
+from widemargin.solvers.free_set_newton import longest_step, newton_direction
 
-MOST_WORK = 200_000_000
+MOST_WORK = options.work
 
 
 def free_rows(dual: np.ndarray, label: np.ndarray, cost: np.ndarray) -> np.ndarray:
@@ -25,7 +26,7 @@ def free_rows(dual: np.ndarray, label: np.ndarray, cost: np.ndarray) -> np.ndarr
     spare = np.count_nonzero(dual < _upper(dual, label, cost), axis=1) - 1
     rows = np.flatnonzero(spare > 0)
     total = np.cumsum(spare[rows])
-    return rows[(total <= MOST_FREE) & (total[-1:] <= 2 * MOST_FREE)]
+    return rows[(total <= options.most_free) & (total[-1:] <= 2 * options.most_free)]
 
 
 def leap(square, label, margin, cost, dual, scores, most_work=MOST_WORK) -> bool:
@@ -45,9 +46,9 @@ def leap(square, label, margin, cost, dual, scores, most_work=MOST_WORK) -> bool
         free[rows, giver] = False
         row, taker = np.nonzero(free)
         m = len(row)
-        if not 0 < m <= MOST_FREE:
+        if not 0 < m <= options.most_free:
             break
-        step, endless = free_step(
+        step, endless = newton_direction(
             _matrix(square, row, taker, giver[row]),
             np.arange(m),
             slope[row, giver[row]] - slope[row, taker],
@@ -56,19 +57,19 @@ def leap(square, label, margin, cost, dual, scores, most_work=MOST_WORK) -> bool
         change = np.zeros_like(here)
         change[row, taker] = step
         change[rows, giver] = -change.sum(axis=1)
-        length, blocking = _room(here, upper, change)
-        if not endless and length >= 1.0:
-            length, blocking = 1.0, None
+        length, blocking = longest_step(
+            here.ravel(), change.ravel(), np.full(here.size, -np.inf), upper.ravel(), endless
+        )
         if not np.isfinite(length):
             break
         here += length * change
         np.minimum(here, upper, out=here)
-        if blocking is not None:
-            here[blocking] = upper[blocking]
+        if blocking >= 0:
+            here.flat[blocking] = upper.flat[blocking]
         with single_threaded_blas():
             slope = gradient + square @ (here - dual)
         work += m**3 + n * n * n_classes
-        if blocking is None:
+        if blocking < 0:
             break
     # The dual is quadratic: what it gains is what the mean of both slopes says.
     gain = -np.sum((here - dual) * (gradient + slope))
@@ -92,11 +93,3 @@ def _matrix(square, row, taker, giver):
     places -= giver[:, np.newaxis] == taker
     places += giver[:, np.newaxis] == giver
     return np.ascontiguousarray(square[np.ix_(row, row)] * places)
-
-
-def _room(here, upper, change):
-    """How long a step may be, and which variable says so."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(change > 0.0, (upper - here) / change, np.inf)
-    blocking = np.unravel_index(room.argmin(), room.shape)
-    return float(room[blocking]), blocking
