@@ -53,7 +53,7 @@ docs: $(VENV)/package ## build the documentation into docs/_build/html
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove all that make has made
-	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api
+	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api docs/_inventories
 	rm -f docs/sg_execution_times.rst docs/performance_tables.inc
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
