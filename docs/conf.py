@@ -5,7 +5,7 @@ import runpy
 import matplotlib
 
 import widemargin
-from widemargin.solvers.hinge.smo import WHOLE_ROWS
+from widemargin._base.options import smo_options
 
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()
@@ -26,7 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_inventories"]
-rst_epilog = f".. |full_matrix_rows| replace:: {WHOLE_ROWS:,}"
+rst_epilog = f".. |full_matrix_rows| replace:: {smo_options.dense_size:,}"
 templates_path = ["_templates"]
 # A name in single backticks links to what it names, if that is documented.
 default_role = "obj"

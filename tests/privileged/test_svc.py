@@ -1,6 +1,7 @@
 """PrivilegedSVC: SVM2+ and SVM1+ beside exact optima, and what it does with odd input."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.oracles import privileged as oracle
+from tests.solvers.cases import on_path
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
+from widemargin._base.options import smo_options
 from widemargin.privileged import svc
 from widemargin.solvers import NotSeparableError
 from widemargin.solvers.coupled import two_kernels
-from widemargin.solvers.hinge import smo
 
 LOSSES = {"squared_hinge": oracle.svm2plus, "hinge": oracle.svm1plus}
 GRAMS = {
@@ -133,9 +135,10 @@ def test_slack_of_privileged_columns_that_single_out_every_row_is_free():
 def test_many_rows_are_solved_without_the_whole_matrix(monkeypatch):
     X, Z, y = data(n=80)
     whole = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
-    monkeypatch.setattr(smo, "WHOLE_ROWS", 20)
-    monkeypatch.setattr("widemargin.privileged.problems.WHOLE_ROWS", 20)
-    rows = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
+    small = replace(smo_options, dense_size=20)
+    monkeypatch.setattr("widemargin.privileged.problems.smo_options", small)
+    with on_path("whole", dense_size=20):
+        rows = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
     assert rows.objective_ == pytest.approx(whole.objective_, rel=1e-4)
     np.testing.assert_allclose(rows.slack(Z), whole.slack(Z), atol=1e-3)
 

@@ -12,8 +12,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 from sklearn.preprocessing import scale
 
 from widemargin import SVC
+from widemargin._base.options import smo_options
 from widemargin.kernels import KernelFunction
-from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 TIGHT = {"tol": 1e-9}
 
@@ -214,7 +214,7 @@ class TestOneVsRest:
     @pytest.mark.large
     @pytest.mark.parametrize("cache_size", [3, 200])
     def test_many_rows_give_the_same_bits_on_any_number_of_jobs(self, cache_size):
-        X, y = make_blobs(WHOLE_ROWS + 400, 6, random_state=0, cluster_std=5.0)
+        X, y = make_blobs(smo_options.dense_size + 400, 6, random_state=0, cluster_std=5.0)
         one, two, three = (
             SVC(multi_class="ovr", tol=0.01, cache_size=cache_size, n_jobs=n_jobs).fit(X, y)
             for n_jobs in (1, 2, 3)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply, tiled_product
+from widemargin._base.options import smo_options
 from widemargin.kernels import GramCache, KernelGram
 from widemargin.kernels.label_coupled import PrivilegedGram, SignedSum
 from widemargin.privileged.slack_space import SlackSpace
@@ -18,7 +19,6 @@ from widemargin.solvers import HingeProblem, NotSeparableError, solve_hinge
 from widemargin.solvers.coupled.active_set import MOST_UNKNOWNS
 from widemargin.solvers.coupled.svm1plus import SlackSolution, solve_svm1plus
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
-from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 _NORM_ENTRIES = 1 << 22
 _MOST_EXACT = 500
@@ -55,7 +55,7 @@ class SquaredHinge:
         self.positive_semidefinite = gram.positive_semidefinite
         self._columns = self._few_columns()
         # Beyond so many rows the solver asks for rows and not for the matrix.
-        whole = gram.size <= WHOLE_ROWS and self._columns is None
+        whole = gram.size <= smo_options.dense_size and self._columns is None
         self.matrix = gram.block(slice(None), slice(None)) if whole else None
 
     def at(self, C, penalty, options):
