@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 __all__ = ["DESCRIPTIONS", "shared_docs"]
 
 T = TypeVar("T")
+_PLACEHOLDER = re.compile(r"(?m)^( *)<<(\w+)>>$")
 
 DESCRIPTIONS = {
     name: dedent(text).strip("\n")
@@ -28,6 +29,148 @@ DESCRIPTIONS = {
         "n_features_in_": """
             n_features_in_ : int
                 Number of features seen during fit.
+            """,
+        "y_partial": """
+            y : array-like of shape (n_samples,)
+                Labels of two classes. -1 means unlabeled, unless `X_unlabeled` is passed.
+            """,
+        "X_unlabeled": """
+            X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), \
+                default=None
+                Unlabeled samples. If passed, -1 in `y` is a class like any other.
+            """,
+        "constraint_parameters": """
+            precision : float, default=None
+                Lower bound on the precision: the fraction of positive samples among those predicted
+                positive.
+
+            recall : float, default=None
+                Lower bound on the recall: the fraction of positive samples predicted positive.
+
+            false_positive_rate : float, default=None
+                Upper bound on the fraction of negative samples predicted positive.
+
+            beta : float, default=1.0
+                F-beta is maximized subject to the bounds.
+
+            cost_ratio : float, default=None
+                Cost of a false positive divided by the cost of a false negative. If given, the cost
+                of all errors is minimized instead of maximizing F-beta.
+            """,
+        "preference_parameters": """
+            <<constraint_parameters>>
+
+            confidence : float, default=None
+                Probability with which the bounds must hold on new samples. If given, a third of the
+                labeled samples is used for calibration only; half of them if there is a single
+                round, without unlabeled samples or with ``max_rounds=1``. `guarantee_` reports
+                whether the bounds can be guaranteed.
+
+            split : {'holdout', 'resubstitution'}, default='holdout'
+                Whether to train on a part of the labeled samples and validate on the others, or to
+                use all of them for both.
+
+            update : {'incremental', 'recompute'}, default='incremental'
+                Whether pseudo-labels are final, or are recomputed in every round.
+
+            threshold : {'tuned', 'adjusted', 'zero'}, default='tuned'
+                Choice of `threshold_`: the best subject to the bounds, the threshold for positive
+                pseudo-labels of the best round, or 0. With 'zero', samples with scores above 0 get
+                positive pseudo-labels too. Ignored for `threshold_` if `confidence` is given.
+
+            max_rounds : int, default=None
+                Maximum number of rounds. If None, there is no limit.
+
+            min_new : int, default=1
+                Stop when fewer pseudo-labels than this change in a round.
+
+            pos_label : label, default=None
+                The positive class. If None, it is ``classes_[1]``.
+
+            checkpoint : str or path-like, default=None
+                File to save the state to after every round. A fit with the same data and parameters
+                resumes from it.
+            """,
+        "preference_attributes": """
+            classes_ : ndarray of shape (2,)
+                Class labels.
+
+            pos_label_ : label
+                The positive class.
+
+            threshold_ : float
+                Samples with scores greater than this are predicted positive.
+
+            constraints_ : Constraints
+                The constraints that `threshold_` was chosen for.
+
+            guarantee_ : Guarantee or None
+                With a `confidence`: whether the bounds are ``guaranteed`` on new samples, and the
+                ``achievable`` ones.
+
+            history_ : dict of ndarray
+                For every round: number of pseudo-labels that changed (``added``), numbers of
+                pseudo-labels trained on (``positive``, ``negative``), thresholds for new ones
+                (``upper``, ``lower``), ``precision``, ``recall`` and ``f1`` on the validation
+                samples at threshold 0, the ``threshold`` at which the rounds are compared, the
+                ``objective`` there, and whether the model is the ``best`` so far.
+
+            n_iter_ : int
+                Number of rounds.
+
+            pseudo_labels_ : ndarray of shape (n_unlabeled,)
+                Final pseudo-labels of the unlabeled samples: 1, -1, or 0 for none.
+            """,
+        "semisupervised_kernel": """
+            kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='rbf'
+                Kernel function.
+
+            <<degree>>
+
+            gamma : {'scale', 'auto'} or float, default='scale'
+                Kernel coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian'. 'scale' is
+                ``1 / (n_features * X.var())`` of all samples, labeled and unlabeled; 'auto' is
+                ``1 / n_features``.
+
+            <<coef0>>
+            """,
+        "semisupervised_solver": """
+            tol : float, default=1e-3
+                Tolerance on the KKT violation at which the solver stops.
+
+            cache_size : float, default=1000
+                Size of the kernel cache in MB.
+
+            max_iter : int, default=-1
+                Limit on the solver iterations of every training, -1 for no limit.
+            """,
+        "binary_kernel_attributes": """
+            support_ : ndarray of shape (n_support,)
+                Indices of the support vectors among the labeled samples of positive weight and,
+                after them, the unlabeled samples. Those of the negative class come first.
+
+            support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+                Support vectors.
+
+            n_support_ : ndarray of shape (2,)
+                Number of support vectors of the negative and of the positive class.
+
+            dual_coef_ : ndarray or sparse matrix of shape (1, n_support)
+                Coefficients of the support vectors: dual variables times labels.
+
+            intercept_ : ndarray of shape (1,)
+                Intercept of the score.
+
+            coef_ : ndarray or sparse matrix of shape (1, n_features)
+                Coefficients of the features, for ``kernel='linear'``.
+            """,
+        "baseline_parameters": """
+            estimator : classifier
+                With `decision_function` or `predict_proba`. It is cloned.
+            X : {array-like, sparse matrix} of shape (n_samples, n_features)
+                Labeled samples.
+            y : array-like of shape (n_samples,)
+                Their labels, of two classes.
             """,
         "feature_names_in_": """
             feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -73,9 +216,10 @@ def shared_docs(documented: T) -> T:
         ]
     for member in members:
         if member.__doc__:
-            member.__doc__ = re.sub(r"(?m)^( *)<<(\w+)>>$", _described, member.__doc__)
+            member.__doc__ = re.sub(_PLACEHOLDER, _described, member.__doc__)
     return documented
 
 
 def _described(line: re.Match) -> str:
-    return indent(DESCRIPTIONS[line[2]], line[1])
+    description = re.sub(_PLACEHOLDER, _described, DESCRIPTIONS[line[2]])
+    return indent(description, line[1])

@@ -180,4 +180,36 @@ majorize_minimize_options = MajorizeMinimizeOptions()
 # ---- semisupervised and imbalance ----------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class PreferenceOptions:
+    """Options of guarantees on precision; measured by `benchmarks/preference.py`."""
+
+    n_tested_thresholds: int = 20
+    """Number of thresholds at which precision is tested. More come closer to the best threshold,
+    but the correction for multiple tests then requires more calibration samples."""
+
+
+@dataclass(frozen=True)
+class TransductiveOptions:
+    """Options of the transductive SVM; measured by `benchmarks/preference.py`."""
+
+    first_cost: float = 1e-5
+    """Initial cost of unlabeled samples, as in Joachims' paper. A smaller one needs more
+    doublings; with a larger one the first labels decide more."""
+
+
+@dataclass(frozen=True)
+class RescalingOptions:
+    """Options of rescaled classifiers; measured by `benchmarks/imbalance.py`."""
+
+    max_folds: int = 5
+    """Largest number of folds for calibration. More folds use more of the data in each fit and
+    take more time."""
+
+
+preference_options = PreferenceOptions()
+transductive_options = TransductiveOptions()
+rescaling_options = RescalingOptions()
+
+
 # ---- discriminant and plotting -------------------------------------------------------------------
