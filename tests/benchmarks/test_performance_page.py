@@ -47,7 +47,7 @@ def test_a_page_without_results_says_so(page):
 def test_a_missed_bar_without_a_known_cause_says_so(page):
     bar = {"bar": "at most 1 s", "figure": "2 s", "verdict": "missed"}
     result = {"benchmark": "core", "machine": {}, "tables": [], "bars": [bar]}
-    assert "not looked into" in page(core=result).astext()
+    assert "not investigated" in page(core=result).astext()
 
 
 @pytest.mark.parametrize(
