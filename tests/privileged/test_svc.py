@@ -302,8 +302,9 @@ def test_weights_equal_repetitions(loss):
     weighted = quietly(model, X, y, privileged=Z, sample_weight=weight)
     slack = weighted.slack(Z)
     assert np.isnan(weighted.slack_[weight == 0]).all()
+    gamma = model._expansion.parameters.gamma
     repeated = quietly(
-        PrivilegedSVC(loss=loss, privileged_kernel="rbf", privileged_gamma=0.5, gamma=model._gamma),
+        PrivilegedSVC(loss=loss, privileged_kernel="rbf", privileged_gamma=0.5, gamma=gamma),
         np.repeat(X, weight, axis=0), np.repeat(y, weight), np.repeat(Z, weight, axis=0),
     )  # fmt: skip
     np.testing.assert_allclose(slack, repeated.slack(Z), atol=1e-6)

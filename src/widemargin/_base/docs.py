@@ -18,6 +18,23 @@ _PLACEHOLDER = re.compile(r"(?m)^( *)<<(\w+)>>$")
 DESCRIPTIONS = {
     name: dedent(text).strip("\n")
     for name, text in {
+        "C": """
+            C : float, default=1.0
+                Regularization parameter. The strength of the regularization is inversely
+                proportional to C. Must be strictly positive; ``np.inf`` gives a hard margin.
+            """,
+        "kernel": """
+            kernel : str or callable, default='rbf'
+                Kernel function: 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'precomputed'.
+                A callable takes two sets of samples and returns the matrix of kernel values
+                between them.
+            """,
+        "gamma": """
+            gamma : {'scale', 'auto'} or float, default='scale'
+                Kernel coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian'. 'scale' is
+                ``1 / (n_features * X.var())`` with samples counted by their weights, 'auto' is
+                ``1 / n_features``.
+            """,
         "degree": """
             degree : int, default=3
                 Degree of the 'poly' kernel. Ignored by other kernels.
@@ -25,6 +42,112 @@ DESCRIPTIONS = {
         "coef0": """
             coef0 : float, default=0.0
                 Independent term of the 'poly' and 'sigmoid' kernels.
+            """,
+        "multi_class": """
+            multi_class : {'ovo', 'ovr'}, default='ovo'
+                Whether to solve a binary subproblem for each pair of classes (one-vs-one) or for
+                each class against the rest (one-vs-rest). For a single problem over all classes,
+                see `CrammerSingerSVC`.
+            """,
+        "shrinking": """
+            shrinking : bool, default=True
+                Whether to use the shrinking heuristic.
+            """,
+        "tol": """
+            tol : float, default=1e-3
+                Tolerance on the KKT violation at which the solver stops.
+            """,
+        "gap_tol": """
+            gap_tol : float, default=None
+                If given, stop at this relative duality gap instead of at `tol`.
+            """,
+        "class_weight": """
+            class_weight : dict, 'balanced' or 'effective', default=None
+                Multiplies `C` for each class; 1 for all classes if None. 'balanced' weights are
+                inversely proportional to class frequencies, 'effective' ones to effective numbers
+                of samples (see `effective_class_weight`).
+            """,
+        "class_margin": """
+            class_margin : dict or 'ldam', default=None
+                Margin required of the samples of each class, 1 for classes that are not named.
+                'ldam' gives rare classes larger margins (see `ldam_class_margin`).
+            """,
+        "verbose": """
+            verbose : bool, default=False
+                Whether to print a line for each binary subproblem.
+            """,
+        "max_iter": """
+            max_iter : int, default=-1
+                Limit on the solver iterations of each binary subproblem, -1 for no limit.
+            """,
+        "decision_function_shape": """
+            decision_function_shape : {'ovo', 'ovr'}, default='ovr'
+                Shape of `decision_function` with more than two classes and ``multi_class='ovo'``:
+                one column for each pair of classes or for each class. May be changed after fit.
+            """,
+        "break_ties": """
+            break_ties : bool, default=False
+                Whether `predict` breaks ties of votes by `decision_function`. May be changed after
+                fit.
+            """,
+        "n_jobs": """
+            n_jobs : int, default=None
+                Number of binary subproblems solved at once, in threads. The result does not
+                depend on it.
+            """,
+        "unused_random_state": """
+            random_state : int, RandomState instance or None, default=None
+                Not used; present for compatibility with scikit-learn. The solver is deterministic.
+            """,
+        "classes_": """
+            classes_ : ndarray of shape (n_classes,)
+                Class labels.
+            """,
+        "class_weight_": """
+            class_weight_ : ndarray of shape (n_classes,)
+                Multiplier of `C` for each class.
+            """,
+        "class_margin_": """
+            class_margin_ : ndarray of shape (n_classes,)
+                Margin of the samples of each class.
+            """,
+        "support_attributes": """
+            support_ : ndarray of shape (n_support,)
+                Indices of the support vectors, grouped by class.
+
+            support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+                Support vectors; empty for a precomputed or callable kernel.
+
+            n_support_ : ndarray of shape (n_classes,)
+                Number of support vectors of each class.
+
+            intercept_ : ndarray of shape (n_subproblems,)
+                Intercept of each decision function.
+
+            coef_ : ndarray or sparse matrix of shape (n_subproblems, n_features)
+                Weights of the features, for ``kernel='linear'``.
+
+            objective_ : ndarray of shape (n_subproblems,)
+                Objective value of each binary subproblem.
+
+            dual_gap_ : ndarray of shape (n_subproblems,)
+                Relative duality gap: a bound on how far `objective_` is from the optimum, relative
+                to it. nan if the kernel is not known to be positive semidefinite ('sigmoid',
+                callables, precomputed matrices that are not).
+
+            n_iter_ : ndarray of shape (n_subproblems,)
+                Number of solver iterations.
+
+            fit_status_ : int
+                0 if all subproblems converged, 1 otherwise (with a warning).
+
+            shape_fit_ : tuple of int
+                Shape of the training data.
+            """,
+        "dual_coef_": """
+            dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_support)
+                Dual variables times signs, in the layout of scikit-learn; one row for each class
+                with ``multi_class='ovr'`` and more than two classes.
             """,
         "n_features_in_": """
             n_features_in_ : int
@@ -183,6 +306,17 @@ DESCRIPTIONS = {
         "X_train": """
             X : {array-like, sparse matrix} of shape (n_samples, n_features)
                 Training samples.
+            """,
+        "X_kernel": """
+            X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                    (n_samples, n_samples_fit)
+                Samples, or their kernel values against the training samples for
+                ``kernel='precomputed'``.
+            """,
+        "X_kernel_train": """
+            X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                    (n_samples, n_samples)
+                Training samples, or the kernel matrix between them for ``kernel='precomputed'``.
             """,
         "y": """
             y : array-like of shape (n_samples,)

@@ -254,9 +254,9 @@ class TwoViewSVC(PrivilegedBase):
         training = self._prepare(X, y, sample_weight, self.gamma)
         side = self._side(privileged, training, len(y))
         given = {"sample_weight": sample_weight, "privileged": privileged}
-        machines = training.reduction.machines
+        machines = training.reduction.problems
         progress = FitProgress.open(self, len(machines), X=X, y=y, metadata=given)
-        gram = self._gram(X, training.order, training.gamma)
+        gram = self._gram(X, training.order, training.parameters.gamma)
         solve = self._plainly(gram, training) if side is None else self._jointly(gram, side)
         solutions: list = [None] * len(machines)
         others: list = [None] * len(machines)
