@@ -119,6 +119,8 @@ class InteriorPointOptions:
     """Share of the step to the boundary that is taken. Closer to 1 is faster and less stable."""
     chunk: int = 2048
     """Rows of a partial sum of the normal equations, one task of a thread."""
+    rank_tol: float = 1e-12
+    """Relative singular value below which a least-squares problem is rank-deficient."""
     regularization: tuple[float, ...] = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
     """Relative additions to the diagonal that are tried until the Cholesky factor exists."""
     negligible: float = 1e-7

@@ -126,7 +126,7 @@ class SquaredHinge:
         gram = PrivilegedGram(self.gram, turned)
         problem = HingeProblem(gram, sign, 1.0, np.inf, separable=True)
         rows = np.hstack([self._columns, turned])
-        return solve_hard_margin(problem, rows=rows, **options, report=report)
+        return solve_hard_margin(problem, features=rows, **options, report=report)
 
     def _by_pairs(self, problem, start, options, report):
         """The solution by pairs of rows; if they crawl and the matrix is at hand, over all rows."""

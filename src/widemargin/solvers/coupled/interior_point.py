@@ -30,7 +30,12 @@ from scipy import linalg
 
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.solvers.coupled.active_set import Settled
-from widemargin.solvers.hinge.hard_margin import least_squares, room
+from widemargin.solvers.interior_point import (
+    scaled_least_squares as least_squares,
+)
+from widemargin.solvers.interior_point import (
+    step_to_boundary as room,
+)
 
 if TYPE_CHECKING:
     from widemargin.solvers.coupled.two_kernels import TwoKernelProblem
