@@ -43,7 +43,7 @@ from widemargin.gated.difficulty import (
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
 from widemargin.kernels.parameters import effective_gamma
 from widemargin.solvers import HingeProblem, solve_hinge
-from widemargin.solvers.hinge.majorize_minimize import majorize
+from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 from widemargin.solvers.hinge.row_descent import descend_rows
 
 _BLOCK_BYTES = 1 << 25
@@ -151,7 +151,7 @@ def solve(student, lesson, problem):
     linear, bias = student.kernel == "linear", float(student.fit_intercept)
     options = {"gap_tol": student.tol, "max_iter": student.max_iter}
     if student.solver == "mm":
-        return majorize(problem, lesson.rows if linear else None, bias, **options)
+        return majorize_minimize(problem, lesson.rows if linear else None, bias, **options)
     if linear and problem.size > smo_options.dense_size:
         return descend_rows(problem, lesson.rows, bias, **options)
     if not lesson.function.positive_semidefinite:
