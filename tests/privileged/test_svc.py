@@ -17,10 +17,10 @@ from tests.oracles import privileged as oracle
 from tests.solvers.cases import on_path
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
-from widemargin._base.options import smo_options
+from widemargin._base.options import CoupledOptions, smo_options
 from widemargin.privileged import svc
 from widemargin.solvers import NotSeparableError
-from widemargin.solvers.coupled import two_kernels
+from widemargin.solvers.coupled import solver
 
 LOSSES = {"squared_hinge": oracle.svm2plus, "hinge": oracle.svm1plus}
 GRAMS = {
@@ -435,13 +435,13 @@ def test_an_indefinite_kernel_has_no_gap_in_svm1plus(side, monkeypatch):
     assert np.isfinite(model.decision_function(X)).all()
 
 
-def test_an_early_end_is_laid_to_an_indefinite_kernel(monkeypatch):
+def test_a_fit_stopped_by_an_indefinite_kernel_warns(monkeypatch):
     monkeypatch.setattr(svc, "small_enough", lambda n, n_columns: False)
-    monkeypatch.setattr(two_kernels, "_MOST_STEPS", 2)
-    monkeypatch.setattr(two_kernels, "settle", lambda problem, point: None)
+    monkeypatch.setattr(solver, "options", CoupledOptions(most_updates=2))
+    monkeypatch.setattr(solver, "refine_by_active_set", lambda problem, point: None)
     X, Z, y = data()
     model = PrivilegedSVC(loss="hinge", privileged_kernel="precomputed", tol=1e-9)
-    with pytest.warns(ConvergenceWarning, match="kernel that is not positive semidefinite, keeps"):
+    with pytest.warns(ConvergenceWarning, match="or an indefinite kernel"):
         model.fit(X, y, privileged=Z @ Z.T - 0.01 * np.eye(len(Z)))
 
 

@@ -170,6 +170,49 @@ majorize_minimize_options = MajorizeMinimizeOptions()
 # ---- solvers.coupled and privileged --------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class CoupledOptions:
+    """Options of the solver of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
+
+    slice_work: int = 20_000_000
+    """Variables visited by pair updates between two reports: about a fifth of a second."""
+    interior_point_steps: int = 20
+    """Steps that the interior-point method is expected to take. Pair updates that have taken as
+    long give way to it."""
+    most_updates: int = 10_000
+    """Pair updates per variable after which the solver ends on an indefinite kernel."""
+    flat_curvature: float = 1e-12
+    """Smallest curvature along a move, relative to the largest kernel value."""
+    samples_per_column: int = 2
+    """The interior-point method works on features where there are this many samples for each, else
+    on samples."""
+    near: float = 1e-7
+    """Distance from the optimum at which a point of the interior-point method is accepted, and from
+    which on a lack of progress means rounding."""
+    precision: float = 1e-11
+    """Relative distance from the optimum at which the interior-point method stops."""
+
+
+@dataclass(frozen=True)
+class ActiveSetOptions:
+    """Options of the exact end of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
+
+    most_unknowns: int = 400
+    """Largest number of unknowns: a step costs its third power."""
+    steps: int = 500
+    """Largest number of steps."""
+    work: float = 4e9
+    """Multiplications after which the method ends: a few seconds."""
+    regularization: float = 1e-11
+    """Relative addition to the diagonal that makes the equations solvable."""
+    precision: float = 1e-9
+    """Relative violation at which a variable joins the working set."""
+
+
+coupled_options = CoupledOptions()
+active_set_options = ActiveSetOptions()
+
+
 # ---- solvers.structured and structured.learners --------------------------------------------------
 
 
