@@ -1,30 +1,35 @@
-"""What solvers that take one row after another share: their rows, their order, their states."""
+"""State classes that solvers share, and the codes of the counters in their compiled code."""
 
 from typing import ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
+
+__all__ = ["ACTIVE", "CONVERGED", "FINISHED", "PASSES", "POSITION", "PassState", "Resumable"]
+
+# Entries of `PassState.counts`: passes over the samples, whether the solver has finished and
+# whether it has converged, the number of samples in this pass, the position in it.
+PASSES, FINISHED, CONVERGED, ACTIVE, POSITION = range(5)
 
 
 class Resumable:
-    """A state of which `numbers` are all that is needed to go on elsewhere."""
+    """A state that can be saved as plain arrays and numbers, and resumed from them."""
 
     kept: ClassVar[tuple[str, ...]]
     """Names of the attributes that change."""
 
     def numbers(self) -> dict[str, object]:
-        """The state as plain arrays and numbers, for a checkpoint."""
+        """Return the attributes that change, for a checkpoint."""
         return {name: getattr(self, name) for name in self.kept}
 
     def resume(self, numbers: dict) -> Self:
-        """Go on from the `numbers` of another state of the same problem."""
+        """Restore the `numbers` of another state of the same problem."""
         for name, value in numbers.items():
             setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
         return self
 
 
-class Passing(Resumable):
-    """A state whose ``counts`` begin with what is told here, as compiled code keeps it."""
+class PassState(Resumable):
+    """State of a solver whose compiled code counts passes over the samples in ``counts``."""
 
     counts: np.ndarray
 
@@ -40,27 +45,6 @@ class Passing(Resumable):
     def converged(self) -> bool:
         return bool(self.counts[CONVERGED])
 
-    def end(self, *, finished: bool, converged: bool) -> None:
-        """Say whether the work is over, and whether by the tolerance."""
+    def set_status(self, *, finished: bool, converged: bool) -> None:
+        """Set whether the solver has finished, and whether it has converged."""
         self.counts[FINISHED], self.counts[CONVERGED] = finished, converged
-
-
-PASSES, FINISHED, CONVERGED = range(3)
-
-
-def flat_rows(X):
-    """The arrays behind the rows of a dense or CSR matrix; a dense one has no indices."""
-    if not sp.issparse(X):
-        return X.ravel(), None, None
-    # Unsigned: compiled code need not ask whether an index counts from the end.
-    return X.data, X.indices.view(np.uint32), X.indptr.view(np.uint32)
-
-
-def entries(X) -> int:
-    """How many numbers a pass over the rows reads."""
-    return X.nnz if sp.issparse(X) else X.size
-
-
-def random_state(seed: int) -> np.ndarray:
-    """The state of the compiled generators."""
-    return np.array([seed ^ 0x9E3779B97F4A7C15], dtype=np.uint64)

@@ -13,6 +13,7 @@ import numpy as np
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.kernels import Gram
+from widemargin.solvers.jit.random import random_state
 from widemargin.solvers.multiclass.newton import free_rows, leap
 from widemargin.solvers.multiclass.problem import (
     FIRST_GAP_TOL,
@@ -22,7 +23,7 @@ from widemargin.solvers.multiclass.problem import (
     feasible,
 )
 from widemargin.solvers.multiclass.steps import settle
-from widemargin.solvers.states import Resumable, random_state
+from widemargin.solvers.states import Resumable
 
 BATCH_ROWS = 512
 

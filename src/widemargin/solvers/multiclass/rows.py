@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
+from widemargin.solvers.jit.random import random_state
+from widemargin.solvers.jit.rows import count_entries, row_arrays
 from widemargin.solvers.multiclass.newton import MOST_WORK, free_rows, leap
 from widemargin.solvers.multiclass.problem import (
     FIRST_GAP_TOL,
@@ -23,13 +25,7 @@ from widemargin.solvers.multiclass.problem import (
     feasible,
 )
 from widemargin.solvers.multiclass.steps import FULL, POSITION, WORST, sweep
-from widemargin.solvers.states import (
-    PASSES,
-    Passing,
-    entries,
-    flat_rows,
-    random_state,
-)
+from widemargin.solvers.states import PASSES, PassState
 
 _SLICE_WORK = 50_000_000
 _STEP_WORK = 50
@@ -100,7 +96,7 @@ def solve_rows(
 
 
 @dataclass
-class State(Passing):
+class State(PassState):
     """Where the solver stands."""
 
     kept: ClassVar = (
@@ -172,13 +168,13 @@ def advance(state: State) -> bool:
     """Work for about a fifth of a second; True when there is nothing more to do."""
     if not state.finished:
         n, n_classes = state.dual.shape
-        per_row = (entries(state.X) // n + 1) * n_classes + _STEP_WORK
+        per_row = (count_entries(state.X) // n + 1) * n_classes + _STEP_WORK
         limit = min(state.max_iter, state.iterations + _LEAP_PASSES)
         state.worked += per_row * _work(state, state.tol, limit, _SLICE_WORK // per_row + 1)
         if state.converged:
             _end_by_gap(state)
         elif state.iterations < state.max_iter:
-            state.end(finished=False, converged=False)
+            state.set_status(finished=False, converged=False)
         if not state.finished:
             _leap_if_cheap(state)
     return state.finished
@@ -191,11 +187,11 @@ def finish(state: State) -> MultiClassSolution:
         passes = state.iterations
         for _ in range(_POLISH_ROUNDS):
             _leap(state, free_rows(state.dual, state.label, state.cost))
-            state.end(finished=False, converged=False)
+            state.set_status(finished=False, converged=False)
             _work(state, _POLISHED_TOL, state.iterations + _POLISH_PASSES, _SLICE_WORK)
             if state.converged:
                 break
-        state.end(finished=True, converged=True)
+        state.set_status(finished=True, converged=True)
         state.counts[PASSES] = passes
     return solution_at(state)
 
@@ -221,7 +217,7 @@ def _end_by_gap(state: State) -> None:
         tighter = not closed and state.tol > SMALLEST_TOL
         if tighter:
             state.tol *= 0.1
-        state.end(finished=not tighter, converged=closed)
+        state.set_status(finished=not tighter, converged=closed)
 
 
 def _leap_if_cheap(state: State) -> None:
@@ -237,7 +233,7 @@ def _leap_work(state: State, free: np.ndarray) -> float:
     n = len(free)
     if not n:
         return np.inf
-    return n * n * (entries(state.X) / len(state.dual) + n) / _LEAP_SPEED
+    return n * n * (count_entries(state.X) / len(state.dual) + n) / _LEAP_SPEED
 
 
 def _leap(state: State, free: np.ndarray, most_work: float = MOST_WORK) -> None:
@@ -263,7 +259,7 @@ def _work(state: State, tol: float, max_iter: int, steps: int) -> int:
     size = np.sqrt(state.norms.max(initial=0.0) * np.square(state.weights).sum(axis=0).max())
     rounding = 8.0 * np.finfo(float).eps * (1.0 + float(size))
     return sweep(
-        *flat_rows(state.X),
+        *row_arrays(state.X),
         state.bias,
         state.label,
         state.margin,

@@ -1,0 +1,1 @@
+"""Compiled helpers that several solvers share: rows of matrices, random numbers."""
