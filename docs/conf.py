@@ -5,11 +5,10 @@ import runpy
 import matplotlib
 
 import widemargin
-from widemargin._base.options import smo_options
+from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()
-intersphinx_mapping = runpy.run_path("inventories.py")["write"]()
 
 project = "widemargin"
 author = "the widemargin developers"
@@ -19,21 +18,18 @@ version = release = widemargin.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_inventories"]
-rst_epilog = f".. |full_matrix_rows| replace:: {smo_options.dense_size:,}"
+exclude_patterns = ["_build"]
+rst_epilog = f".. |whole_rows| replace:: {WHOLE_ROWS:,}"
 templates_path = ["_templates"]
-# A name in single backticks links to what it names, if that is documented.
-default_role = "obj"
+default_role = "code"
 
 autosummary_generate = True
-numpydoc_show_class_members = True
-numpydoc_show_inherited_class_members = True
+numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 plot_formats = ["svg"]

@@ -18,7 +18,6 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").glob("*.rst"),
         *(ROOT / "examples").glob("*.py"),
-        *(ROOT / "tools").glob("*.py"),
     ]
 )
 

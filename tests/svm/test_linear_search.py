@@ -97,11 +97,11 @@ def test_costs_must_be_positive(data):
             LinearSVCCV(Cs=Cs).fit(*data)
 
 
-def test_folds_that_stopped_early_are_told(data):
-    with pytest.warns(ConvergenceWarning) as told:
+def test_folds_that_stopped_early_are_reported(data):
+    with pytest.warns(ConvergenceWarning) as caught:
         LinearSVCCV(Cs=[0.1], loss="hinge", max_iter=1).fit(*data)
-    folds, whole = (str(warning.message) for warning in told)
-    assert "15 of 15 machines of folds" in folds
+    folds, whole = (str(warning.message) for warning in caught)
+    assert "15 of 15 cross-validation fits did not converge" in folds
     assert "max_iter=1" in whole
 
 

@@ -12,11 +12,11 @@ from widemargin._base.threads import for_each
 from widemargin.gated.base import tell
 from widemargin.gated.difficulty import best_rival, truth_of
 from widemargin.gated.landmarks import multiplied
-from widemargin.gated.problem import combine, prepare, problem_of
+from widemargin.gated.problem import linear_problem, prepare, problem_of
 from widemargin.gated.students import GatedStudents
 from widemargin.gated.teacher import class_scores
 from widemargin.solvers import HingeProblem
-from widemargin.solvers.hinge.row_descent import descend_rows
+from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.svm.linear_svc import linear_scores
 
 
@@ -147,7 +147,6 @@ def _beside(rows, column):
 
 def _weights(problem, rows, students):
     """Weights of the features and of the constant, and whether the solver converged."""
-    bias = float(students.fit_intercept)
-    solution = descend_rows(problem, rows, bias, gap_tol=students.tol, max_iter=students.max_iter)
-    weights = np.append(combine(rows, solution.dual), bias * solution.dual.sum())
-    return weights, solution.converged
+    explicit = linear_problem(problem, rows, float(students.fit_intercept))
+    solution = solve_dual(explicit, gap_tol=students.tol, max_iter=students.max_iter)
+    return solution.weights, solution.converged

@@ -26,7 +26,6 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._base.matmul import tiled_multiply
-from widemargin._base.options import smo_options
 from widemargin._base.sklearn_compat import safe_indexing
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import canonical_csr, validate_weights
@@ -43,8 +42,11 @@ from widemargin.gated.difficulty import (
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
 from widemargin.kernels.parameters import effective_gamma
 from widemargin.solvers import HingeProblem, solve_hinge
-from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
-from widemargin.solvers.hinge.row_descent import descend_rows
+from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
+from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.losses import Hinge
+from widemargin.solvers.hinge.majorize_minimize import majorize
+from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 _BLOCK_BYTES = 1 << 25
 _ROUNDING = 1e-10
@@ -151,12 +153,17 @@ def solve(student, lesson, problem):
     linear, bias = student.kernel == "linear", float(student.fit_intercept)
     options = {"gap_tol": student.tol, "max_iter": student.max_iter}
     if student.solver == "mm":
-        return majorize_minimize(problem, lesson.rows if linear else None, bias, **options)
-    if linear and problem.size > smo_options.dense_size:
-        return descend_rows(problem, lesson.rows, bias, **options)
+        return majorize(problem, lesson.rows if linear else None, bias, **options)
+    if linear and problem.size > WHOLE_ROWS:
+        return solve_dual(linear_problem(problem, lesson.rows, bias), **options)
     if not lesson.function.positive_semidefinite:
         return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter)
     return solve_hinge(problem, **options)
+
+
+def linear_problem(problem, rows, bias):
+    """Return a hinge problem over a linear kernel as a problem over the features."""
+    return LinearProblem(rows, problem.sign, problem.cost, Hinge(), bias, problem.margin)
 
 
 def feature_rows(features, X):

@@ -56,13 +56,11 @@ class KernelGram:
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
         Dense rows are moved to their mean where the kernel does not notice (rbf): squared
         distances then lose no digits to a common offset.
-    center : bool, default=False
-        Whether to subtract the mean of dense rows whatever the kernel is.
     """
 
-    def __init__(self, function: KernelFunction, X, center: bool = False):
+    def __init__(self, function: KernelFunction, X):
         origin = None
-        if (center or function.name == "rbf") and not sp.issparse(X) and len(X):
+        if function.name == "rbf" and not sp.issparse(X) and len(X):
             origin = X.mean(axis=0)
             X = X - origin
         self._set(function, X, origin)

@@ -26,11 +26,12 @@ from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import check_magnitude, validate_predict, validate_training
 from widemargin.kernels.functions import squared_norms
-from widemargin.solvers.hinge.dual_coordinate_descent import descend_linear
 from widemargin.solvers.hinge.dual_coordinate_descent import solution_at as descent_at
+from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.solvers.hinge.linear_problem import LinearProblem
-from widemargin.solvers.hinge.newton import newton_linear
+from widemargin.solvers.hinge.losses import LOSSES
 from widemargin.solvers.hinge.newton import solution_at as newton_at
+from widemargin.solvers.hinge.newton import solve_primal
 from widemargin.solvers.multiclass.rows import solution_at as joint_at
 from widemargin.solvers.multiclass.rows import solve_rows
 
@@ -186,7 +187,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     _parameter_constraints: dict = {
         "penalty": [StrOptions({"l2"}), Hidden(StrOptions({"l1"}))],
-        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "loss": [StrOptions(LOSSES.keys())],
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
@@ -322,10 +323,11 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
                 "penalty='l1' is not supported: use penalty='l2', or sklearn.svm.LinearSVC for "
                 "sparse weights."
             )
-        if self.loss == "hinge" and not self.dual and self.multi_class == "ovr":
+        smooth = LOSSES[self.loss].differentiable
+        if not smooth and not self.dual and self.multi_class == "ovr":
             raise ValueError(
-                "dual=False is not supported with loss='hinge', which has no second derivatives: "
-                "use dual=True or 'auto', or loss='squared_hinge'."
+                f"dual=False is not supported with loss={self.loss!r}, which is not "
+                "differentiable. Use dual=True or 'auto', or loss='squared_hinge'."
             )
         return validate_training(self, X, y)
 
@@ -374,16 +376,18 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
                 bias=constant_feature(self), seed=seed, dual=start,
                 report=_report(keep, joint_at), **options,
             )  # fmt: skip
-        squared = self.loss == "squared_hinge"
-        numbers = training.sign(number), costs, squared, constant_feature(self), training.margins()
+        numbers = (
+            training.sign(number), costs, LOSSES[self.loss], constant_feature(self),
+            training.margins(),
+        )  # fmt: skip
         with single_threaded_blas():  # held once, since every product asks for it
             if self._solves_dual(X.shape):
                 problem = LinearProblem(X, *numbers, training.norms)
-                return descend_linear(
+                return solve_dual(
                     problem, seed=seed, dual=start, report=_report(keep, descent_at), **options
                 )
             problem = LinearProblem(X, *numbers)
-            return newton_linear(problem, weights=start, report=_report(keep, newton_at), **options)
+            return solve_primal(problem, weights=start, report=_report(keep, newton_at), **options)
 
     def _starts(self, training):
         """Where the machines start from: the last solutions, if they are wanted and fit."""
@@ -413,7 +417,7 @@ class LinearSVC(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEsti
 
     def _solves_dual(self, shape):
         if self.dual == "auto":
-            return self.loss == "hinge" or shape[0] < shape[1]
+            return not LOSSES[self.loss].differentiable or shape[0] < shape[1]
         return self.dual
 
     def _attributes(self, training, solutions):

@@ -1,13 +1,13 @@
-"""SVM-2K: two classifiers on two views of the same samples, with a penalty on disagreement.
+"""SVM-2K: two machines on two descriptions of the same rows that are to agree.
 
     min over f, b, e, c   1/2 ||f||^2 + 1/2 ||e||^2
                           + sum_i  first_cost_i max(0, 1 - y_i F_i)
                           + sum_i  second_cost_i max(0, 1 - y_i E_i)
                           + sum_i  agreement_i max(0, |F_i - E_i| - epsilon)
 
-where F_i = f(x_i) + b and E_i = e(z_i) + c. The dual is the coupled problem (`problem`): every
-sample has a variable for its margin in the first view with the direction (1, 0), one for its margin
-in the second with (0, 1), and two for the two sides of the disagreement with (-1, 1), related by
+where F_i = f(x_i) + b and E_i = e(z_i) + c. In the dual every row has a variable for its margin in
+the first view, one for that in the second, and two that hold the views together from both sides,
+which move along (1, 0), (0, 1) and (-1, 1): the three lines of `two_kernels`, tied by
 (1, 0) - (0, 1) + (-1, 1) = 0.
 """
 
@@ -16,19 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin.solvers.coupled.problem import CoupledProblem
-from widemargin.solvers.coupled.solver import State, solve_coupled
-from widemargin.solvers.solution import relative_gap
+from widemargin.solvers.coupled.two_kernels import State, TwoKernelProblem, solve_two_kernels
 
-__all__ = ["TwoViewSolution", "solve_svm2k"]
-
-_DIRECTIONS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
+_LINES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
 _RELATION = np.array([1.0, -1.0, 1.0])
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
 class TwoViewSolution:
-    """Solution for both views.
+    """Both machines.
 
     Attributes
     ----------
@@ -51,7 +48,7 @@ class TwoViewSolution:
     converged: bool
 
 
-def solve_svm2k(
+def solve_two_view(
     first: np.ndarray,
     second: np.ndarray,
     sign: np.ndarray,
@@ -59,7 +56,6 @@ def solve_svm2k(
     agreement: np.ndarray,
     epsilon: float,
     *,
-    low_rank: bool = False,
     tol: float = 1e-3,
     max_iter: int = -1,
     report: Callable[[State], bool] | None = None,
@@ -69,22 +65,19 @@ def solve_svm2k(
     Parameters
     ----------
     first, second : ndarray of shape (n, n)
-        Gram matrices of the views, positive semidefinite.
+        The Gram matrices of the views, positive semidefinite.
     sign : ndarray of shape (n,)
         y.
     costs : ndarray of shape (2, n)
-        Costs of the slack in each view.
+        Of slack in each view.
     agreement : ndarray of shape (n,)
-        Costs of disagreement, non-negative.
+        Cost of disagreement; at least 0.
     epsilon : float
-        Disagreement without cost.
-    low_rank : bool, default=False
-        Whether the second matrix is that of a linear kernel of fewer features than samples. It
-        selects the method.
+        Disagreement that costs nothing.
     tol : float, default=1e-3
-        Tolerance on the violation of the optimality conditions.
+        Largest violation of the optimality conditions.
     max_iter : int, default=-1
-        Limit on the number of iterations, as in `solve_coupled`.
+        Most updates and steps, as in `solve_two_kernels`.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -92,57 +85,48 @@ def solve_svm2k(
     -------
     TwoViewSolution
     """
-    problem = _problem(first, second, sign, costs, agreement, epsilon, low_rank)
-    zeros = np.zeros(problem.kind.shape)
-    found = solve_coupled(problem, zeros, tol=tol, max_iter=max_iter, report=report)
+    problem = _problem(first, second, sign, costs, agreement, epsilon)
+    nothing = np.zeros(problem.line.shape)
+    found = solve_two_kernels(problem, nothing, tol=tol, max_iter=max_iter, report=report)
     b, c = found.constants
     norms = 0.5 * float(found.g @ found.first + found.h @ found.second)
-    slack = np.maximum(0.0, 1.0 - sign * np.vstack([found.first + b, found.second + c]))
-    disagreement = np.maximum(0.0, np.abs(found.first + b - found.second - c) - epsilon)
-    objective = norms + float((costs * slack).sum() + agreement @ disagreement)
+    short = np.maximum(0.0, 1.0 - sign * np.vstack([found.first + b, found.second + c]))
+    apart = np.maximum(0.0, np.abs(found.first + b - found.second - c) - epsilon)
+    objective = norms + float((costs * short).sum() + agreement @ apart)
     dual_objective = float((problem.linear * found.point).sum()) - norms
     return TwoViewSolution(
         np.vstack([found.g, found.h]),
         found.constants,
         objective,
         dual_objective,
-        relative_gap(objective, dual_objective),
+        max(0.0, objective - dual_objective) / max(abs(objective), _TINY),
         found.iterations,
         found.converged,
     )
 
 
-def _problem(
-    first: np.ndarray,
-    second: np.ndarray,
-    sign: np.ndarray,
-    costs: np.ndarray,
-    agreement: np.ndarray,
-    epsilon: float,
-    low_rank: bool = False,
-) -> CoupledProblem:
-    """Return the dual problem; with epsilon 0 one variable serves both sides of a disagreement."""
+def _problem(first, second, sign, costs, agreement, epsilon) -> TwoKernelProblem:
+    """The dual; without epsilon both sides of the agreement are one variable."""
     n = len(sign)
-    zeros = np.zeros(n)
+    nothing = np.zeros(n)
     ends = sign * costs
     lower, upper = [np.minimum(ends, 0.0)], [np.maximum(ends, 0.0)]
     if epsilon > 0.0:
-        kind, linear = [0, 1, 2, 2], [sign, sign, zeros - epsilon, zeros + epsilon]
-        lower += [zeros, -agreement]
-        upper += [agreement, zeros]
+        line, linear = [0, 1, 2, 2], [sign, sign, nothing - epsilon, nothing + epsilon]
+        lower += [nothing, -agreement]
+        upper += [agreement, nothing]
     else:
-        kind, linear = [0, 1, 2], [sign, sign, zeros]
+        line, linear = [0, 1, 2], [sign, sign, nothing]
         lower += [-agreement]
         upper += [agreement]
-    return CoupledProblem(
+    return TwoKernelProblem(
         first,
         second,
-        kind=np.repeat(np.array(kind)[:, np.newaxis], n, axis=1),
+        line=np.repeat(np.array(line)[:, np.newaxis], n, axis=1),
         lower=np.vstack(lower),
         upper=np.vstack(upper),
         linear=np.vstack(linear),
-        directions=_DIRECTIONS,
+        lines=_LINES,
         relation=_RELATION,
-        offset=zeros,
-        low_rank=low_rank,
+        offset=nothing,
     )

@@ -1,55 +1,59 @@
-"""The problem of linear machines, and what solving it gives.
+"""The problem of linear classifiers.
 
     min over w   1/2 ||w||^2  +  sum_i cost_i * loss(margin_i - sign_i <w, z_i>)
 
-with loss(s) = max(0, s), the hinge, or its square, over rows z_i = (x_i, bias): the intercept is
-the weight of one more feature with the constant value ``bias``, and is regularised like the others.
+over z_i = (x_i, bias): the intercept is the weight of one more feature with the constant value
+``bias``, and is regularized like the others. `losses` has the losses.
 
 The dual, with w = sum_i sign_i alpha_i z_i:
 
     max over alpha   sum_i margin_i alpha_i - 1/2 ||w||^2 - 1/2 sum_i softness_i alpha_i^2
     subject to       0 <= alpha_i <= ceiling_i
 
-where softness is 0 and ceiling is cost for the hinge, and softness is 1 / (2 cost) and ceiling is
-infinite for its square.
+where softness and ceiling depend on the loss: 0 and cost for the hinge, 1 / (2 cost) and infinity
+for the squared hinge.
 
-`linear_descent` solves the dual, `linear_newton` the primal of the squared hinge.
+`dual_coordinate_descent` solves the dual, `newton` the primal of a differentiable loss.
 """
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from widemargin._base.threads import single_threaded_blas
-from widemargin.solvers import states as coordinate
+from widemargin.solvers.hinge.losses import Loss
+from widemargin.solvers.jit.rows import count_entries
+from widemargin.solvers.solution import Solution, relative_gap
+
+__all__ = ["LinearProblem", "certify", "clip_dual"]
 
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """Numbers that make a linear problem.
+    """Arrays and numbers that define the problem of a linear classifier.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-        Float64; C-contiguous, or CSR without duplicate entries.
+        Float64; C-contiguous, or CSR with 32-bit indices and without duplicate entries.
     sign : ndarray of shape (n,)
         +1 or -1.
     cost : ndarray of shape (n,)
         Positive and finite.
-    squared : bool
-        Whether the loss is the squared hinge.
+    loss : Loss
     bias : float, default=0.0
-        The constant feature; 0 for no intercept.
+        Value of the constant feature; 0 for no intercept.
     margin : ndarray of shape (n,) or float, default=1.0
-        Positive.
+        Of any sign.
     norms : ndarray of shape (n,), optional
-        Squared lengths of the rows of X, where they are known already.
+        Squared norms of the rows of X, if they are known already.
     """
 
-    X: np.ndarray
+    X: Any
     sign: np.ndarray
     cost: np.ndarray
-    squared: bool
+    loss: Loss
     bias: float = 0.0
     margin: np.ndarray | float = 1.0
     norms: np.ndarray | None = None
@@ -60,88 +64,71 @@ class LinearProblem:
 
     @property
     def entries(self) -> int:
-        """How many numbers a pass over the rows reads."""
-        return coordinate.entries(self.X)
-
-    def margins(self) -> np.ndarray:
-        return np.broadcast_to(self.margin, self.sign.shape)
+        """Number of values that a pass over the samples reads."""
+        return count_entries(self.X)
 
     def softness(self) -> np.ndarray:
-        if not self.squared:
-            return np.zeros(self.size)
-        return 0.5 / np.maximum(self.cost, np.finfo(float).tiny)
+        return self.loss.softness(self.cost)
 
     def ceiling(self) -> np.ndarray:
-        return np.full(self.size, np.inf) if self.squared else self.cost
+        return self.loss.ceiling(self.cost)
 
-    def part(self, rows: np.ndarray) -> "LinearProblem":
-        """The problem of some of the rows."""
-        numbers = self.sign[rows], self.cost[rows], self.squared, self.bias, self.margins()[rows]
-        return LinearProblem(self.X[rows], *numbers)
+    def subset(self, index: np.ndarray) -> Self:
+        """Return the problem of some of the samples."""
+        margin = np.broadcast_to(self.margin, self.sign.shape)[index]
+        return type(self)(
+            self.X[index], self.sign[index], self.cost[index], self.loss, self.bias, margin
+        )
 
     def slack(self, scores: np.ndarray) -> np.ndarray:
-        """What every row lacks for its margin; negative if nothing."""
+        """Return margin - sign * score of all samples; positive where there is a loss."""
         return self.margin - self.sign * scores
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
-        """<w, z_i> of all rows."""
+        """Compute <w, z_i> of all samples."""
         with single_threaded_blas():
             return self.X @ weights[:-1] + self.bias * weights[-1]
 
     def combine(self, coefficients: np.ndarray) -> np.ndarray:
-        """sum_i coefficients_i z_i."""
+        """Compute sum_i coefficients_i z_i."""
         with single_threaded_blas():
             features = self.X.T @ coefficients
         return np.append(features, self.bias * coefficients.sum())
 
 
-@dataclass(frozen=True)
-class LinearSolution:
-    """What a solver found.
+def certify(
+    problem: LinearProblem,
+    weights: np.ndarray,
+    dual: np.ndarray,
+    combined: np.ndarray,
+    iterations: int,
+    converged: bool,
+) -> Solution:
+    """Return the solution at ``weights``, with the bound given by the signed ``dual``.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (d + 1,)
-        Of the features and of the constant one.
-    dual : ndarray of shape (n,)
-        A feasible alpha.
-    objective : float
-    dual_objective : float
-        Value of the dual at ``dual``, a lower bound of the objective.
-    gap : float
-        (objective - dual_objective) / objective; at most 1, since no objective is negative.
-    iterations : int
-    converged : bool
+    ``combined`` is ``problem.combine(dual)``.
     """
-
-    weights: np.ndarray
-    dual: np.ndarray
-    objective: float
-    dual_objective: float
-    gap: float
-    iterations: int
-    converged: bool
-
-
-def certify(problem, weights, dual, combined, iterations, converged) -> LinearSolution:
-    """The solution at ``weights``, with the bound that ``dual`` proves.
-
-    ``combined`` is ``problem.combine(problem.sign * dual)``.
-    """
-    slack = np.maximum(0.0, problem.slack(problem.scores(weights)))
-    loss = np.sum(problem.cost * (slack * slack if problem.squared else slack))
-    objective = float(0.5 * np.sum(weights * weights) + loss)
-    softened = 0.5 * np.sum(problem.softness() * dual * dual)
-    dual_objective = float(
-        np.sum(problem.margin * dual) - 0.5 * np.sum(combined * combined) - softened
+    loss = problem.loss.value(problem.slack(problem.scores(weights)))
+    objective = float(0.5 * np.sum(weights * weights) + np.sum(problem.cost * loss))
+    linear = np.sum(problem.sign * problem.margin * dual)
+    dual_objective = float(linear - 0.5 * np.sum(combined * combined))
+    if problem.loss.differentiable:
+        dual_objective -= float(0.5 * np.sum(problem.softness() * dual * dual))
+    return Solution(
+        dual,
+        problem.bias * float(weights[-1]),
+        objective,
+        dual_objective,
+        relative_gap(objective, max(dual_objective, 0.0)),  # no objective is negative
+        iterations,
+        converged,
+        weights,
     )
-    gap = max(0.0, objective - max(dual_objective, 0.0)) / max(objective, np.finfo(float).tiny)
-    return LinearSolution(weights, dual, objective, dual_objective, gap, iterations, converged)
 
 
-def check_dual(problem, dual) -> np.ndarray:
-    """A copy of ``dual`` put into the box of the problem, to start from."""
-    dual = np.array(dual, dtype=np.float64)
+def clip_dual(problem: LinearProblem, dual: np.ndarray) -> np.ndarray:
+    """Return alpha at the signed ``dual``, clipped to the box of the problem."""
+    dual = np.asarray(dual, dtype=np.float64)
     if dual.shape != problem.sign.shape:
         raise ValueError(f"dual must have shape {problem.sign.shape}, got {dual.shape}.")
-    return np.clip(dual, 0.0, problem.ceiling())
+    return np.clip(problem.sign * dual, 0.0, problem.ceiling())

@@ -1,19 +1,20 @@
-"""Newton's method for linear machines with the squared hinge (see `linear`).
+"""Newton's method for linear classifiers with a differentiable loss (see `linear_problem`).
 
-The objective is piecewise quadratic. With I the rows inside the margin, its gradient and (where
-they exist) second derivatives are
+The objective is piecewise quadratic. With I the samples whose slack lies on the quadratic part of
+the loss, its gradient and (where they exist) second derivatives are
 
-    w - 2 sum_I cost_i sign_i (margin_i - sign_i <w, z_i>) z_i    and    1 + 2 sum_I cost_i z_i z_i'
+    w - sum_i cost_i loss'(margin_i - sign_i <w, z_i>) sign_i z_i
+    1 + sum_I cost_i curvature z_i z_i'
 
-Every iteration solves the Newton equations and goes to the exact minimum along the direction found.
-Once I no longer changes, one step ends at the optimum. With up to `DIRECT_FEATURES` features the
-matrix of second derivatives is formed, corrected for the rows that enter or leave I, and
-factorised; with more the equations are solved by conjugate gradients, which need only products
-with the rows.
+Every iteration solves the Newton equations and moves to the exact minimum along the direction
+found. Once I no longer changes, one step ends at the optimum. With up to ``direct_features``
+features the matrix of second derivatives is formed, updated for the samples that enter or leave I,
+and factorized; with more the equations are solved by conjugate gradients, which need only products
+with X.
 
-Stops when the gradient is smaller than the one at zero by liblinear's factor: ``tol`` times the
-share of the rarer sign. The slack of the rows is a dual point; the best multiple of it gives the
-bound.
+Stops when the norm of the gradient, relative to that at zero, is at most liblinear's tolerance:
+``tol`` times the share of the rarer sign. The derivatives of the losses are a dual point; the best
+multiple of it gives the bound.
 """
 
 from collections.abc import Callable
@@ -26,46 +27,43 @@ from scipy.linalg.lapack import dposv
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
+from widemargin._base.options import primal_newton_options as options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.solvers.hinge.linear_problem import LinearProblem, LinearSolution, certify
+from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
+from widemargin.solvers.solution import Solution
 from widemargin.solvers.states import Resumable
+from widemargin.solvers.stopping import rounding_floor
 
-DIRECT_FEATURES = 1000
-
-_POLISHED_WORK = 5_000_000
-_POLISHED_TOL = 1e-13
-_GRADIENT_STEPS = 1000
-_LINE_STEPS = 50
-_LINE_TOL = 1e-4
-_ENOUGH = 1e-6
+__all__ = ["State", "advance", "solution_at", "solve_primal", "start"]
 
 
-def newton_linear(
+def solve_primal(
     problem: LinearProblem,
     *,
     tol: float = 1e-4,
     max_iter: int = 1000,
     weights: np.ndarray | None = None,
     report: Callable[["State"], bool] | None = None,
-) -> LinearSolution:
-    """Solve the problem from start to end.
+) -> Solution:
+    """Solve the problem by Newton's method.
 
     Parameters
     ----------
     problem : LinearProblem
-        With the squared hinge.
+        With a differentiable loss.
     tol : float, default=1e-4
-        Of the norm of the gradient, relative to that at zero and the share of the rarer sign.
+        Tolerance on the norm of the gradient, relative to that at zero and to the share of the
+        rarer sign.
     max_iter : int, default=1000
-        Most Newton steps.
+        Maximum number of Newton steps.
     weights : ndarray of shape (d + 1,), optional
-        Point to start from.
+        Weights to start from; 0 if not given.
     report : callable, optional
         Called with the state after every step; True stops the solver.
 
     Returns
     -------
-    LinearSolution
+    Solution
     """
     state = start(problem, tol=tol, max_iter=max_iter, weights=weights)
     run_in_slices(advance, state, report)
@@ -74,130 +72,151 @@ def newton_linear(
 
 @dataclass
 class State(Resumable):
-    """Where the solver stands."""
+    """State of the solver."""
 
     kept: ClassVar = (
-        "weights", "iterations", "finished", "converged", "inside", "curvature", "scores",
+        "weights", "iterations", "finished", "converged", "curved", "matrix", "scores",
     )  # fmt: skip
 
     problem: LinearProblem
     max_iter: int
     weights: np.ndarray
+    # Norm of the gradient at zero, and the one to reach.
+    at_zero: float
+    target: float
     iterations: int = 0
     finished: bool = False
     converged: bool = False
-    inside: np.ndarray = field(init=False)
-    curvature: np.ndarray = field(init=False)
-    at_zero: float = field(init=False)
-    target: float = field(init=False)
+    # Samples in I, and the second derivatives with these.
+    curved: np.ndarray = field(init=False)
+    matrix: np.ndarray = field(init=False)
     scores: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         n, d = self.problem.X.shape
-        self.inside = np.zeros(n, dtype=bool)
-        self.curvature = np.eye(d + 1) if d <= DIRECT_FEATURES else np.empty((0, 0))
+        self.curved = np.zeros(n, dtype=bool)
+        self.matrix = np.eye(d + 1) if d <= options.direct_features else np.empty((0, 0))
         self.scores = self.problem.scores(self.weights)
 
 
-def start(problem, *, tol=1e-4, max_iter=1000, weights=None) -> State:
-    """A state at ``weights``, or at zero."""
+def start(
+    problem: LinearProblem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    weights: np.ndarray | None = None,
+) -> State:
+    """Return a state at ``weights``, or at zero."""
+    loss = problem.loss
+    if not loss.differentiable:
+        raise ValueError(
+            f"loss must be differentiable for Newton's method, got {type(loss).__name__}, whose "
+            "curvature is infinite. Use dual coordinate descent."
+        )
     d = problem.X.shape[1]
     weights = np.zeros(d + 1) if weights is None else np.array(weights, dtype=np.float64)
-    state = State(problem, max_iter, weights)
-    if d <= DIRECT_FEATURES and problem.entries * d <= _POLISHED_WORK:
+    if d <= options.direct_features and problem.entries * d <= options.refined_work:
         # Near the optimum a step gains more digits than it costs time here.
-        tol = min(tol, _POLISHED_TOL)
+        tol = min(tol, options.refined_tol)
     positive = np.count_nonzero(problem.sign > 0)
     share = max(min(positive, problem.size - positive), 1) / problem.size
-    state.at_zero = _norm(problem.combine(2.0 * problem.cost * problem.sign * problem.margin))
-    state.target = max(tol * share, 4.0 * np.finfo(float).eps) * state.at_zero
-    return state
+    pull = problem.cost * loss.derivative(problem.margin)
+    at_zero = _norm(problem.combine(problem.sign * pull))
+    target = max(tol * share, rounding_floor(1.0)) * at_zero
+    return State(problem, max_iter, weights, at_zero, target)
 
 
 def advance(state: State) -> bool:
-    """Take one Newton step; True when there is nothing more to do."""
+    """Take one Newton step; return whether the solver has finished."""
     if state.finished:
         return True
     problem = state.problem
     slack = problem.slack(state.scores)
-    inside = slack > 0.0
-    pull = np.where(inside, 2.0 * problem.cost * slack, 0.0)
+    pull = problem.cost * problem.loss.derivative(slack)
     gradient = state.weights - problem.combine(problem.sign * pull)
     if _norm(gradient) <= state.target:
         state.finished = state.converged = True
     elif state.iterations >= state.max_iter:
         state.finished = True
     else:
-        solve = _direct_step if problem.X.shape[1] <= DIRECT_FEATURES else _iterative_step
-        step = solve(state, inside, gradient)
+        direct = problem.X.shape[1] <= options.direct_features
+        solve = _direct_step if direct else _iterative_step
+        step = solve(state, problem.loss.is_curved(slack), gradient)
         change = problem.scores(step)
-        length = _line_search(problem, state.weights, state.scores, step, change)
+        length = _line_search(problem, state.weights, slack, step, change)
         state.weights = state.weights + length * step
         state.scores = state.scores + length * change
         state.iterations += 1
         if length == 0.0:
-            # Rounding errors hide the gradient: the gap tells whether this is the optimum.
-            state.finished, state.converged = True, solution_at(state).gap <= _ENOUGH
+            # Rounding errors hide the gradient: the gap decides whether this is the optimum.
+            state.finished = True
+            state.converged = solution_at(state).gap <= options.stalled_gap
     return state.finished
 
 
-def solution_at(state: State) -> LinearSolution:
-    """The solution as far as it is known."""
+def solution_at(state: State) -> Solution:
+    """Return the solution at the state."""
     problem, weights = state.problem, state.weights
-    dual = 2.0 * problem.cost * np.maximum(0.0, problem.slack(problem.scores(weights)))
-    combined = problem.combine(problem.sign * dual)
+    slack = problem.slack(problem.scores(weights))
+    dual = problem.sign * (problem.cost * problem.loss.derivative(slack))
+    combined = problem.combine(dual)
     bend = np.sum(combined * combined) + np.sum(problem.softness() * dual * dual)
-    scale = np.sum(problem.margin * dual) / bend if bend > 0.0 else 1.0
-    numbers = scale * dual, scale * combined, state.iterations, state.converged
-    return certify(problem, weights, *numbers)
+    scale = np.sum(problem.sign * problem.margin * dual) / bend if bend > 0.0 else 1.0
+    if problem.loss.slope < np.inf:
+        scale = min(scale, 1.0)  # the dual point has to stay below its ceiling
+    return certify(
+        problem, weights, scale * dual, scale * combined, state.iterations, state.converged
+    )
 
 
-def _direct_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The Newton step by factorisation, with the second derivatives of the last step corrected."""
+def _direct_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Compute the Newton step by factorization, updating the matrix of the last step."""
     problem = state.problem
-    changed = inside != state.inside
-    if 2 * np.count_nonzero(changed) > np.count_nonzero(inside):
-        state.curvature = np.eye(len(gradient))
-        changed = inside
+    changed = curved != state.curved
+    if 2 * np.count_nonzero(changed) > np.count_nonzero(curved):
+        state.matrix = np.eye(len(gradient))
+        changed = curved
     rows = np.flatnonzero(changed)
-    scale = np.where(inside[rows], 2.0, -2.0) * problem.cost[rows]
-    _add_outer_products(state.curvature, problem, rows, scale)
-    state.inside = inside
+    curvature = problem.loss.curvature
+    scale = np.where(curved[rows], curvature, -curvature) * problem.cost[rows]
+    _add_outer_products(state.matrix, problem, rows, scale)
+    state.curved = curved
     with single_threaded_blas():
-        _, step, failed = dposv(state.curvature, -gradient)
+        _, step, failed = dposv(state.matrix, -gradient)
     # Rounding may hide that the matrix is positive definite.
-    return _iterative_step(state, inside, gradient) if failed else step
+    return _iterative_step(state, curved, gradient) if failed else step
 
 
-def _add_outer_products(curvature, problem, rows, scale) -> None:
-    """curvature += sum_i scale_i z_i z_i' over rows."""
+def _add_outer_products(
+    matrix: np.ndarray, problem: LinearProblem, rows: np.ndarray, scale: np.ndarray
+) -> None:
+    """Add sum_i scale_i z_i z_i' over ``rows`` to the matrix."""
     X, bias = problem.X[rows], problem.bias
     if sp.issparse(X):
-        _add_sparse_products(curvature, X.data, X.indices, X.indptr, scale)
+        _add_sparse_products(matrix, X.data, X.indices, X.indptr, scale)
         sums = X.T @ scale
     else:
         with single_threaded_blas():
-            curvature[:-1, :-1] += (X * scale[:, np.newaxis]).T @ X
+            matrix[:-1, :-1] += (X * scale[:, np.newaxis]).T @ X
             sums = X.T @ scale
-    curvature[-1, :-1] += bias * sums
-    curvature[:-1, -1] += bias * sums
-    curvature[-1, -1] += bias**2 * scale.sum()
+    matrix[-1, :-1] += bias * sums
+    matrix[:-1, -1] += bias * sums
+    matrix[-1, -1] += bias**2 * scale.sum()
 
 
-def _iterative_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The Newton step by conjugate gradients scaled by the diagonal, better near the optimum."""
-    problem = state.problem
-    part = problem.part(np.flatnonzero(inside))
-    double = 2.0 * part.cost
+def _iterative_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Compute the Newton step by preconditioned conjugate gradients, tighter near the optimum."""
+    part = state.problem.subset(np.flatnonzero(curved))
+    bend = part.loss.curvature * part.cost
     X = part.X.multiply(part.X).tocsr() if sp.issparse(part.X) else part.X * part.X
-    squares = LinearProblem(X, part.sign, part.cost, True, part.bias**2)
-    diagonal = 1.0 + squares.combine(double)
+    squares = LinearProblem(X, part.sign, part.cost, part.loss, part.bias**2)
+    diagonal = 1.0 + squares.combine(bend)
     step, residual = np.zeros_like(gradient), -gradient
     scaled = residual / diagonal
     direction, product = scaled, np.sum(residual * scaled)
     enough = product * min(0.01, _norm(gradient) / state.at_zero)
-    for _ in range(_GRADIENT_STEPS):
-        image = direction + part.combine(double * part.scores(direction))
+    for _ in range(options.gradient_steps):
+        image = direction + part.combine(bend * part.scores(direction))
         length = product / np.sum(direction * image)
         step = step + length * direction
         residual = residual - length * image
@@ -209,29 +228,39 @@ def _iterative_step(state: State, inside: np.ndarray, gradient: np.ndarray) -> n
     return step
 
 
-def _line_search(problem, weights, scores, step, change) -> float:
-    """Where along the step the objective is least: where its derivative, which rises, is zero."""
+def _line_search(
+    problem: LinearProblem,
+    weights: np.ndarray,
+    slack: np.ndarray,
+    step: np.ndarray,
+    change: np.ndarray,
+) -> float:
+    """Return the length of the step at which the objective is least: its derivative is 0 there."""
     slope, bend = float(np.sum(weights * step)), float(np.sum(step * step))
     left = problem.sign * change
-    slack = problem.slack(scores)
-    return _root(slope, bend, slack, left, 2.0 * problem.cost * left)
+    factor = problem.loss.curvature * problem.cost * left
+    limits = options.line_steps, options.line_tol
+    return _root(slope, bend, slack, left, factor, float(problem.loss.width), *limits)
 
 
 def _norm(vector: np.ndarray) -> float:
-    """The length, summed in an order that does not depend on the threads of BLAS."""
+    """Return the norm, summed in an order that does not depend on the threads of BLAS."""
     return float(np.sqrt(np.sum(vector * vector)))
 
 
 @compiled
-def _root(slope, bend, slack, left, double):
-    """Where slope + length * bend - sum_i double_i * max(0, slack_i - length * left_i) is zero."""
-    first, _ = _derivatives(0.0, slope, bend, slack, left, double)
+def _root(slope, bend, slack, left, factor, width, line_steps, line_tol):
+    """Return the root of slope + length * bend - sum_i factor_i * clip(rest_i, 0, width).
+
+    rest_i = slack_i - length * left_i; the function increases with the length.
+    """
+    first, _ = _derivatives(0.0, slope, bend, slack, left, factor, width)
     if not first < 0.0:
         return 0.0
-    enough = _LINE_TOL * -first
+    enough = line_tol * -first
     low, high, length = 0.0, np.inf, 1.0
-    for _ in range(_LINE_STEPS):
-        first, second = _derivatives(length, slope, bend, slack, left, double)
+    for _ in range(line_steps):
+        first, second = _derivatives(length, slope, bend, slack, left, factor, width)
         if abs(first) <= enough:
             break
         if first < 0.0:
@@ -245,26 +274,29 @@ def _root(slope, bend, slack, left, double):
 
 
 @compiled
-def _derivatives(length, slope, bend, slack, left, double):
-    """The value at ``length`` and the slope there, summed in blocks: it may be zero by a hair."""
+def _derivatives(length, slope, bend, slack, left, factor, width):
+    """Return the function of `_root` and its derivative, summed in blocks for accuracy near 0."""
     first, second = slope + length * bend, bend
     for start in range(0, len(slack), 128):
         value = change = 0.0
         for i in range(start, min(start + 128, len(slack))):
             rest = slack[i] - length * left[i]
             if rest > 0.0:
-                value += double[i] * rest
-                change += double[i] * left[i]
+                if rest < width:
+                    value += factor[i] * rest
+                    change += factor[i] * left[i]
+                else:
+                    value += factor[i] * width
         first -= value
         second += change
     return first, second
 
 
 @compiled
-def _add_sparse_products(curvature, data, indices, indptr, scale):
+def _add_sparse_products(matrix, data, indices, indptr, scale):
     for i in range(scale.shape[0]):
         for k in range(indptr[i], indptr[i + 1]):
             value = scale[i] * data[k]
-            row = curvature[indices[k]]
+            row = matrix[indices[k]]
             for m in range(indptr[i], indptr[i + 1]):
                 row[indices[m]] += value * data[m]

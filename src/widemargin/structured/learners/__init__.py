@@ -1,8 +1,7 @@
-"""Learners: training of the weights of a model."""
+"""Where the weights of a model come from."""
 
-from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.learners.frank_wolfe import FrankWolfeSSVM
 from widemargin.structured.learners.one_slack import OneSlackSSVM
 from widemargin.structured.learners.subgradient import SubgradientSSVM
 
-__all__ = ["FrankWolfeSSVM", "OneSlackSSVM", "StructuredLearner", "SubgradientSSVM"]
+__all__ = ["FrankWolfeSSVM", "OneSlackSSVM", "SubgradientSSVM"]
