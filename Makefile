@@ -21,8 +21,8 @@ unexport PYTHONPATH
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s%s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/package ## train on shipped data beside scikit-learn; write a picture and a report
-	$(BIN)/python tools/tour.py
+demo: $(VENV)/package ## train on included data beside scikit-learn; write a report with figures
+	$(BIN)/python tools/demo.py
 
 test: $(VENV)/package ## run all tests but the slow ones, in two processes
 	$(RUN) pytest -n 2
@@ -53,7 +53,7 @@ docs: $(VENV)/package ## build the documentation into docs/_build/html
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove all that make has made
-	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api
+	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api docs/_inventories
 	rm -f docs/sg_execution_times.rst docs/performance_tables.inc
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)

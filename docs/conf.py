@@ -5,10 +5,11 @@ import runpy
 import matplotlib
 
 import widemargin
-from widemargin.solvers.hinge.smo import WHOLE_ROWS
+from widemargin._base.options import smo_options
 
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()
+intersphinx_mapping = runpy.run_path("inventories.py")["write"]()
 
 project = "widemargin"
 author = "the widemargin developers"
@@ -18,18 +19,21 @@ version = release = widemargin.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
-rst_epilog = f".. |whole_rows| replace:: {WHOLE_ROWS:,}"
+exclude_patterns = ["_build", "_inventories"]
+rst_epilog = f".. |full_matrix_rows| replace:: {smo_options.dense_size:,}"
 templates_path = ["_templates"]
-default_role = "code"
+# A name in single backticks links to what it names, if that is documented.
+default_role = "obj"
 
 autosummary_generate = True
-numpydoc_show_class_members = False
+numpydoc_show_class_members = True
+numpydoc_show_inherited_class_members = True
 numpydoc_class_members_toctree = False
 
 plot_formats = ["svg"]

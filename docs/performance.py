@@ -1,7 +1,7 @@
-"""Write the tables of the performance page from what the benchmarks kept.
+"""Write the tables of the performance page from the results of the benchmarks.
 
 The build of the documentation calls `write` before it reads the pages. Without results the page
-says how to get them.
+explains how to produce them.
 """
 
 import csv
@@ -15,7 +15,7 @@ PAGE = DOCS / "performance_tables.inc"
 
 
 def write(results=RESULTS, page=PAGE):
-    """Write the tables of all results, or that there are none."""
+    """Write the tables of all results, or a note that there are none."""
     kept = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
     text = "\n".join(_section(result) for result in kept) if kept else _NOTHING
     page.write_text(text, encoding="utf-8")
@@ -30,22 +30,24 @@ def _section(result):
     ]
     blocks = [f"{title}\n{'-' * len(title)}\n\nMeasured on: {machine}.\n"]
     if bars:
-        header = ["promise", "figure", "verdict", "cause"]
-        blocks.append(_table("What was promised", "", header, bars))
+        header = ["target", "figure", "verdict", "cause"]
+        blocks.append(_table("Targets", "", header, bars))
     blocks += [_table(**_with_causes(table, known)) for table in result["tables"]]
     if "growth" in result:
-        blocks.append(".. plot:: growth.py\n   :alt: Seconds to fit over the number of rows\n")
+        blocks.append(
+            ".. plot:: growth.py\n   :alt: Fit time in seconds over the number of samples\n"
+        )
     return "\n".join(blocks)
 
 
 def _causes(benchmark):
-    """What is known by now of why bars were missed or a peer was faster."""
+    """Return the known causes of missed targets and of fits in which a peer was faster."""
     text = (RESULTS.parent / "causes.json").read_text(encoding="utf-8")
     return json.loads(text).get(benchmark, {})
 
 
 def _cause(bar, known):
-    return known.get(bar["bar"], "not looked into") if bar["verdict"] == "missed" else ""
+    return known.get(bar["bar"], "not investigated") if bar["verdict"] == "missed" else ""
 
 
 def _with_causes(table, known):
@@ -69,5 +71,5 @@ def _table(title, text, header, rows):
 _NOTHING = """\
 .. note::
 
-   There are no results here yet: the command above makes them.
+   There are no results yet; the commands above produce them.
 """

@@ -32,7 +32,7 @@ from widemargin.datasets import make_long_tail
 
 @pytest.fixture(scope="module")
 def rare():
-    """Two Gaussians whose boundary is known: 950 rows around (0, 0), 50 around (2, 0)."""
+    """Two Gaussians whose boundary is known: 950 samples around (0, 0), 50 around (2, 0)."""
     rng = np.random.default_rng(0)
     y = np.repeat(["frequent", "rare"], [950, 50])
     return rng.standard_normal((1000, 2)) + 2.0 * np.outer(y == "rare", [1, 0]), y
@@ -60,7 +60,7 @@ def test_several_classes_are_divided_by_their_priors(tail):
     assert_array_equal(model.predict(X), expected.argmax(axis=1))
 
 
-def test_a_bayes_classifier_under_other_priors_is_one_that_was_told_them(tail):
+def test_a_bayes_classifier_with_other_priors_is_one_fitted_with_them(tail):
     X, y = tail
     priors = np.array([0.1, 0.2, 0.3, 0.4])
     told = GaussianNB(priors=priors).fit(X, y)
@@ -96,16 +96,16 @@ def test_the_decision_has_the_least_expected_cost(tail):
     assert_array_equal(model.predict(X), np.argmin(expected, axis=1))
 
 
-@pytest.mark.parametrize("machine", [SVC(class_weight="balanced"), LinearSVC()])
-def test_machines_without_probabilities_are_calibrated_first(rare, machine):
+@pytest.mark.parametrize("classifier", [SVC(class_weight="balanced"), LinearSVC()])
+def test_classifiers_without_probabilities_are_calibrated_first(rare, classifier):
     X, y = rare
-    model = RescaledClassifier(machine).fit(X, y)
+    model = RescaledClassifier(classifier).fit(X, y)
     assert isinstance(model.estimator_, CalibratedClassifierCV)
     assert len(model.estimator_.calibrated_classifiers_) == 1
     p = model.estimator_.predict_proba(X)[:, 1]
     assert_array_equal(model.predict(X) == "rare", p / (1 - p) > 50 / 950)
     assert recall_score(y, model.predict(X), pos_label="rare") > 0.7
-    plain = machine.set_params(class_weight=None).fit(X, y)
+    plain = classifier.set_params(class_weight=None).fit(X, y)
     assert recall_score(y, plain.predict(X), pos_label="rare") < 0.5
 
 
@@ -116,17 +116,17 @@ def test_rescaling_comes_near_the_best_boundary(rare):
     assert (model.predict(X) == np.where(X[:, 0] > 1, "rare", "frequent")).mean() > 0.93
 
 
-def test_few_rows_of_a_class_are_enough_for_as_many_folds():
+def test_few_samples_of_a_class_are_enough_for_as_many_folds():
     X, y = make_long_tail(200, 3, imbalance=60, random_state=1)
     assert np.bincount(y).min() == 3
     model = RescaledClassifier(SVC()).fit(X, y)
     assert model.estimator_.cv == 3
     single = np.append(y, 3)
-    with pytest.raises(ValueError, match=r"two rows of every class to calibrate SVC.*has 1 row"):
+    with pytest.raises(ValueError, match=r"two samples of each class to calibrate SVC, got 1"):
         RescaledClassifier(SVC()).fit(np.vstack([X, X[:1]]), single)
 
 
-def test_weights_of_rows_change_priors_and_machines(rare):
+def test_sample_weights_change_priors_and_models(rare):
     X, y = rare
     weights = np.where(y == "rare", 19.0, 1.0)
     model = RescaledClassifier(LogisticRegression(tol=1e-8)).fit(X, y, sample_weight=weights)
@@ -137,8 +137,8 @@ def test_weights_of_rows_change_priors_and_machines(rare):
 
 def test_a_class_without_weight_is_left_out(tail):
     X, y = tail
-    for machine in (GaussianNB(), SVC()):
-        model = RescaledClassifier(machine).fit(X, y, sample_weight=(y != 1).astype(float))
+    for classifier in (GaussianNB(), SVC()):
+        model = RescaledClassifier(classifier).fit(X, y, sample_weight=(y != 1).astype(float))
         assert_array_equal(model.classes_, [0, 2, 3])
         assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
         assert set(model.predict(X)) <= {0, 2, 3}
@@ -159,14 +159,20 @@ def test_it_serves_in_searches_and_around_codes(tail):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"priors": [1, 2]}, r"priors must have a number for each of the 4 classes, got shape"),
-        ({"priors": {0: 1.0}}, r"priors must have a number for every class \(\[0, 1, 2, 3\]\)"),
-        ({"priors": [1, 1, 1, -1]}, "priors must be at least 0 and not all 0"),
-        ({"priors": [0, 0, 0, 0]}, "priors must be at least 0 and not all 0"),
-        ({"costs": [1, 1, 1, -1]}, "costs by class must be at least 0"),
+        (
+            {"priors": [1, 2]},
+            r"priors must contain one number for each of the 4 classes, got shape",
+        ),
+        ({"priors": {0: 1.0}}, r"priors must contain one number for each of the classes \[0, 1"),
+        ({"priors": [1, 1, 1, -1]}, "priors must be non-negative and not all 0"),
+        ({"priors": [0, 0, 0, 0]}, "priors must be non-negative and not all 0"),
+        ({"costs": [1, 1, 1, -1]}, "costs by class must be non-negative"),
         ({"costs": np.ones((2, 2))}, r"a row and a column for each of the 4 classes, got shape"),
         ({"costs": [1, 1, np.nan, 1]}, "costs contains NaN"),
-        ({"costs": dict.fromkeys(range(5), 1.0)}, "costs must have a number for every class"),
+        (
+            {"costs": dict.fromkeys(range(5), 1.0)},
+            "costs must contain one number for each of the classes",
+        ),
     ],
 )
 def test_impossible_priors_and_costs_are_refused(tail, options, message):
@@ -182,42 +188,42 @@ class WithoutWeights(ClassifierMixin, BaseEstimator):
         return X
 
 
-def test_weights_that_the_estimator_does_not_take_are_refused(tail):
-    with pytest.raises(TypeError, match="but WithoutWeights"):
+def test_weights_that_the_estimator_does_not_accept_are_refused(tail):
+    with pytest.raises(TypeError, match=r"fit of WithoutWeights\(\) does not accept it"):
         RescaledClassifier(WithoutWeights()).fit(*tail, sample_weight=np.ones(600))
 
 
 def test_the_report_agrees_with_scikit_learn(tail):
     X, y = tail
     model = RescaledClassifier(GaussianNB()).fit(X, y)
-    scores, decided = model.predict_proba(X), model.predict(X)
+    scores, predicted = model.predict_proba(X), model.predict(X)
     weights = np.arange(len(y)) % 3 + 1.0
     for weight in (None, weights):
-        for given in (scores, decided):
+        for given in (scores, predicted):
             report = imbalance_report(y, given, sample_weight=weight)
             options = {"sample_weight": weight}
-            assert_allclose(report.recall, recall_score(y, decided, average=None, **options))
+            assert_allclose(report.recall, recall_score(y, predicted, average=None, **options))
             assert report.balanced_accuracy == pytest.approx(
-                balanced_accuracy_score(y, decided, **options)
+                balanced_accuracy_score(y, predicted, **options)
             )
             assert report.macro_f1 == pytest.approx(
-                f1_score(y, decided, average="macro", **options)
+                f1_score(y, predicted, average="macro", **options)
             )
             assert report.g_mean == pytest.approx(np.exp(np.log(report.recall).mean()))
         areas = [average_precision_score(y == k, scores[:, k], **options) for k in range(4)]
         report = imbalance_report(y, scores, sample_weight=weight)
         assert report.average_precision == pytest.approx(np.mean(areas))
-    assert imbalance_report(y, decided).average_precision is None
+    assert imbalance_report(y, predicted).average_precision is None
 
 
-def test_head_medium_and_tail_are_told_by_counts():
+def test_head_medium_and_tail_are_distinguished_by_counts():
     y = np.repeat(["a", "b", "c", "d"], 10)
-    decided = y.copy()
-    decided[10:15] = decided[30:38] = "a"
-    report = imbalance_report(y, decided, counts={"a": 500, "b": 100, "c": 20, "d": 19})
+    predicted = y.copy()
+    predicted[10:15] = predicted[30:38] = "a"
+    report = imbalance_report(y, predicted, counts={"a": 500, "b": 100, "c": 20, "d": 19})
     assert report.group.tolist() == ["head", "medium", "medium", "tail"]
     assert report.recall_of_group == pytest.approx({"head": 1.0, "medium": 0.75, "tail": 0.2})
-    only = imbalance_report(y, decided)
+    only = imbalance_report(y, predicted)
     assert only.recall_of_group == pytest.approx({"tail": (1 + 0.5 + 1 + 0.2) / 4})
 
 
@@ -229,13 +235,13 @@ def test_scores_of_the_second_of_two_classes_are_decided_at_zero():
     assert report.average_precision == pytest.approx(np.mean(areas))
 
 
-def test_a_class_without_rows_has_no_recall():
+def test_a_class_without_samples_has_no_recall():
     report = imbalance_report([0, 0, 2], [0, 1, 2], classes=[0, 1, 2])
     assert_array_equal(report.recall, [0.5, np.nan, 1.0])
     assert report.balanced_accuracy == 0.75
 
 
-def test_a_printed_report_names_classes_and_measures():
+def test_a_printed_report_names_classes_and_metrics():
     text = str(imbalance_report(["cat"] * 3 + ["dog"], ["cat"] * 4, bounds=(2, 2)))
     assert "cat          3  head     1.000" in text
     assert "balanced accuracy      0.500" in text
@@ -245,16 +251,16 @@ def test_a_printed_report_names_classes_and_measures():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scores": np.zeros((3, 2))}, "scores must have a column for each of the 3 classes"),
-        ({"scores": [0, 1, 7]}, "or be decisions for them"),
-        ({"scores": [0, 1, 2], "classes": [0, 1]}, r"classes must hold all labels.*\[2\]"),
-        ({"scores": [0, 1, 2], "bounds": (9, 1)}, r"the smaller first, got \(9, 1\)"),
-        ({"scores": [0, 1, 2], "counts": [5]}, "counts must have a number for each of the 3"),
+        ({"scores": np.zeros((3, 2))}, "scores must have one column for each of the 3 classes"),
+        ({"scores": [0, 1, 7]}, "or contain predicted labels"),
+        ({"scores": [0, 1, 2], "classes": [0, 1]}, r"classes must contain all labels.*\[2\]"),
+        ({"scores": [0, 1, 2], "bounds": (9, 1)}, r"in ascending order, got \(9, 1\)"),
+        ({"scores": [0, 1, 2], "counts": [5]}, "counts must contain one number for each of the 3"),
         ({"scores": [0, 1]}, "inconsistent numbers of samples"),
-        ({"scores": np.eye(4)[:3]}, r"3 classes \[0, 1, 2\].* name all of them by classes="),
+        ({"scores": np.eye(4)[:3]}, r"3 classes \[0, 1, 2\].* pass all of them as classes"),
     ],
 )
-def test_reports_on_other_things_are_refused(arguments, message):
+def test_invalid_arguments_of_a_report_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         imbalance_report([0, 1, 2], **arguments)
 
@@ -262,8 +268,8 @@ def test_reports_on_other_things_are_refused(arguments, message):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ([0.2, 0.7, 0.4], "between 0 and 1 only.*both columns of predict_proba"),
-        ([-3, 5, 2], "floating-point scores of the second; got .* type int"),
+        ([0.2, 0.7, 0.4], "between 0 and 1.*both columns of predict_proba"),
+        ([-3, 5, 2], "floating-point scores of the second; got .* dtype int"),
     ],
 )
 def test_one_column_must_be_scores(scores, message):
@@ -315,7 +321,7 @@ class TestWithImbalancedLearn:
         model = RescaledClassifier(pipeline).fit(X, y)
         assert recall_score(y, model.predict(X), pos_label="rare") > 0.6
 
-    def test_a_search_tunes_sampler_and_machine_together(self, rare):
+    def test_a_search_tunes_sampler_and_classifier_together(self, rare):
         from imblearn.over_sampling import RandomOverSampler
         from imblearn.pipeline import Pipeline
 
@@ -324,7 +330,7 @@ class TestWithImbalancedLearn:
         search = GridSearchCV(pipeline, grid, scoring="balanced_accuracy", cv=2).fit(*rare)
         assert search.best_params_["sampler__sampling_strategy"] == 1.0
 
-    def test_balanced_bagging_takes_our_machines(self, rare):
+    def test_balanced_bagging_accepts_our_estimators(self, rare):
         from imblearn.ensemble import BalancedBaggingClassifier
 
         X, y = rare
@@ -335,9 +341,9 @@ class TestWithImbalancedLearn:
         from imblearn.metrics import geometric_mean_score
 
         X, y = tail
-        decided = GaussianNB().fit(X, y).predict(X)
-        assert imbalance_report(y, decided).g_mean == pytest.approx(
-            geometric_mean_score(y, decided)
+        predicted = GaussianNB().fit(X, y).predict(X)
+        assert imbalance_report(y, predicted).g_mean == pytest.approx(
+            geometric_mean_score(y, predicted)
         )
 
 
@@ -348,14 +354,14 @@ class TestWithImbalancedLearn:
         for kind in ("dense", "sparse")
     },
 )
-def test_scikit_learn_accepts_calibrated_machines(estimator, check):
+def test_scikit_learn_accepts_calibrated_classifiers(estimator, check):
     check(estimator)
 
 
 def test_the_geometric_mean_of_many_recalls_does_not_vanish():
     labels = np.repeat(np.arange(1000), 5)
-    decided = labels.copy()
-    decided[np.arange(len(labels)) % 5 > 1] = 0
-    decided[:5] = [0, 0, 1, 1, 1]
-    report = imbalance_report(labels, decided)
+    predicted = labels.copy()
+    predicted[np.arange(len(labels)) % 5 > 1] = 0
+    predicted[:5] = [0, 0, 1, 1, 1]
+    report = imbalance_report(labels, predicted)
     assert report.g_mean == pytest.approx(0.4)

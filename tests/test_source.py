@@ -18,6 +18,7 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").glob("*.rst"),
         *(ROOT / "examples").glob("*.py"),
+        *(ROOT / "tools").glob("*.py"),
     ]
 )
 

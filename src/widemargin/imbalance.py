@@ -1,22 +1,26 @@
-"""Some classes are rare: decide with other priors or costs, and measure what that gives.
+"""Imbalanced classes: decisions under other priors or costs, and metrics for rare classes.
 
-Class weights and class margins (``class_weight`` and ``class_margin`` of the machines) change what
-is learnt; rescaling changes only what is decided. Resampling is imbalanced-learn's, whose samplers
-and pipelines take the estimators of this library as they are.
+Class weights and class margins (``class_weight`` and ``class_margin`` of the classifiers) change
+the fitted model; rescaling changes only its decisions. For resampling, use imbalanced-learn: its
+samplers and pipelines accept the estimators of this library.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import gmean
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
 from sklearn.utils import check_array, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
+from widemargin._base.docs import shared_docs
+from widemargin._base.options import rescaling_options
 from widemargin._base.sklearn_compat import (
     HasMethods,
     StrOptions,
@@ -25,87 +29,85 @@ from widemargin._base.sklearn_compat import (
     safe_indexing,
 )
 from widemargin._base.targets import encode_targets
-from widemargin._base.validation import validate_shape
+from widemargin._base.validation import check_class_labels, validate_shape
 
 __all__ = ["ImbalanceReport", "RescaledClassifier", "imbalance_report"]
 
-_MOST_FOLDS = 5
 
-
+@shared_docs
 class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    r"""A classifier that decides under other priors, or other costs, than it was trained with.
+    r"""Classifier with decisions for other class priors, or other costs, than in training.
 
-    A classifier trained on few positives finds few. Threshold moving mends this after training:
-    instead of :math:`p / (1 - p) > 1` it decides by :math:`p / (1 - p) > n_+ / n_-`. For several
-    classes, with priors :math:`\pi` in the training data and :math:`\rho` where it is used,
+    A classifier trained on few positive samples predicts few. Threshold moving corrects this after
+    training: the positive class is predicted if :math:`p / (1 - p) > n_+ / n_-` instead of
+    :math:`p / (1 - p) > 1`. For several classes, with priors :math:`\pi` in the training data and
+    :math:`\rho` in the application, the prediction is
 
     .. math::
 
         q_k \propto p_k \, \frac{\rho_k}{\pi_k}, \qquad
         \hat y = \arg\min_j \sum_k q_k \, c_{kj}
 
-    where :math:`c_{kj}` is the cost of taking class k for class j.
+    where :math:`c_{kj}` is the cost of predicting class j for a sample of class k.
 
     Parameters
     ----------
     estimator : estimator object
-        A classifier. One without `predict_proba` is calibrated first, by
+        Classifier. If it has no `predict_proba`, it is calibrated with
         :class:`sklearn.calibration.CalibratedClassifierCV`.
 
     priors : {'uniform'}, array-like of shape (n_classes,), dict or None, default='uniform'
-        How frequent the classes are where the classifier is used; they need not add up to 1.
-        'uniform' makes the mean recall of the classes as large as it gets. None keeps the priors
-        of the training data.
+        Class priors in the application. They need not sum to 1. 'uniform' maximizes the mean recall
+        of the classes. If None, the priors of the training data are used.
 
     costs : array-like of shape (n_classes,) or (n_classes, n_classes), dict or None, default=None
-        The cost of an error: one number for every true class, or a matrix with a row for every true
-        class and a column for every decision. None means that all errors cost the same.
+        Cost of errors: one number for each true class, or a matrix with a row for each true class
+        and a column for each predicted class. If None, all errors have the same cost.
 
     method : {'sigmoid', 'isotonic', 'temperature'}, default='sigmoid'
-        How an estimator without probabilities is calibrated.
+        Calibration method for an estimator without `predict_proba`.
 
     cv : int, cross-validation generator, iterable or None, default=None
-        The folds of calibration. None means as many as the rarest class has rows, at most five.
+        Cross-validation of the calibration. If None, the number of folds is the number of samples
+        of the rarest class, at most five.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
 
     training_priors_ : ndarray of shape (n_classes,)
-        How frequent the classes are in the training data.
+        Class priors in the training data.
 
     priors_ : ndarray of shape (n_classes,)
-        The priors under which it decides.
+        Class priors used for predictions.
 
     costs_ : ndarray of shape (n_classes, n_classes)
-        The costs under which it decides.
+        Costs used for predictions.
 
     estimator_ : estimator object
-        The fitted estimator, calibrated where it had to be.
+        The fitted estimator, calibrated if necessary.
 
-    n_features_in_ : int
-        Number of features seen during fit.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    sklearn.model_selection.TunedThresholdClassifierCV : Searches the threshold for a score.
+    sklearn.model_selection.TunedThresholdClassifierCV : Tunes the threshold for a metric.
 
     Notes
     -----
-    A machine that has given up on a rare class ranks its rows no better than by chance, and no
-    threshold helps. Give an `SVC` class weights inside: calibration brings its probabilities back
-    to the priors of the training data, whatever the weights. An estimator that has probabilities
-    of its own, as :class:`sklearn.linear_model.LogisticRegression`, must be trained without class
-    weights: its probabilities would be those of balanced classes already, and rescaling them by
-    the training priors would correct twice.
+    If a classifier ignores a rare class, it ranks the samples of that class randomly, and no
+    threshold helps. Use class weights for an `SVC`: calibration makes its probabilities those of
+    the priors in the training data, whatever the weights. An estimator with `predict_proba`, such
+    as :class:`sklearn.linear_model.LogisticRegression`, must be trained without class weights. With
+    them, its probabilities are those of balanced classes already, and rescaling by the training
+    priors would correct twice.
 
-    A matrix of costs may hold gains (numbers below zero) and costs of right decisions. Costs and
-    priors are two ways to say the same: the priors of the training data with costs inverse to
-    them give the decisions of uniform priors.
+    A matrix of costs may contain gains (negative numbers) and costs of correct predictions. Costs
+    and priors are equivalent: the priors of the training data, with costs inversely proportional to
+    them, give the same predictions as uniform priors.
 
     References
     ----------
@@ -138,71 +140,68 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.method = method
         self.cv = cv
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse = given.sparse
-        tags.input_tags.pairwise = given.pairwise
+        base = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.pairwise = base.sparse, base.pairwise
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
-        """Train the estimator and, where it gives no probabilities, calibrate it.
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the estimator and, if it has no `predict_proba`, calibrate it.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        <<X_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of rows, for estimators that take them; a row of weight 0 is left out. The
+            Sample weights, for estimators that accept them. Samples of weight 0 are left out. The
             priors of the training data are weighted too.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         if sample_weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(
-                f"sample_weight was given, but {self.estimator!r} does not take it: leave it out."
+                f"sample_weight cannot be used, because fit of {self.estimator!r} does not accept "
+                "it. Leave it out."
             )
         validate_shape(self, X, y)
-        y = check_y(y, estimator=self)
-        check_classification_targets(y)
-        check_consistent_length(X, y)
-        rows, labels = encode_targets(y, sample_weight, class_weight=None)
-        classes, codes, weight = labels.classes, labels.codes, labels.weight
+        labels = check_y(y, estimator=self)
+        check_class_labels(labels)
+        check_consistent_length(X, labels)
+        counted, targets = encode_targets(labels, sample_weight, class_weight=None)
+        classes, codes, weight = targets.classes, targets.codes, targets.weight
         training_priors = np.bincount(codes, weights=weight) / (
             len(codes) if weight is None else weight.sum()
         )
         priors, costs = self._check_priors(classes, training_priors), self._check_costs(classes)
         estimator = self._calibrated(np.bincount(codes), weight is not None)
         if weight is None:
-            estimator.fit(X, y)
-        elif len(weight) == len(y) or get_tags(self).input_tags.pairwise:
-            estimator.fit(X, y, sample_weight=sample_weight)
+            estimator.fit(X, labels)
+        elif len(weight) == len(labels) or get_tags(self).input_tags.pairwise:
+            estimator.fit(X, labels, sample_weight=sample_weight)
         else:
-            estimator.fit(safe_indexing(X, rows), y[rows], sample_weight=weight)
+            estimator.fit(safe_indexing(X, counted), labels[counted], sample_weight=weight)
         self.estimator_, self.classes_ = estimator, classes
         self.training_priors_, self.priors_, self.costs_ = training_priors, priors, costs
+        self._has_costs = self.costs is not None
         return self
 
-    def predict_proba(self, X):
-        """Probabilities of the classes under `priors_`.
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Compute class probabilities for the priors `priors_`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Their rows add up to 1.
+            Each row sums to 1.
         """
         check_is_fitted(self)
         validate_shape(self, X)
@@ -212,26 +211,24 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         total = rescaled.sum(axis=1, keepdims=True)
         return np.where(total > 0, rescaled, self.priors_) / np.where(total > 0, total, 1.0)
 
-    def predict(self, X):
-        """The class of every row whose expected cost is least.
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class labels with the smallest expected cost.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        <<returns_labels>>
         """
         probabilities = self.predict_proba(X)
-        if self.costs is None:
-            return self.classes_[probabilities.argmax(axis=1)]
-        return self.classes_[(probabilities @ self.costs_).argmin(axis=1)]
+        if self._has_costs:
+            return self.classes_[(probabilities @ self.costs_).argmin(axis=1)]
+        return self.classes_[probabilities.argmax(axis=1)]
 
-    def _calibrated(self, counts, weighted):
-        """The estimator to fit, one that gives probabilities."""
+    def _calibrated(self, counts: np.ndarray, weighted: bool) -> Any:
+        """Return an unfitted estimator with `predict_proba`."""
         if hasattr(self.estimator, "predict_proba"):
             return clone(self.estimator)
         estimator = clone(self.estimator)
@@ -239,26 +236,26 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             estimator.set_fit_request(sample_weight=True)
         cv = self.cv
         if cv is None:
-            cv = min(_MOST_FOLDS, counts.min())
+            cv = min(rescaling_options.max_folds, counts.min())
             if cv < 2:
                 raise ValueError(
-                    "y must hold at least two rows of every class to calibrate "
-                    f"{type(self.estimator).__name__}, the rarest class has {counts.min()} row: "
-                    "give an estimator with predict_proba."
+                    "y must contain at least two samples of each class to calibrate "
+                    f"{type(self.estimator).__name__}, got {counts.min()} of the rarest class. Use "
+                    "an estimator with predict_proba."
                 )
         return CalibratedClassifierCV(estimator, method=self.method, cv=cv, ensemble=False)
 
-    def _check_priors(self, classes, training_priors):
+    def _check_priors(self, classes: np.ndarray, training_priors: np.ndarray) -> np.ndarray:
         if self.priors is None:
             return training_priors
         if isinstance(self.priors, str):
             return np.full(len(classes), 1.0 / len(classes))
         priors = _per_class("priors", self.priors, classes)
         if (priors < 0).any() or not priors.sum() > 0:
-            raise ValueError(f"priors must be at least 0 and not all 0, got {self.priors!r}.")
+            raise ValueError(f"priors must be non-negative and not all 0, got {self.priors!r}.")
         return priors / priors.sum()
 
-    def _check_costs(self, classes):
+    def _check_costs(self, classes: np.ndarray) -> np.ndarray:
         different = 1.0 - np.eye(len(classes))
         if self.costs is None:
             return different
@@ -272,34 +269,34 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return costs
         costs = _per_class("costs", self.costs, classes)
         if (costs < 0).any():
-            raise ValueError(f"costs by class must be at least 0, got {self.costs!r}.")
+            raise ValueError(f"costs by class must be non-negative, got {self.costs!r}.")
         return costs[:, np.newaxis] * different
 
 
 @dataclass(frozen=True)
 class ImbalanceReport:
-    """What `imbalance_report` found; printed, it is a table.
+    """Result of `imbalance_report`. Its string is a table.
 
     Parameters
     ----------
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     counts : ndarray of shape (n_classes,)
-        How frequent the classes are (in training, where that was told).
+        Number of (training) samples of each class.
     group : ndarray of shape (n_classes,)
         'head', 'medium' or 'tail'.
     recall : ndarray of shape (n_classes,)
-        Share of the rows of each class that were found; nan for classes without rows.
+        Recall of each class, nan for classes without samples.
     recall_of_group : dict
-        Mean recall of the classes of each group that has any.
+        Mean recall of the classes in each group that is not empty.
     balanced_accuracy : float
         Mean recall of all classes.
     macro_f1 : float
-        Mean over classes of the harmonic mean of precision and recall.
+        Mean F1 of all classes.
     g_mean : float
         Geometric mean of the recalls.
     average_precision : float or None
-        Mean over classes of the area under precision over recall, where scores were given.
+        Mean average precision of all classes, if scores were passed.
     """
 
     classes: np.ndarray
@@ -312,7 +309,7 @@ class ImbalanceReport:
     g_mean: float
     average_precision: float | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         width = max(5, *(len(str(name)) for name in self.classes))
         lines = [f"{'class':<{width}}  {'count':>7}  group   recall"]
         for k in np.argsort(-self.counts, kind="stable"):
@@ -331,12 +328,18 @@ class ImbalanceReport:
 
 
 def imbalance_report(
-    y_true, scores, *, classes=None, counts=None, bounds=(20, 100), sample_weight=None
-):
-    """Measures that tell how rare classes fare.
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    counts: ArrayLike | dict | None = None,
+    bounds: Sequence[float] = (20, 100),
+    sample_weight: ArrayLike | None = None,
+) -> ImbalanceReport:
+    """Compute metrics for imbalanced classes.
 
-    Accuracy is that of the frequent classes. Here every class counts the same, and the recall is
-    told for classes with many rows (the head), with few (the tail) and between.
+    Accuracy is dominated by the frequent classes. In this report all classes have the same weight,
+    and the recall is reported for classes with many samples (head), few samples (tail) and between.
 
     Parameters
     ----------
@@ -344,21 +347,21 @@ def imbalance_report(
         True labels.
     scores : array-like of shape (n_samples,) or (n_samples, n_classes)
         Scores or probabilities of the classes; with two classes also scores (not probabilities) of
-        the second one, which is decided for where they are positive; or the decisions themselves.
+        the second class, which is predicted if they are positive; or predicted labels.
     classes : array-like of shape (n_classes,), default=None
-        The labels in the order of the columns of `scores`; by default those of `y_true`, sorted,
-        which is right only if it has rows of all of them.
+        Class labels in the order of the columns of `scores`. If None, the sorted labels in
+        `y_true`, which must then contain all classes.
     counts : array-like of shape (n_classes,) or dict, default=None
-        How many rows of every class there were in training; by default those in `y_true`.
+        Number of training samples of each class. If None, the numbers in `y_true`.
     bounds : tuple of two numbers, default=(20, 100)
-        Classes with fewer than the first are the tail, with more than the second the head.
+        Classes with fewer samples than the first are the tail, with more than the second the head.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of rows.
+        Sample weights.
 
     Returns
     -------
     report : ImbalanceReport
-        With one attribute for each measure; ``print(report)`` shows a table.
+        An attribute for each metric; ``print(report)`` prints a table.
 
     Examples
     --------
@@ -375,13 +378,13 @@ def imbalance_report(
     classes = np.unique(y_true) if classes is None else column_or_1d(classes)
     unknown = np.setdiff1d(y_true, classes).tolist()
     if unknown:
-        raise ValueError(f"classes must hold all labels of y_true, {unknown} are missing.")
+        raise ValueError(f"classes must contain all labels in y_true, {unknown} are missing.")
     if len(bounds) != 2 or not bounds[0] <= bounds[1]:
-        raise ValueError(f"bounds must be two numbers, the smaller first, got {bounds!r}.")
-    decided, scores = _decisions(scores, classes)
-    check_consistent_length(y_true, decided, sample_weight)
+        raise ValueError(f"bounds must be two numbers in ascending order, got {bounds!r}.")
+    predicted, class_scores = _predictions(np.asarray(scores), classes)
+    check_consistent_length(y_true, predicted, sample_weight)
     _, recall, f1, found = precision_recall_fscore_support(
-        y_true, decided, labels=classes, sample_weight=sample_weight, zero_division=0.0
+        y_true, predicted, labels=classes, sample_weight=sample_weight, zero_division=0.0
     )
     present = found > 0
     if counts is None:
@@ -390,17 +393,14 @@ def imbalance_report(
         counts = _per_class("counts", counts, classes)
     group = np.where(counts > bounds[1], "head", np.where(counts < bounds[0], "tail", "medium"))
     average_precision = None
-    if scores is not None:
-        average_precision = float(
-            np.mean(
-                [
-                    average_precision_score(
-                        y_true == classes[k], scores[:, k], sample_weight=sample_weight
-                    )
-                    for k in np.flatnonzero(present)
-                ]
+    if class_scores is not None:
+        average_precisions = [
+            average_precision_score(
+                y_true == classes[k], class_scores[:, k], sample_weight=sample_weight
             )
-        )
+            for k in np.flatnonzero(present)
+        ]
+        average_precision = float(np.mean(average_precisions))
     return ImbalanceReport(
         classes=classes,
         counts=counts,
@@ -418,9 +418,8 @@ def imbalance_report(
     )
 
 
-def _decisions(scores, classes):
-    """The decided class of every row, and an array of scores by class, if scores were given."""
-    scores = np.asarray(scores)
+def _predictions(scores: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return predicted labels and, if scores were passed, the scores of all classes."""
     if scores.ndim == 2 and scores.shape[1] == len(classes):
         return classes[scores.argmax(axis=1)], scores
     if scores.ndim == 1 and np.isin(scores, classes).all():
@@ -428,34 +427,34 @@ def _decisions(scores, classes):
     if scores.ndim == 1 and len(classes) == 2 and scores.dtype.kind == "f":
         if scores.min() >= 0 and scores.max() <= 1:
             raise ValueError(
-                "scores of one column are decided at 0, got numbers between 0 and 1 only, as "
-                "probabilities are: give both columns of predict_proba, or the probabilities of "
-                "the second class less the threshold."
+                "scores of the second class must be positive for that class, got numbers between 0 "
+                "and 1, which look like probabilities. Pass both columns of predict_proba, or "
+                "subtract the threshold from the probabilities."
             )
         return classes[(scores > 0).astype(np.intp)], np.column_stack([-scores, scores])
     raise ValueError(
-        f"scores must have a column for each of the {len(classes)} classes {classes.tolist()}, or "
-        "be decisions for them, or for two classes floating-point scores of the second; got an "
-        f"array of shape {scores.shape} and type {scores.dtype}. If y_true lacks a class, name all "
-        "of them by classes=."
+        f"scores must have one column for each of the {len(classes)} classes {classes.tolist()}, "
+        "or contain predicted labels, or for two classes floating-point scores of the second; got "
+        f"an array of shape {scores.shape} and dtype {scores.dtype}. If y_true lacks a class, pass "
+        "all of them as classes."
     )
 
 
-def _per_class(name, values, classes):
-    """Numbers by class from an array in the order of the classes, or from a dict."""
+def _per_class(name: str, values: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the numbers of all classes, from an array in their order or a dict."""
     if isinstance(values, dict):
         missing = [label for label in classes.tolist() if label not in values]
         unknown = [label for label in values if label not in classes.tolist()]
         if missing or unknown:
             raise ValueError(
-                f"{name} must have a number for every class ({classes.tolist()}) and no other, got "
-                f"{values!r}."
+                f"{name} must contain one number for each of the classes {classes.tolist()} and no "
+                f"others, got {values!r}."
             )
         values = [values[label] for label in classes.tolist()]
     values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
     if values.shape != classes.shape:
         raise ValueError(
-            f"{name} must have a number for each of the {len(classes)} classes, got shape "
+            f"{name} must contain one number for each of the {len(classes)} classes, got shape "
             f"{values.shape}."
         )
     return values

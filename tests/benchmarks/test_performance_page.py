@@ -36,7 +36,7 @@ def test_every_table_and_bar_is_shown(page):
     bar = {"bar": "at most 1 s", "figure": "0.1 s", "verdict": "met"}
     result = {"benchmark": "core", "machine": {"Python": "3"}, "tables": [table], "bars": [bar]}
     cells = [entry.astext() for entry in page(core=result).findall(nodes.entry)]
-    assert cells[:8] == ["promise", "figure", "verdict", "cause", *bar.values(), ""]
+    assert cells[:8] == ["target", "figure", "verdict", "cause", *bar.values(), ""]
     assert cells[8:] == [*table["header"], *table["rows"][0], *table["rows"][1]]
 
 
@@ -47,7 +47,7 @@ def test_a_page_without_results_says_so(page):
 def test_a_missed_bar_without_a_known_cause_says_so(page):
     bar = {"bar": "at most 1 s", "figure": "2 s", "verdict": "missed"}
     result = {"benchmark": "core", "machine": {}, "tables": [], "bars": [bar]}
-    assert "not looked into" in page(core=result).astext()
+    assert "not investigated" in page(core=result).astext()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
-from widemargin.kernels.dense import PartGram, Square, gather, square_of
+from widemargin.kernels.dense import Square, SubsetGram, gather, square_of
 from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.hinge.smo import solve_hinge
 
@@ -36,7 +36,7 @@ def test_part_of_a_gram_is_the_gram_of_the_part():
     X = np.random.default_rng(2).normal(size=(20, 3))
     whole = MatrixGram(KernelGram(KernelFunction("rbf", gamma=0.5), X).block(slice(None)))
     places = np.array([7, 3, 15, 4, 0])
-    part, expected = PartGram(whole, places), whole.matrix[np.ix_(places, places)]
+    part, expected = SubsetGram(whole, places), whole.matrix[np.ix_(places, places)]
     assert part.size == 5
     assert_array_equal(part.diagonal(), np.diag(expected))
     assert_array_equal(part.block(slice(None)), expected)
@@ -53,7 +53,7 @@ def test_machines_over_part_of_a_matrix_are_those_over_a_copy_and_leave_most_row
     sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     whole = MatrixGram(KernelGram(KernelFunction("rbf", gamma=0.5), X).block(slice(None)))
     places = np.sort(rng.permutation(600)[:550])
-    part = PartGram(whole, places)
+    part = SubsetGram(whole, places)
     found = solve_hinge(HingeProblem(part, sign[places], cost=100.0))
     copied = solve_hinge(
         HingeProblem(whole.matrix[np.ix_(places, places)], sign[places], cost=100.0)

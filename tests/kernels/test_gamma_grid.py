@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
-from widemargin.kernels.gamma_grid import sweep
+from widemargin.kernels.gamma_grid import gram_matrices
 
 GAMMAS = [0.3, 0.01, 2.0]
 X = np.random.default_rng(0).normal(size=(60, 7))
@@ -29,7 +29,7 @@ def test_a_sweep_gives_every_gamma_its_matrix(name, container, room):
         return KernelGram(KernelFunction(name, gamma, coef0=1.0), container(X))
 
     cache_bytes = ROOM[room] * 8 * len(X) ** 2
-    for gamma, gram in zip(GAMMAS, sweep(gram_at, GAMMAS, cache_bytes), strict=True):
+    for gamma, gram in zip(GAMMAS, gram_matrices(gram_at, GAMMAS, cache_bytes), strict=True):
         expected = gram_at(gamma)
         # The exponential of the Laplacian is NumPy's, which may round long stripes otherwise.
         np.testing.assert_allclose(gram.matrix, expected.block(slice(None)), rtol=1e-15, atol=0)
@@ -37,10 +37,12 @@ def test_a_sweep_gives_every_gamma_its_matrix(name, container, room):
 
 
 def test_a_sweep_without_room_gives_nothing():
-    grams = sweep(lambda gamma: KernelGram(KernelFunction("rbf", gamma), X), GAMMAS, ROOM["none"])
+    grams = gram_matrices(
+        lambda gamma: KernelGram(KernelFunction("rbf", gamma), X), GAMMAS, ROOM["none"]
+    )
     assert list(grams) == [None] * 3
 
 
 def test_a_sweep_passes_matrices_on():
     gram = MatrixGram(X @ X.T)
-    assert list(sweep(lambda gamma: gram, [0.0], ROOM["none"])) == [gram]
+    assert list(gram_matrices(lambda gamma: gram, [0.0], ROOM["none"])) == [gram]

@@ -42,5 +42,5 @@ def test_equal_values_have_gamma_one():
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("unit", [1e200, 1e307, 1e-160])
 def test_a_variance_that_is_no_number_is_refused(container, unit):
-    with pytest.raises(ValueError, match="gamma='scale' is computed, is of no use"):
+    with pytest.raises(ValueError, match="gamma='scale' cannot be computed"):
         effective_gamma("scale", container(unit * X))

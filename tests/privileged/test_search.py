@@ -12,9 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from tests.suites.callbacks import Recorder
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV
+from widemargin._base.options import CoupledOptions
 from widemargin.privileged.problems import Hinge
 from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers.coupled import two_kernels
+from widemargin.solvers.coupled import solver
 
 Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
 
@@ -129,8 +130,8 @@ def test_folds_that_cannot_be_scored_are_refused():
         PrivilegedSVCCV(cv=folds).fit(X, y, Z, weight)
 
 
-def test_a_callback_ends_the_machines_of_folds(monkeypatch):
-    monkeypatch.setattr(two_kernels, "_SLICE_WORK", 1)
+def test_a_callback_ends_the_fits_of_folds(monkeypatch):
+    monkeypatch.setattr(solver, "options", CoupledOptions(slice_work=1))
     X, Z, y = data()
     recorder = Recorder(stop=lambda context: context.task_name == "slice")
     search = PrivilegedSVCCV(
@@ -138,7 +139,7 @@ def test_a_callback_ends_the_machines_of_folds(monkeypatch):
     ).set_callbacks(recorder)
     with pytest.warns(ConvergenceWarning, match="requested by a callback") as caught:
         search.fit(X, y, Z)
-    assert "18 of 18 machines of folds" in str(caught[0].message)
+    assert "18 of 18 cross-validation fits" in str(caught[0].message)
     slices = [number for name, number in recorder.ended if name == "slice"]
     assert slices == [0, 0, 0, 0]  # once in each fold, and with all rows
 

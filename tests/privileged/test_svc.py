@@ -1,6 +1,7 @@
 """PrivilegedSVC: SVM2+ and SVM1+ beside exact optima, and what it does with odd input."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.oracles import privileged as oracle
+from tests.solvers.cases import on_path
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
+from widemargin._base.options import CoupledOptions, smo_options
 from widemargin.privileged import svc
 from widemargin.solvers import NotSeparableError
-from widemargin.solvers.coupled import two_kernels
-from widemargin.solvers.hinge import smo
+from widemargin.solvers.coupled import solver
 
 LOSSES = {"squared_hinge": oracle.svm2plus, "hinge": oracle.svm1plus}
 GRAMS = {
@@ -133,9 +135,10 @@ def test_slack_of_privileged_columns_that_single_out_every_row_is_free():
 def test_many_rows_are_solved_without_the_whole_matrix(monkeypatch):
     X, Z, y = data(n=80)
     whole = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
-    monkeypatch.setattr(smo, "WHOLE_ROWS", 20)
-    monkeypatch.setattr("widemargin.privileged.problems.WHOLE_ROWS", 20)
-    rows = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
+    small = replace(smo_options, dense_size=20)
+    monkeypatch.setattr("widemargin.privileged.problems.smo_options", small)
+    with on_path("whole", dense_size=20):
+        rows = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
     assert rows.objective_ == pytest.approx(whole.objective_, rel=1e-4)
     np.testing.assert_allclose(rows.slack(Z), whole.slack(Z), atol=1e-3)
 
@@ -299,8 +302,9 @@ def test_weights_equal_repetitions(loss):
     weighted = quietly(model, X, y, privileged=Z, sample_weight=weight)
     slack = weighted.slack(Z)
     assert np.isnan(weighted.slack_[weight == 0]).all()
+    gamma = model._expansion.parameters.gamma
     repeated = quietly(
-        PrivilegedSVC(loss=loss, privileged_kernel="rbf", privileged_gamma=0.5, gamma=model._gamma),
+        PrivilegedSVC(loss=loss, privileged_kernel="rbf", privileged_gamma=0.5, gamma=gamma),
         np.repeat(X, weight, axis=0), np.repeat(y, weight), np.repeat(Z, weight, axis=0),
     )  # fmt: skip
     np.testing.assert_allclose(slack, repeated.slack(Z), atol=1e-6)
@@ -431,13 +435,13 @@ def test_an_indefinite_kernel_has_no_gap_in_svm1plus(side, monkeypatch):
     assert np.isfinite(model.decision_function(X)).all()
 
 
-def test_an_early_end_is_laid_to_an_indefinite_kernel(monkeypatch):
+def test_a_fit_stopped_by_an_indefinite_kernel_warns(monkeypatch):
     monkeypatch.setattr(svc, "small_enough", lambda n, n_columns: False)
-    monkeypatch.setattr(two_kernels, "_MOST_STEPS", 2)
-    monkeypatch.setattr(two_kernels, "settle", lambda problem, point: None)
+    monkeypatch.setattr(solver, "options", CoupledOptions(most_updates=2))
+    monkeypatch.setattr(solver, "refine_by_active_set", lambda problem, point: None)
     X, Z, y = data()
     model = PrivilegedSVC(loss="hinge", privileged_kernel="precomputed", tol=1e-9)
-    with pytest.warns(ConvergenceWarning, match="kernel that is not positive semidefinite, keeps"):
+    with pytest.warns(ConvergenceWarning, match="or an indefinite kernel"):
         model.fit(X, y, privileged=Z @ Z.T - 0.01 * np.eye(len(Z)))
 
 

@@ -1,23 +1,25 @@
-"""Ways through the hinge solver on small problems, and what a solution must meet."""
+"""Paths through the hinge solver on small problems, and conditions of a solution."""
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from widemargin._base.options import smo_options
 from widemargin.solvers import solve_hinge
-from widemargin.solvers.hinge import smo
+from widemargin.solvers.hinge import precision, shrinking, smo
 
-# The sizes from which the solver batches and shrinks, lowered to what small problems have.
+# The sizes from which the solver uses working sets and shrinks, lowered for small problems.
 PATHS = {
     "whole": {},
-    "whole and shrinking": {"_SHRINK_ROWS": 4},
-    "batched": {"WHOLE_ROWS": 0, "BATCH_ROWS": 8, "_SLICE_WORK": 100_000},
+    "whole and shrinking": {"shrink_size": 4},
+    "batched": {"dense_size": 0, "working_set_size": 8, "slice_work": 100_000},
     "batched and shrinking": {
-        "WHOLE_ROWS": 3,
-        "BATCH_ROWS": 8,
-        "_SHRINK_ROWS": 4,
-        "_SLICE_WORK": 100_000,
+        "dense_size": 3,
+        "working_set_size": 8,
+        "shrink_size": 4,
+        "slice_work": 100_000,
     },
 }
 MOST_SLICES = 5_000
@@ -27,10 +29,11 @@ each_path = pytest.mark.parametrize("path", PATHS)
 
 @contextlib.contextmanager
 def on_path(path, **sizes):
-    """The solver takes ``path``, with other ``sizes`` of the module where given."""
+    """Make the solver take ``path``, with other ``sizes`` among its options."""
+    options = replace(smo_options, **(PATHS[path] | sizes))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (PATHS[path] | sizes).items():
-            patch.setattr(smo, name, value)
+        for module in (smo, shrinking, precision):
+            patch.setattr(module, "options", options)
         yield
 
 

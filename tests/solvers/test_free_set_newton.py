@@ -141,9 +141,9 @@ def test_the_solver_continues_only_while_samples_violate():
         factors.append(factor)
         return False
 
-    refine(*arguments(problem, solve(problem).dual), descend)
+    refine(descend, *arguments(problem, solve(problem).dual))
     assert factors == []
-    refine(*arguments(problem, np.zeros(30)), descend)
+    refine(descend, *arguments(problem, np.zeros(30)))
     assert factors == [pytest.approx(0.1)]
 
 

@@ -29,7 +29,7 @@ from widemargin.structured import (
 )
 from widemargin.structured.ensembles.coulomb import _by_loss
 from widemargin.structured.ensembles.voting import consensus, disagreement
-from widemargin.structured.oracle import PlainOracle
+from widemargin.structured.oracles import PlainOracle
 
 FEW = {"C": 0.5, "tol": 0.1, "random_state": 0}
 ENSEMBLES = {

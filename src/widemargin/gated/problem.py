@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._base.matmul import tiled_multiply
+from widemargin._base.options import smo_options
 from widemargin._base.sklearn_compat import safe_indexing
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import canonical_csr, validate_weights
@@ -45,8 +46,7 @@ from widemargin.solvers import HingeProblem, solve_hinge
 from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.losses import Hinge
-from widemargin.solvers.hinge.majorize_minimize import majorize
-from widemargin.solvers.hinge.smo import WHOLE_ROWS
+from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 
 _BLOCK_BYTES = 1 << 25
 _ROUNDING = 1e-10
@@ -153,8 +153,8 @@ def solve(student, lesson, problem):
     linear, bias = student.kernel == "linear", float(student.fit_intercept)
     options = {"gap_tol": student.tol, "max_iter": student.max_iter}
     if student.solver == "mm":
-        return majorize(problem, lesson.rows if linear else None, bias, **options)
-    if linear and problem.size > WHOLE_ROWS:
+        return majorize_minimize(problem, lesson.rows if linear else None, bias, **options)
+    if linear and problem.size > smo_options.dense_size:
         return solve_dual(linear_problem(problem, lesson.rows, bias), **options)
     if not lesson.function.positive_semidefinite:
         return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter)

@@ -330,4 +330,6 @@ def _one_function(machine, column):
     part.support_vectors_ = machine.support_vectors_[kept]
     part.intercept_ = machine.intercept_[[column]]
     part._n_support = np.array([len(kept)])
+    if hasattr(machine, "_expansion"):
+        part._expansion = machine._expansion.select([column])
     return part

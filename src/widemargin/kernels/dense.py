@@ -54,7 +54,7 @@ class Square:
         return Square(self.source, self.places[index])
 
 
-class PartGram:
+class SubsetGram:
     """The Gram matrix of some rows of one at hand; a `Gram`.
 
     Parameters
@@ -79,16 +79,16 @@ class PartGram:
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.square.rows(index), index
 
-    def narrow(self, index: np.ndarray) -> "PartGram":
+    def narrow(self, index: np.ndarray) -> "SubsetGram":
         """The Gram matrix of the rows ``index``."""
-        return PartGram(self.whole, self.places[index])
+        return SubsetGram(self.whole, self.places[index])
 
     def sharpen(self) -> None:
         """Nothing to do: the matrix is what it is."""
 
 
 def square_of(gram) -> Square:
-    """The whole of a Gram matrix, that of a `PartGram` as far as it was needed."""
+    """The whole of a Gram matrix, that of a `SubsetGram` as far as it was needed."""
     own = getattr(gram, "square", None)
     return Square(gram.block(slice(None), slice(None))) if own is None else own
 

@@ -15,7 +15,9 @@ from widemargin.kernels.gram import KernelGram, MatrixGram
 _STRIPE = 16
 
 
-def sweep(gram_at, gammas: Collection[float], cache_bytes: float) -> Iterator[MatrixGram | None]:
+def gram_matrices(
+    gram_at, gammas: Collection[float], cache_bytes: float
+) -> Iterator[MatrixGram | None]:
     """The whole Gram matrix for every gamma, valid until the next one is asked for.
 
     Parameters

@@ -56,11 +56,13 @@ class KernelGram:
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
         Dense rows are moved to their mean where the kernel does not notice (rbf): squared
         distances then lose no digits to a common offset.
+    center : bool, default=False
+        Whether to subtract the mean of dense rows whatever the kernel is.
     """
 
-    def __init__(self, function: KernelFunction, X):
+    def __init__(self, function: KernelFunction, X, center: bool = False):
         origin = None
-        if function.name == "rbf" and not sp.issparse(X) and len(X):
+        if (center or function.name == "rbf") and not sp.issparse(X) and len(X):
             origin = X.mean(axis=0)
             X = X - origin
         self._set(function, X, origin)

@@ -1,19 +1,169 @@
-"""The number behind the gamma of a kernel."""
+"""Kernel parameters: what the kernel arguments of an estimator mean."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.sklearn_compat import num_samples
+from widemargin.kernels.functions import KernelFunction
+from widemargin.kernels.gram import KernelGram, MatrixGram
+from widemargin.kernels.precomputed import check_symmetric, is_positive_semidefinite
 
-def effective_gamma(gamma, X, weight=None) -> float:
-    """Gamma as a number, every row counted by its weight.
+__all__ = ["KernelParameters", "effective_gamma"]
+
+
+@dataclass(frozen=True)
+class KernelParameters:
+    """The kernel of an estimator: a kernel function and its parameters.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        Name of a kernel function, "precomputed", or a callable that maps two sets of samples to
+        the matrix of kernel values between them.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient. `resolve` replaces a string by the number that it means.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Independent term of the polynomial and sigmoid kernels.
+    add_constant : bool, default=False
+        Whether to use k(x, y) + 1, the kernel of the features and a constant one.
+    center : bool, default=False
+        Whether to subtract the mean of the vectors from dense samples.
+    """
+
+    kernel: str | Callable = "rbf"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    add_constant: bool = False
+    center: bool = False
+
+    @classmethod
+    def of(cls, estimator: Any, prefix: str = "", **others: Any) -> Self:
+        """Return the kernel parameters of an estimator, whose names may have a prefix."""
+        names = ("kernel", "gamma", "degree", "coef0")
+        return cls(*[getattr(estimator, prefix + name) for name in names], **others)
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Whether kernel values are computed by the user: a callable or "precomputed"."""
+        return callable(self.kernel) or self.kernel == "precomputed"
+
+    @property
+    def function(self) -> KernelFunction:
+        """The kernel function of a named kernel."""
+        kind = _WithConstant if self.add_constant else KernelFunction
+        return kind(self.kernel, self.gamma, self.degree, self.coef0)  # type: ignore[arg-type]
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether the kernel is known to be positive semidefinite, whatever the samples are."""
+        return not self.is_pairwise and self.function.positive_semidefinite
+
+    def resolve(self, X: Any, samples: Any = None, weight: np.ndarray | None = None) -> Self:
+        """Return the same parameters with gamma as a number.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Training samples.
+        samples : index array, optional
+            The samples that gamma is computed from. By default (or for a slice), all.
+        weight : ndarray, optional
+            Positive weights of these samples.
+
+        Returns
+        -------
+        KernelParameters
+        """
+        if self.is_pairwise or self.kernel == "linear":
+            return replace(self, gamma=0.0)
+        if isinstance(samples, np.ndarray) and not isinstance(self.gamma, Real):
+            X = X[samples]
+        return replace(self, gamma=effective_gamma(self.gamma, X, weight))
+
+    def gram(self, X: Any, order: np.ndarray | None = None) -> KernelGram | MatrixGram:
+        """Return the Gram matrix of training samples, checked for finite and symmetric values.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix, or what a callable kernel takes
+            Training samples, or the kernel matrix between them for "precomputed".
+        order : ndarray, optional
+            Which samples, in which order; all by default.
+
+        Returns
+        -------
+        KernelGram or MatrixGram
+        """
+        gram: KernelGram | MatrixGram
+        if self.is_pairwise:
+            matrix = self.call(X, X) if callable(self.kernel) else X
+            if not _is_identity(order, len(matrix)):
+                matrix = matrix[np.ix_(order, order)]
+            check_symmetric(matrix, "kernel's matrix" if callable(self.kernel) else "X")
+            gram = MatrixGram(matrix, positive_semidefinite=is_positive_semidefinite(matrix))
+        else:
+            gram = self.gram_of_vectors(X if _is_identity(order, X.shape[0]) else X[order])
+        if not gram.is_finite():
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: X contains values that are "
+                "too large for the kernel. Preprocess X, for example with StandardScaler."
+            )
+        return gram
+
+    def gram_of_vectors(self, vectors: Any) -> KernelGram:
+        """Return the Gram matrix of vectors for a named kernel, without checks."""
+        return KernelGram(self.function, vectors, center=self.center)
+
+    def call(self, X: Any, Y: Any) -> np.ndarray:
+        """Return the values of a callable kernel between two sets of samples, checked."""
+        if not num_samples(X):
+            raise ValueError("X must contain at least one sample, got 0 sample(s).")
+        values = self.kernel(X, Y)  # type: ignore[operator]
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        expected = num_samples(X), num_samples(Y)
+        if values.shape != expected:
+            raise ValueError(
+                f"kernel must return one value for each pair of samples, an array of shape "
+                f"{expected}, got an array of shape {values.shape}."
+            )
+        if values.dtype.kind == "c":
+            raise ValueError("kernel must return real numbers, got complex numbers.")
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError("kernel must return finite values, got inf or nan.")
+        return values
+
+
+class _WithConstant(KernelFunction):
+    """A kernel function plus one."""
+
+    def diagonal(self, X):
+        return super().diagonal(X) + 1.0
+
+    def matrix(self, X, Y, X_norms=None, Y_norms=None, out=None):
+        out = super().matrix(X, Y, X_norms, Y_norms, out)
+        out += 1.0
+        return out
+
+
+def effective_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None) -> float:
+    """Return gamma as a number.
 
     Parameters
     ----------
     gamma : {"scale", "auto"} or float
-        "scale" is one over the number of features times the variance of all values, "auto" is one
-        over the number of features.
-    X : ndarray or CSR matrix of shape (n, d)
-    weight : ndarray of shape (n,), optional
+        "scale" is ``1 / (n_features * X.var())`` with samples counted by their weights, "auto" is
+        ``1 / n_features``.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    weight : ndarray of shape (n_samples,), optional
         Positive.
 
     Returns
@@ -29,9 +179,9 @@ def effective_gamma(gamma, X, weight=None) -> float:
         scale = 1.0 / (X.shape[1] * variance) if variance != 0.0 else 1.0
     if not 0.0 < scale < np.inf:
         raise ValueError(
-            "The dual coefficients or intercepts are not finite: X holds values so large or so "
-            f"small that their variance ({variance:.3g}), from which gamma='scale' is computed, is "
-            "of no use. Preprocess X, for example by StandardScaler, or give gamma as a number."
+            "The dual coefficients or intercepts are not finite: gamma='scale' cannot be computed "
+            f"from X, whose values have a variance of {variance:.3g}. Preprocess X, for example "
+            "with StandardScaler, or set gamma to a number."
         )
     return scale
 
@@ -50,3 +200,7 @@ def _variance(X, weight):
     zeros = X.shape[1] - np.diff(X.indptr)
     sums = np.asarray(squares.sum(axis=1)).ravel() + zeros * mean**2
     return float(np.average(sums / X.shape[1], weights=weight))
+
+
+def _is_identity(order, n):
+    return order is None or (len(order) == n and bool((order == np.arange(n)).all()))

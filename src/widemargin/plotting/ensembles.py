@@ -3,7 +3,7 @@
 import numpy as np
 
 from widemargin.plotting.structured import _pyplot
-from widemargin.structured.learners.base import plain
+from widemargin.structured.learners.base import to_arrays
 
 _OURS, _SECOND, _THIRD, _PALE = "#0072b2", "#e69f00", "#999999", "#bbbbbb"
 
@@ -34,7 +34,7 @@ class _LossesDisplay:
         display : object
             The display, drawn.
         """
-        losses = _shares(estimator.model_, plain(Y), estimator.predict_all(X))
+        losses = _shares(estimator.model_, to_arrays(Y), estimator.predict_all(X))
         return cls.from_losses(losses.T, ax=ax)
 
     @classmethod
@@ -303,7 +303,7 @@ class ProposalsDisplay:
         ProposalsDisplay
             The display, drawn.
         """
-        X, Y, model = plain(X), plain(Y), estimator.model_
+        X, Y, model = to_arrays(X), to_arrays(Y), estimator.model_
         images = [np.asarray(x)[..., 0] for x in X] if images is None else images
         proposals = estimator.predict_all(X)
         losses = _shares(model, Y, proposals)

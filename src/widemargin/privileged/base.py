@@ -13,7 +13,7 @@ from widemargin._base.matmul import tiled_multiply
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, num_samples
 from widemargin.kernels import KERNEL_NAMES, KernelGram, MatrixGram
 from widemargin.privileged.features import PrivilegedColumns, check
-from widemargin.svm.svc import SVC
+from widemargin.svm import support
 
 _PASSED_ON = (
     "C", "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "class_weight", "verbose",
@@ -35,11 +35,11 @@ class Side:
     n_samples: int
 
 
-class PrivilegedBase(SVC):
+class PrivilegedBase(support.TransitionalSVC):
     """An `SVC` of one class against the rest that is told more about its training rows."""
 
     _parameter_constraints: dict = {
-        **{name: SVC._parameter_constraints[name] for name in _PASSED_ON},
+        **{name: support.TransitionalSVC._parameter_constraints[name] for name in _PASSED_ON},
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "privileged_kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
         "privileged_degree": [Interval(Integral, 0, None, closed="left")],
@@ -63,7 +63,7 @@ class PrivilegedBase(SVC):
 
     def _privileged_machine(self):
         """An `SVC` whose kernel is that of the privileged columns."""
-        return SVC(
+        return support.TransitionalSVC(
             kernel=self.privileged_kernel,
             degree=self.privileged_degree,
             gamma=self.privileged_gamma,

@@ -11,14 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply, tiled_product
+from widemargin._base.options import active_set_options, smo_options
 from widemargin.kernels import GramCache, KernelGram
 from widemargin.kernels.label_coupled import PrivilegedGram, SignedSum
 from widemargin.privileged.slack_space import SlackSpace
 from widemargin.solvers import HingeProblem, NotSeparableError, solve_hinge
-from widemargin.solvers.coupled.active_set import MOST_UNKNOWNS
 from widemargin.solvers.coupled.svm1plus import SlackSolution, solve_svm1plus
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
-from widemargin.solvers.hinge.smo import WHOLE_ROWS
 
 _NORM_ENTRIES = 1 << 22
 _MOST_EXACT = 500
@@ -55,7 +54,7 @@ class SquaredHinge:
         self.positive_semidefinite = gram.positive_semidefinite
         self._columns = self._few_columns()
         # Beyond so many rows the solver asks for rows and not for the matrix.
-        whole = gram.size <= WHOLE_ROWS and self._columns is None
+        whole = gram.size <= smo_options.dense_size and self._columns is None
         self.matrix = gram.block(slice(None), slice(None)) if whole else None
 
     def at(self, C, penalty, options):
@@ -126,7 +125,7 @@ class SquaredHinge:
         gram = PrivilegedGram(self.gram, turned)
         problem = HingeProblem(gram, sign, 1.0, np.inf, separable=True)
         rows = np.hstack([self._columns, turned])
-        return solve_hard_margin(problem, rows=rows, **options, report=report)
+        return solve_hard_margin(problem, features=rows, **options, report=report)
 
     def _by_pairs(self, problem, start, options, report):
         """The solution by pairs of rows; if they crawl and the matrix is at hand, over all rows."""
@@ -204,6 +203,7 @@ class Hinge:
             self.matrix = gram.block(slice(None), slice(None))
             self._second = second.block(slice(None), slice(None))
             self.positive_semidefinite &= second.positive_semidefinite
+            self._low_rank = has_low_rank(second)
 
     def at(self, C, penalty, options):
         """A function from signs, a solution to start from and a report to a `SlackSolution`."""
@@ -216,7 +216,7 @@ class Hinge:
             point = None if start is None else _moved(start.point, cost)
             found = solve_svm1plus(
                 self.matrix, self._second, sign, cost, penalty,
-                factor=factor, **options, point=point, report=report,
+                factor=factor, low_rank=self._low_rank, **options, point=point, report=report,
             )  # fmt: skip
             return found if self.positive_semidefinite else replace(found, gap=np.nan)
 
@@ -239,7 +239,7 @@ class Hinge:
 
 def small_enough(n: int, n_columns: int) -> bool:
     """Whether the exact end of `Hinge` can make use of a `SlackSpace`."""
-    return min(n, n_columns) < MOST_UNKNOWNS
+    return min(n, n_columns) < active_set_options.most_unknowns
 
 
 def collapsed(shared: SquaredHinge | Hinge, solutions) -> np.ndarray:
@@ -280,6 +280,11 @@ def _values(shared, duals, rows, support) -> np.ndarray:
 
 def _is_linear(gram):
     return isinstance(gram, KernelGram) and gram.function.name == "linear"
+
+
+def has_low_rank(gram) -> bool:
+    """Whether the kernel is linear with fewer columns than rows."""
+    return _is_linear(gram) and gram.X.shape[1] < gram.size
 
 
 def _moved(point, cost):

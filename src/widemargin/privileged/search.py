@@ -301,7 +301,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         data = Data(self, X, y, privileged, weight)
         splits = self._splits(X, y, weight)
         given = {"sample_weight": sample_weight, "privileged": privileged}
-        n_machines = len(training.reduction.machines) * self.refit
+        n_machines = len(training.reduction.problems) * self.refit
         progress = FitProgress.open(self, n_machines + len(splits), X=X, y=y, metadata=given)
 
         def work(number):
@@ -315,7 +315,7 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         grid = {"C": Cs, "privileged_penalty": penalties}
         if self.refit:
             chosen = [values[place] for place, values in zip(best, grid.values(), strict=True)]
-            gram = self._gram(X, training.order, training.gamma)
+            gram = self._gram(X, training.order, training.parameters.gamma)
             shared = self._shared(gram, side, training)
             solutions = self._solve(shared, X, training, *chosen, progress)
             self._settle(X, training, side, shared, solutions)
@@ -343,20 +343,20 @@ class Data:
     def scores(self, train, test, Cs, penalties, report=None) -> tuple[np.ndarray, list]:
         """Scores of the grid on one fold, over C and penalty, and all solutions."""
         estimator = self.estimator
-        model = estimator._machine(PrivilegedSVC)
+        model = estimator._new_estimator(PrivilegedSVC)
         X, y = safe_split(estimator, self.X, self.y, train)
         X_test, y_test = safe_split(estimator, self.X, self.y, test, train)
         weight = None if self.weight is None else self.weight[train]
         training = model._prepare(X, y, weight, model.gamma)
         side = model._side(self._privileged_of(train), training, len(y), tell=False)
-        gram = model._gram(X, training.order, training.gamma)
+        gram = model._gram(X, training.order, training.parameters.gamma)
         shared = model._shared(gram, side, training)
         scorer = estimator._scorer()
         counted = {}
         if self.weight is not None and takes_weights(scorer):
             counted = {"sample_weight": self.weight[test]}
         scores, solutions = np.empty((len(Cs), len(penalties))), []
-        machines = training.reduction.machines
+        machines = training.reduction.problems
         starts: list = [None] * len(machines)
         # Without privileged columns there is no penalty.
         for column in np.argsort(penalties if side is not None else penalties[:1])[::-1]:

@@ -291,9 +291,9 @@ class PrivilegedSVC(PrivilegedBase):
         training = self._prepare(X, y, sample_weight, self.gamma)
         side = self._side(privileged, training, len(y))
         given = {"sample_weight": sample_weight, "privileged": privileged}
-        machines = training.reduction.machines
+        machines = training.reduction.problems
         progress = FitProgress.open(self, len(machines), X=X, y=y, metadata=given)
-        gram = self._gram(X, training.order, training.gamma)
+        gram = self._gram(X, training.order, training.parameters.gamma)
         shared = self._shared(gram, side, training)
         solutions = self._solve(shared, X, training, self.C, self.privileged_penalty, progress)
         self._settle(X, training, side, shared, solutions)
@@ -373,7 +373,7 @@ class PrivilegedSVC(PrivilegedBase):
 
     def _solve(self, shared, X, training, C, penalty, progress):
         """Solutions of all machines."""
-        machines = training.reduction.machines
+        machines = training.reduction.problems
         solve = shared.at(C, penalty, self._solver_options())
         solutions: list = [None] * len(machines)
 

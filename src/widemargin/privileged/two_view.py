@@ -12,8 +12,9 @@ from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.threads import for_each
 from widemargin.kernels import GramCache
 from widemargin.privileged.base import PrivilegedBase
+from widemargin.privileged.problems import has_low_rank
 from widemargin.solvers import HingeProblem, Solution, solve_hinge
-from widemargin.solvers.coupled.svm2k import solve_two_view
+from widemargin.solvers.coupled.svm2k import solve_svm2k
 
 
 class TwoViewSVC(PrivilegedBase):
@@ -254,9 +255,9 @@ class TwoViewSVC(PrivilegedBase):
         training = self._prepare(X, y, sample_weight, self.gamma)
         side = self._side(privileged, training, len(y))
         given = {"sample_weight": sample_weight, "privileged": privileged}
-        machines = training.reduction.machines
+        machines = training.reduction.problems
         progress = FitProgress.open(self, len(machines), X=X, y=y, metadata=given)
-        gram = self._gram(X, training.order, training.gamma)
+        gram = self._gram(X, training.order, training.parameters.gamma)
         solve = self._plainly(gram, training) if side is None else self._jointly(gram, side)
         solutions: list = [None] * len(machines)
         others: list = [None] * len(machines)
@@ -363,9 +364,10 @@ class TwoViewSVC(PrivilegedBase):
         C_privileged = self.C if self.C_privileged is None else self.C_privileged
         costs = np.vstack([self.C * side.weight, C_privileged * side.weight])
         options = {"tol": self.tol, "max_iter": self.max_iter}
+        options["low_rank"] = has_low_rank(side.gram)
 
         def solve(sign, report):
-            s = solve_two_view(
+            s = solve_svm2k(
                 first, second, sign, costs, self.D * side.weight, self.epsilon, **options,
                 report=report,
             )  # fmt: skip

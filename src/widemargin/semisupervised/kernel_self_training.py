@@ -14,11 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.convergence import early_stop_message
 from widemargin.kernels import GramCache, KernelFunction, KernelGram
-from widemargin.kernels.parameters import effective_gamma
+from widemargin.kernels.parameters import KernelParameters, effective_gamma
 from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.hinge.smo import add_kernel_sum, advance, finish, start, values_at
 from widemargin.svm.reduction import TwoClasses
-from widemargin.svm.svc import SVC, Training
+from widemargin.svm.svc import SVC
+from widemargin.svm.training import Training, support_attributes
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,9 @@ def machine_of(svc: SVC, X, gamma: float, solution: Solution) -> SVC:
         class_margin=np.ones(2),
         reduction=TwoClasses(codes),
         order=np.arange(X.shape[0]),
-        gamma=gamma,
+        parameters=KernelParameters(svc.kernel, gamma, svc.degree, svc.coef0),
     )
-    vars(svc).update(svc._attributes(X, training, [solution]), n_features_in_=X.shape[1])
-    svc._single = svc._single_is_enough()
+    attributes = support_attributes(X, training, [solution])
+    attributes["_expansion"].use_float32_within(svc.tol)
+    vars(svc).update(attributes, n_features_in_=X.shape[1])
     return svc

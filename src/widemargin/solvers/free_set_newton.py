@@ -38,6 +38,7 @@ _CONTRADICTION = options.contradiction
 
 
 def refine(
+    descend: Callable[[float], bool],
     matrix: np.ndarray,
     linear: np.ndarray,
     lower: np.ndarray,
@@ -45,7 +46,6 @@ def refine(
     dual: np.ndarray,
     residual: np.ndarray,
     intercept: bool,
-    descend: Callable[[float], bool],
 ) -> None:
     """Improve a solution to machine precision in place, where that is possible.
 
@@ -54,6 +54,9 @@ def refine(
 
     Parameters
     ----------
+    descend : callable
+        ``descend(factor)`` improves ``dual`` and ``residual`` in place until they satisfy the
+        tolerance of the solver times ``factor``; returns False if it could not.
     matrix : ndarray of shape (n, n)
         Gram matrix K; only the rows of nonzero dual variables are read.
     linear : ndarray of shape (n,)
@@ -64,9 +67,6 @@ def refine(
         Solution to improve.
     intercept : bool
         Whether the dual variables have sum 0.
-    descend : callable
-        ``descend(factor)`` improves ``dual`` and ``residual`` in place until they satisfy the
-        tolerance of the solver times ``factor``; returns False if it could not.
     """
     for round_ in range(options.rounds):
         if round_ and not descend(0.1**round_):

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.sklearn_compat import HasMethods, fit_context
-from widemargin.structured.learners.base import plain
+from widemargin.structured.learners.base import to_arrays
 
 
 class NodeTransformer(TransformerMixin, BaseEstimator):
@@ -64,10 +64,10 @@ class NodeTransformer(TransformerMixin, BaseEstimator):
         self : object
             The fitted adapter.
         """
-        rows = [_rows(x) for x in plain(X)]
+        rows = [_rows(x) for x in to_arrays(X)]
         labels = None
         if y is not None:
-            flat = [np.ravel(output) for output in plain(y)]
+            flat = [np.ravel(output) for output in to_arrays(y)]
             if [len(part) for part in flat] == [part.shape[0] for part in rows]:
                 labels = np.concatenate(flat)
         self.transformer_ = clone(self.transformer).fit(_stack(rows), labels)
@@ -87,7 +87,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator):
             Inputs with new features of nodes.
         """
         check_is_fitted(self)
-        X = plain(X)
+        X = to_arrays(X)
         rows = [_rows(x) for x in X]
         new = self.transformer_.transform(_stack(rows))
         ends = np.cumsum([0, *(part.shape[0] for part in rows)])

@@ -29,8 +29,8 @@ from widemargin.solvers.multiclass.gram import solve_gram
 from widemargin.solvers.multiclass.problem import MultiClassSolution
 from widemargin.solvers.multiclass.rows import solution_at as rows_solution_at
 from widemargin.solvers.multiclass.rows import solve_rows
+from widemargin.svm import support
 from widemargin.svm.linear_svc import constant_feature, largest_scores, linear_scores, with_ties
-from widemargin.svm.svc import SVC
 
 _PREDICT_BYTES = 1 << 25
 _OF_ONE_KIND = (
@@ -409,7 +409,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _gram_maker(self):
         """An `SVC` with this estimator's kernel, which knows how to make Gram matrices."""
-        return SVC(kernel=self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        return support.TransitionalSVC(
+            kernel=self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0
+        )
 
     def _attributes(self, X, index, labels, gamma, solution, radius):
         """Fitted attributes by name."""

@@ -104,7 +104,7 @@ class Search:
         self._check_searched()
         if not hasattr(self, self._learned):
             raise AttributeError("best_estimator_ is only available with refit=True.")
-        model = self._machine(self._plain, **self.best_params_)
+        model = self._new_estimator(self._plain, **self.best_params_)
         own = {*self._parameter_constraints, *(f"{name}_" for name in self._grid)}
         own |= {"scores_", "best_score_", "_grid", "_skl_callbacks"}
         vars(model).update({name: value for name, value in vars(self).items() if name not in own})
@@ -137,7 +137,7 @@ class Search:
                 )
         return folds
 
-    def _machine(self, kind, **chosen):
+    def _new_estimator(self, kind, **chosen):
         """An unfitted machine with this estimator's parameters."""
         names = kind._parameter_constraints.keys() & self._parameter_constraints.keys()
         return kind(**{name: getattr(self, name) for name in names}, **chosen)

@@ -287,7 +287,7 @@ class LinearSVCCV(Search, LinearSVC):
             weights = {"sample_weight": weight[fold.test]} if weighted else {}
             X_test, y_test = X[fold.test], y[fold.test]
             for row, C in enumerate(path):
-                model = self._machine(LinearSVC, C=C)
+                model = self._new_estimator(LinearSVC, C=C)
                 solutions = [solved[row] for solved in fold.solutions]
                 vars(model).update(self._attributes(fold.training, solutions))
                 model.n_features_in_ = X.shape[1]

@@ -1,66 +1,96 @@
-"""From several classes to binary machines and back.
+"""Reductions of multi-class classification to binary subproblems.
 
-A reduction says which machines there are (which rows each sees, and with which signs), how the dual
-variables of all machines are laid out in one matrix with a row for every training row, and how
-the machines' scores come from float64 kernel values against the support vectors. The layout of
-one-vs-one is scikit-learn's: in the columns of a row of class c stand its dual variables in the
-machines of c against the other classes, in order.
+A reduction defines the binary subproblems (the samples of each and their signs), the layout of the
+dual variables of all subproblems in one matrix with a row for each training sample, and how the
+decision values follow from kernel values against the support vectors. The layout of one-vs-one is
+that of scikit-learn: the columns of a sample of class c hold its dual variables in the subproblems
+of c against the other classes, in order.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply
+from widemargin.kernels.expansion import weighted_sums
+
+__all__ = ["BinaryProblem", "CodeColumns", "OneVsOne", "OneVsRest", "TwoClasses"]
 
 
 @dataclass(frozen=True)
-class Machine:
-    """One binary problem: the groups of rows it sees, those rows, and their signs."""
+class BinaryProblem:
+    """A binary subproblem: its groups of samples, these samples, and their signs."""
 
     groups: tuple[int, ...]
-    rows: np.ndarray
+    samples: np.ndarray
     sign: np.ndarray
 
 
 class OneVsRest:
-    """A machine for every class, positive for it."""
+    """A subproblem for each class, positive for it."""
 
     def __init__(self, codes: np.ndarray, n_classes: int):
+        signs = [np.where(codes == c, 1.0, -1.0) for c in range(n_classes)]
+        self._set_problems(len(codes), signs)
+
+    def _set_problems(self, n_samples: int, signs: list[np.ndarray]) -> None:
+        """Subproblems over all samples."""
         self.order: slice | np.ndarray = slice(None)
-        self.group_sizes = [len(codes)]
-        everything = np.arange(len(codes))
-        self.machines = [
-            Machine((0,), everything, np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)
-        ]
-        self.width = n_classes
+        self.group_sizes = [n_samples]
+        self.width = len(signs)
+        samples = np.arange(n_samples)
+        self.problems = [BinaryProblem((0,), samples, sign) for sign in signs]
 
-    def columns(self, machine: int) -> int:
-        return machine
-
-    @staticmethod
-    def scores(kernel, dual_coef, n_support) -> np.ndarray:
-        return tiled_multiply(kernel, dual_coef.T)
+    def columns(self, number: int) -> Any:
+        """Return the columns of the dual variables of a subproblem."""
+        return number
 
     @staticmethod
-    def primal(dual_coef, support_vectors, n_support):
+    def combine(n_support: np.ndarray) -> Callable:
+        """Return the function that combines kernel values and dual variables."""
+        return weighted_sums
+
+    @staticmethod
+    def primal(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
+        """Return the weights of the features in each subproblem."""
         return dual_coef @ support_vectors
 
 
 class TwoClasses(OneVsRest):
-    """A single machine, positive for the second class."""
+    """A single problem, positive for the second class."""
 
     def __init__(self, codes: np.ndarray, n_classes: int = 2):
-        self.order = slice(None)
-        self.group_sizes = [len(codes)]
-        self.machines = [Machine((0,), np.arange(len(codes)), np.where(codes == 1, 1.0, -1.0))]
-        self.width = 1
+        self._set_problems(len(codes), [np.where(codes == 1, 1.0, -1.0)])
+
+
+class CodeColumns(OneVsRest):
+    """A subproblem for each column of a code matrix, positive for classes with +1 in it.
+
+    Classes with 0 are no part of it. The dual variables are laid out as in one-vs-rest.
+    """
+
+    def __init__(self, codes: np.ndarray, matrix: np.ndarray):
+        if matrix.all():
+            self._set_problems(len(codes), [column[codes].astype(float) for column in matrix.T])
+            return
+        self.width = matrix.shape[1]
+        self.order = np.argsort(codes, kind="stable")
+        self.group_sizes = np.bincount(codes, minlength=len(matrix)).tolist()
+        codes = codes[self.order]
+        self.problems = []
+        for column in matrix.T:
+            samples = np.flatnonzero(column[codes])
+            groups = tuple(np.flatnonzero(column).tolist())
+            sign = column[codes[samples]].astype(float)
+            self.problems.append(BinaryProblem(groups, samples, sign))
 
 
 class OneVsOne:
-    """A machine for every pair of classes, positive for the first of the two."""
+    """A subproblem for each pair of classes, positive for the first of the two."""
 
     def __init__(self, codes: np.ndarray, n_classes: int):
         self.order = np.argsort(codes, kind="stable")
@@ -68,35 +98,27 @@ class OneVsOne:
         ends = accumulate(self.group_sizes, initial=0)
         members = [np.arange(a, b) for a, b in pairwise(ends)]
         self.pairs = list(combinations(range(n_classes), 2))
-        self.machines = []
+        self.problems = []
         for i, j in self.pairs:
             sign = np.ones(len(members[i]) + len(members[j]))
             sign[len(members[i]) :] = -1.0
-            self.machines.append(Machine((i, j), np.concatenate([members[i], members[j]]), sign))
+            samples = np.concatenate([members[i], members[j]])
+            self.problems.append(BinaryProblem((i, j), samples, sign))
         self.width = n_classes - 1
 
-    def columns(self, machine: int) -> np.ndarray:
-        i, j = self.pairs[machine]
+    def columns(self, number: int) -> np.ndarray:
+        """Return the columns of the dual variables of a subproblem."""
+        i, j = self.pairs[number]
         return np.repeat([j - 1, i], [self.group_sizes[i], self.group_sizes[j]])
 
     @staticmethod
-    def scores(kernel, dual_coef, n_support) -> np.ndarray:
-        n_classes = len(n_support)
-        ends = np.cumsum([0, *n_support])
-        number = np.zeros((n_classes, n_classes), dtype=np.intp)
-        above = np.triu_indices(n_classes, 1)
-        number[above] = np.arange(len(above[0]))
-        number += number.T
-        out = np.zeros((len(kernel), len(above[0])))
-        for c in range(n_classes):
-            own = slice(ends[c], ends[c + 1])
-            part = tiled_multiply(np.ascontiguousarray(kernel[:, own]), dual_coef[:, own].T)
-            out[:, np.delete(number[c], c)] += part
-        return out
+    def combine(n_support: np.ndarray) -> Callable:
+        """Return the function that combines kernel values and dual variables."""
+        return PairSums(n_support)
 
     @staticmethod
-    def votes(scores, n_classes) -> np.ndarray:
-        """How many machines decide for each class."""
+    def votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
+        """Return the number of subproblems that decide for each class."""
         votes = np.zeros((len(scores), n_classes), dtype=np.intp)
         for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
             first = scores[:, k] > 0
@@ -105,7 +127,8 @@ class OneVsOne:
         return votes
 
     @staticmethod
-    def primal(dual_coef, support_vectors, n_support):
+    def primal(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
+        """Return the weights of the features in each subproblem."""
         ends = np.cumsum([0, *n_support])
         own = [slice(a, b) for a, b in pairwise(ends)]
         rows = [
@@ -117,38 +140,24 @@ class OneVsOne:
 
 
 @dataclass(frozen=True)
-class CodeColumns:
-    """A machine for every column of a code matrix, positive for classes with +1 in it.
+class PairSums:
+    """Decision values of pairs of classes, from dual variables in the layout of `OneVsOne`.
 
-    A machine does not see the classes with 0. Called with the codes of rows, it gives the reduction
-    of those rows, whose dual variables are laid out as in one-vs-rest.
+    ``n_support`` holds the number of support vectors of each class.
     """
 
-    matrix: np.ndarray
+    n_support: np.ndarray
 
-    def __call__(self, codes: np.ndarray, n_classes: int) -> "CodedRows":
-        return CodedRows(codes, self.matrix)
-
-    scores = staticmethod(OneVsRest.scores)
-    primal = staticmethod(OneVsRest.primal)
-
-
-class CodedRows(OneVsRest):
-    """The machines of a code matrix over given rows."""
-
-    def __init__(self, codes: np.ndarray, matrix: np.ndarray):
-        self.width = matrix.shape[1]
-        if matrix.all():
-            self.order = slice(None)
-            self.group_sizes = [len(codes)]
-            everything = np.arange(len(codes))
-            self.machines = [Machine((0,), everything, c[codes].astype(float)) for c in matrix.T]
-            return
-        self.order = np.argsort(codes, kind="stable")
-        self.group_sizes = np.bincount(codes, minlength=len(matrix)).tolist()
-        codes = codes[self.order]
-        self.machines = []
-        for column in matrix.T:
-            rows = np.flatnonzero(column[codes])
-            seen = tuple(np.flatnonzero(column).tolist())
-            self.machines.append(Machine(seen, rows, column[codes[rows]].astype(float)))
+    def __call__(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        n_classes = len(self.n_support)
+        ends = np.cumsum([0, *self.n_support])
+        number = np.zeros((n_classes, n_classes), dtype=np.intp)
+        above = np.triu_indices(n_classes, 1)
+        number[above] = np.arange(len(above[0]))
+        number += number.T
+        out = np.zeros((len(values), len(above[0])))
+        for c in range(n_classes):
+            own = slice(ends[c], ends[c + 1])
+            sums = tiled_multiply(np.ascontiguousarray(values[:, own]), coefficients[:, own].T)
+            out[:, np.delete(number[c], c)] += sums
+        return out

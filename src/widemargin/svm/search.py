@@ -6,7 +6,7 @@ rows and the kernel values of its test rows; and the machines of a fold are solv
 C, each starting from the solution before it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from numbers import Real
@@ -14,15 +14,19 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin._base.validation import validate_all_weights
-from widemargin.kernels.dense import PartGram, gather
-from widemargin.kernels.gamma_grid import sweep
+from widemargin._base.validation import validate_all_weights, validate_kernel_training
+from widemargin.kernels import Gram, MatrixGram
+from widemargin.kernels.dense import SubsetGram, gather
+from widemargin.kernels.gamma_grid import gram_matrices
+from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
 from widemargin.svm.cross_validation import (
     SEARCH_CONSTRAINTS,
@@ -33,10 +37,19 @@ from widemargin.svm.cross_validation import (
     warn_if_failed,
     warn_if_stopped,
 )
-from widemargin.svm.svc import SVC, Training
+from widemargin.svm.kernel_classifier import KernelClassifierMixin
+from widemargin.svm.reduction import OneVsOne
+from widemargin.svm.svc import SVC, check_decision_function_shape, solver_options
+from widemargin.svm.training import (
+    Training,
+    fit_binary_problems,
+    gram_cache,
+    prepare_training,
+    support_attributes,
+)
 
 
-class SVCCV(Search, SVC):
+class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     r"""An `SVC` that chooses its C and gamma by cross-validation.
 
     Gives what ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` gives, a good deal sooner:
@@ -289,14 +302,14 @@ class SVCCV(Search, SVC):
             The fitted estimator.
         """
         Cs, gammas = self._check_grid()
-        X, y = self._check_training_data(X, y)
-        n_machines = len(self._prepare(X, y, sample_weight, gammas[0]).reduction.machines)
+        check_decision_function_shape(self.multi_class, self.decision_function_shape)
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        whole = self._prepare(X, y, sample_weight, gammas[0])
         weight = validate_all_weights(sample_weight, y)
         folds = self._folds(X, y, weight, Cs, gammas)
-        n_tasks = sum(len(fold.machines) * len(fold.path) for fold in folds)
-        progress = FitProgress.open(
-            self, n_tasks + n_machines * self.refit, X, y, {"sample_weight": sample_weight}
-        )
+        n_tasks = sum(len(fold.problems) * len(fold.path) for fold in folds)
+        n_last = len(whole.reduction.problems) * self.refit
+        progress = FitProgress.open(self, n_tasks + n_last, X, y, {"sample_weight": sample_weight})
         with single_threaded_blas():
             self._solve_folds(X, y, folds, progress)
         scores, failed = self._score_folds(X, y, weight, folds, Cs, gammas)
@@ -304,8 +317,17 @@ class SVCCV(Search, SVC):
         best = best_of(scores)
         C, gamma = Cs[best[0]], gammas[best[1]]
         if self.refit:
-            training = self._prepare(X, y, sample_weight, gamma)
-            solutions = self._train(X, training, C, progress, first_task=n_tasks)
+            solutions, attributes = fit_binary_problems(
+                X,
+                self._prepare(X, y, sample_weight, gamma),
+                C,
+                solver_options=solver_options(self),
+                cache_size=self.cache_size,
+                n_jobs=self.n_jobs,
+                progress=progress,
+                first_task=n_tasks,
+            )
+            vars(self).update(attributes)
         else:
             self.__dict__.pop("support_", None)
         self._keep_search(scores, best, {"C": Cs, "gamma": gammas})
@@ -316,18 +338,31 @@ class SVCCV(Search, SVC):
             report_convergence(self, solutions, progress.stop_requested)
         return self
 
-    def _check_grid(self):
+    def _check_grid(self) -> tuple[list[float], list]:
         Cs, gammas = check_costs(self.Cs, finite=False), list(self.gammas)
         numbers = [gamma for gamma in gammas if gamma not in ("scale", "auto")]
         if not gammas or not all(isinstance(g, Real) and 0 <= float(g) < np.inf for g in numbers):
             raise ValueError(
-                "gammas must hold 'scale', 'auto' or finite numbers of at least 0, got "
+                "gammas must contain 'scale', 'auto' or finite non-negative numbers, got "
                 f"{self.gammas!r}."
             )
         return Cs, [str(g) if isinstance(g, str) else float(g) for g in gammas]
 
-    def _folds(self, X, y, weight, Cs, gammas):
-        """What there is to solve: a `Fold` for every fold and every number that gamma is in it."""
+    def _prepare(self, X: Any, y: np.ndarray, sample_weight: Any, gamma: float | str) -> Training:
+        return prepare_training(
+            X,
+            y,
+            sample_weight,
+            KernelParameters(self.kernel, gamma, self.degree, self.coef0),
+            multi_class=self.multi_class,
+            class_weight=self.class_weight,
+            class_margin=self.class_margin,
+        )
+
+    def _folds(
+        self, X: Any, y: np.ndarray, weight: np.ndarray | None, Cs: list[float], gammas: list
+    ) -> "list[Fold]":
+        """Return a `Fold` for each fold and each number that gamma is in it."""
         folds: dict[tuple[int, float], Fold] = {}
         for number, (train, test) in enumerate(self._splits(X, y, weight)):
             X_train, y_train = safe_split(self, X, y, train)
@@ -335,152 +370,192 @@ class SVCCV(Search, SVC):
             for column, gamma in enumerate(gammas):
                 training = self._prepare(X_train, y_train, weight_train, gamma)
                 fold = Fold(number, train, test, training, path=sorted(set(Cs)))
-                folds.setdefault((number, training.gamma), fold).columns.append(column)
+                folds.setdefault((number, fold.gamma), fold).columns.append(column)
         return list(folds.values())
 
-    def _solve_folds(self, X, y, folds, progress):
-        """Fill in the solutions of the folds, gamma after gamma."""
+    def _solve_folds(
+        self, X: Any, y: np.ndarray, folds: "list[Fold]", progress: FitProgress
+    ) -> None:
+        """Compute the solutions of the folds, one gamma after the other."""
         of_gamma: dict[float, list[Fold]] = {}
         tasks = count()
         for fold in folds:
-            of_gamma.setdefault(fold.training.gamma, []).append(fold)
-            fold.tasks = [[next(tasks) for _ in fold.path] for _ in fold.machines]
+            of_gamma.setdefault(fold.gamma, []).append(fold)
+            fold.tasks = [[next(tasks) for _ in fold.path] for _ in fold.problems]
+        parameters = folds[0].training.parameters
         order = np.arange(len(y))
-        if not callable(self.kernel) and self.kernel != "precomputed":
-            # With classes side by side a machine's part of the matrix lies in long runs.
+        if not parameters.is_pairwise:
+            # With samples grouped by class, those of a subproblem are contiguous.
             order = np.argsort(np.unique(y, return_inverse=True)[1], kind="stable")
-        place = np.argsort(order)
-        grams = sweep(lambda gamma: self._gram(X, order, gamma), of_gamma, self.cache_size * 2**20)
+        position = np.argsort(order)
+        grams = gram_matrices(
+            lambda gamma: replace(parameters, gamma=gamma).gram(X, order),
+            of_gamma,
+            self.cache_size * 2**20,
+        )
         for gram, members in zip(grams, of_gamma.values(), strict=True):
-            self._solve_for_gamma(X, gram, place, members, progress)
+            self._solve_for_gamma(X, gram, position, members, progress)
 
-    def _solve_for_gamma(self, X, gram, place, folds, progress):
+    def _solve_for_gamma(
+        self,
+        X: Any,
+        gram: MatrixGram | None,
+        position: np.ndarray,
+        folds: "list[Fold]",
+        progress: FitProgress,
+    ) -> None:
         jobs = effective_n_jobs(self.n_jobs)
         if gram is None:
             for fold in folds:
                 self._solve_with_cache(X, fold, jobs, progress)
             return
-        pieces = [(fold, numbers) for fold in folds for numbers in fold.pieces()]
-        # Large ones first, so that the last job to end is a short one.
-        pieces.sort(key=lambda piece: -len(piece[0].machines[piece[1][0]].rows))
-        for_each(lambda piece: self._solve_piece(gram, place, piece, progress), pieces, jobs)
+        units = [(fold, numbers) for fold in folds for numbers in fold.problems_by_samples()]
+        # Large ones first, so that the last job to finish is a short one.
+        units.sort(key=lambda unit: -len(unit[0].problems[unit[1][0]].samples))
+        for_each(lambda unit: self._solve_unit(gram, position, *unit, progress), units, jobs)
 
-    def _solve_piece(self, gram, place, piece, progress):
-        """Solve machines of a fold that see the same rows, and score its test rows.
+    def _solve_unit(
+        self,
+        gram: MatrixGram,
+        position: np.ndarray,
+        fold: "Fold",
+        numbers: list[int],
+        progress: FitProgress,
+    ) -> None:
+        """Solve subproblems of a fold over the same samples, and score its test samples.
 
-        ``place`` says where a row of the data stands in ``gram``.
+        ``position`` holds the position of each sample in ``gram``.
         """
-        fold, numbers = piece
-        rows = place[fold.train[fold.training.order[fold.machines[numbers[0]].rows]]]
-        own = PartGram(gram, rows)
+        samples = fold.train[fold.training.order[fold.problems[numbers[0]].samples]]
+        rows = position[samples]
+        subset = SubsetGram(gram, rows)
         for number in numbers:
-            self._solve_path(fold, number, own, progress)
+            self._solve_path(fold, number, subset, progress)
         solutions = [solution for number in numbers for solution in fold.solutions[number]]
         duals = np.column_stack([solution.dual for solution in solutions])
         support = duals.any(axis=1)
-        # Read along the rows of support vectors: test rows, too, lie in long runs.
-        kernel = gather(gram.matrix, rows[support], place[fold.test]).T
-        with single_threaded_blas():  # the same product on any number of jobs: the same bits
+        # Read along the rows of support vectors: test samples, too, are contiguous in them.
+        kernel = gather(gram.matrix, rows[support], position[fold.test]).T
+        with single_threaded_blas():  # the same product for any number of jobs: the same bits
             scores = kernel @ duals[support] + [solution.intercept for solution in solutions]
+        assert fold.test_scores is not None
         fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
 
-    def _solve_with_cache(self, X, fold, jobs, progress):
-        """Solve the machines of a fold over a cache of its own."""
+    def _solve_with_cache(self, X: Any, fold: "Fold", jobs: int, progress: FitProgress) -> None:
+        """Solve the subproblems of a fold over a kernel cache of its own."""
         X_train, _ = safe_split(self, X, None, fold.train)
-        cache = self._cache(X_train, fold.training, jobs)
+        gram = fold.training.parameters.gram(X_train, fold.training.order)
+        cache = gram_cache(gram, fold.training.reduction, self.cache_size, jobs)
         for_each(
             lambda number: self._solve_path(
-                fold, number, cache.of(*fold.machines[number].groups), progress
+                fold, number, cache.of(*fold.problems[number].groups), progress
             ),
-            range(len(fold.machines)),
+            range(len(fold.problems)),
             jobs,
         )
         fold.test_scores = None
 
-    def _solve_path(self, fold, number, gram, progress):
-        """Solve a machine for increasing C, each time from the solution before.
+    def _solve_path(self, fold: "Fold", number: int, gram: Gram, progress: FitProgress) -> None:
+        """Solve a subproblem for increasing C, each time starting from the previous solution.
 
-        That one remains feasible. It is no place to start from where the kernel is not known to be
-        positive semidefinite: several optima may exist, and that of a fresh start is wanted.
+        That one remains feasible. Where the kernel is not known to be positive semidefinite there
+        may be several optima, and each C starts afresh, as a separate fit would.
         """
-        machine, solutions = fold.machines[number], fold.solutions[number]
-        margins = fold.training.margins()[machine.rows]
-        unbound = False
+        problem, solutions = fold.problems[number], fold.solutions[number]
+        margins = fold.training.margins()[problem.samples]
+        unbounded = False
         for step, (C, task) in enumerate(zip(fold.path, fold.tasks[number], strict=True)):
             with progress.task(task) as stop:
-                # What no cost held back stays the solution for any larger one.
-                if unbound and gram.positive_semidefinite:
+                # A solution that no cost bounds is that of every larger C.
+                if unbounded and gram.positive_semidefinite:
                     solutions.append(solutions[-1])
                     continue
-                cost = fold.training.costs(C)[machine.rows]
+                cost = fold.training.costs(C)[problem.samples]
                 warm = gram.positive_semidefinite and solutions
                 try:
                     solution = solve_hinge(
-                        HingeProblem(gram, machine.sign, margins, cost),
-                        **self._solver_options(),
+                        HingeProblem(gram, problem.sign, margins, cost),
+                        **solver_options(self),
                         dual=solutions[-1].dual if warm else None,
-                        report=partial(_ask, stop),
+                        report=lambda _, stop=stop: stop(),  # type: ignore[misc]
                     )
                 except NotSeparableError:
                     fold.failed.add(step)
                     solution = Solution(np.zeros(gram.size), 0.0, np.inf, np.inf, 0.0, 0, True)
             solutions.append(solution)
-            unbound = solution.converged and bool((np.abs(solution.dual) < cost).all())
+            unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
-    def _score_folds(self, X, y, weight, folds, Cs, gammas):
-        """Scores by C, gamma and fold, and how many are nan because their fit failed."""
+    def _score_folds(
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        folds: "list[Fold]",
+        Cs: list[float],
+        gammas: list,
+    ) -> tuple[np.ndarray, int]:
+        """Return scores by C, gamma and fold, and the number of those whose fit failed."""
         scorer = self._scorer()
-        weighted = weight is not None and takes_weights(scorer)
+        weighted = takes_weights(scorer)
         scores = np.empty((len(Cs), len(gammas), 1 + max(fold.number for fold in folds)))
         failed = 0
         for fold in folds:
             X_train, _ = safe_split(self, X, None, fold.train)
             X_test, y_test = safe_split(self, X, y, fold.test, fold.train)
-            weights = {"sample_weight": weight[fold.test]} if weighted else {}
+            weights = {}
+            if weight is not None and weighted:
+                weights["sample_weight"] = weight[fold.test]
             for row, C in enumerate(Cs):
                 step = fold.path.index(C)
                 if step in fold.failed:
                     scores[row, fold.columns, fold.number] = np.nan
                     failed += len(fold.columns)
                     continue
-                solutions = [path[step] for path in fold.solutions]
-                model = self._machine(FoldSVC, C=C, gamma=gammas[fold.columns[0]])
-                model.classes_ = fold.training.classes
-                model.known = X_train, fold.training, solutions
-                if fold.test_scores is not None:
-                    model.answers = X_test, np.ascontiguousarray(fold.test_scores[:, :, step])
+                model = self._new_estimator(FoldSVC, C=C, gamma=gammas[fold.columns[0]])
+                model.set_fold(fold, step, X_train, X_test)
                 scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
         return scores, failed
 
 
 class FoldSVC(SVC):
-    """The `SVC` of a fold, which has the decision values of its test rows beforehand.
+    """The `SVC` of a fold, whose decision values at the test samples are known.
 
-    Most scorers ask for no more; its other fitted attributes are made when they are.
+    Most scorers need no more; the other fitted attributes are computed when they are read.
     """
 
-    answers = None, None
+    def set_fold(self, fold: "Fold", step: int, X_train: Any, X_test: Any) -> None:
+        """Set what is known: the solutions at a C of the path, and decision values."""
+        solutions = [path[step] for path in fold.solutions]
+        self.classes_ = fold.training.classes
+        self._one_vs_one = isinstance(fold.training.reduction, OneVsOne)
+        self._fold_attributes = partial(support_attributes, X_train, fold.training, solutions)
+        self._fold_features = None if callable(self.kernel) else X_train.shape[1]
+        self._known_X = self._known_values = None
+        if fold.test_scores is not None:
+            self._known_X = X_test
+            self._known_values = np.ascontiguousarray(fold.test_scores[:, :, step])
 
-    def _scores(self, X):
-        return self.answers[1] if X is self.answers[0] else super()._scores(X)
+    def _decision_values(self, X: Any) -> NDArray[np.float64]:
+        return self._known_values if X is self._known_X else super()._decision_values(X)
 
-    def __getattr__(self, name):
-        known = None if name.startswith("__") else self.__dict__.pop("known", None)
-        if known is None:
+    def __getattr__(self, name: str) -> Any:
+        compute = None if name.startswith("__") else self.__dict__.pop("_fold_attributes", None)
+        if compute is None:
             raise AttributeError(f"SVC has no attribute {name!r}.")
-        self.__dict__.update(self._attributes(*known))
-        if not callable(self.kernel):
-            self.n_features_in_ = known[0].shape[1]
+        self.__dict__.update(compute())
+        if self._fold_features is not None:
+            self.n_features_in_ = self._fold_features
         return getattr(self, name)
 
 
 @dataclass
 class Fold:
-    """The problems of one fold for one gamma, and what became of them.
+    """The subproblems of one fold for one gamma, and their solutions.
 
-    ``columns`` are the places in the grid that this gamma has; ``solutions`` holds a list over
-    ``path``, the increasing Cs, for every machine; ``failed`` are the places in it at which some
-    machine has none; ``test_scores`` is an array over test rows, machines and ``path``, or None.
+    ``columns`` are the positions of this gamma in the grid; ``solutions`` holds for each subproblem
+    a list over ``path``, the increasing values of C; ``failed`` are the positions in it at which
+    a subproblem has no solution; ``test_scores`` is an array over test samples, subproblems and
+    ``path``, or None.
     """
 
     number: int
@@ -491,21 +566,18 @@ class Fold:
     columns: list[int] = field(default_factory=list)
     tasks: list[list[int]] = field(default_factory=list)
     failed: set[int] = field(default_factory=set)
-    solutions: list = field(init=False)
+    solutions: list[list[Solution]] = field(init=False)
     test_scores: np.ndarray | None = field(init=False)
 
-    def __post_init__(self):
-        self.machines = self.training.reduction.machines
-        self.solutions = [[] for _ in self.machines]
-        self.test_scores = np.empty((len(self.test), len(self.machines), len(self.path)))
+    def __post_init__(self) -> None:
+        self.problems = self.training.reduction.problems
+        self.gamma = float(self.training.parameters.gamma)
+        self.solutions = [[] for _ in self.problems]
+        self.test_scores = np.empty((len(self.test), len(self.problems), len(self.path)))
 
-    def pieces(self):
-        """Numbers of the machines, those that see the same rows together."""
+    def problems_by_samples(self) -> list[list[int]]:
+        """Return the numbers of the subproblems, grouped by their samples."""
         together: dict[tuple[int, ...], list[int]] = {}
-        for number, machine in enumerate(self.machines):
-            together.setdefault(machine.groups, []).append(number)
+        for number, problem in enumerate(self.problems):
+            together.setdefault(problem.groups, []).append(number)
         return list(together.values())
-
-
-def _ask(stop, state):
-    return stop()

@@ -1,13 +1,14 @@
 """The interior-point method for infinite costs, beside an exact QP and the solver by pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.oracles import privileged as oracle
 
 from widemargin._base import threads
 from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers import HingeProblem, NotSeparableError, solve_hinge
-from widemargin.solvers.hinge import hard_margin
+from widemargin.solvers import HingeProblem, NotSeparableError, interior_point, solve_hinge
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
 
 
@@ -33,7 +34,7 @@ def test_it_reaches_the_exact_optimum(by_columns, C, penalty):
     exact = oracle.svm2plus(X @ X.T, Z @ Z.T, sign, np.full(len(X), C), penalty)
     rows = rows_of(X, Z, sign, C, penalty)
     problem = HingeProblem(rows @ rows.T, sign, 1.0, np.inf)
-    found = solve_hard_margin(problem, rows=rows if by_columns else None)
+    found = solve_hard_margin(problem, features=rows if by_columns else None)
     assert found.converged
     assert found.gap < 1e-8
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
@@ -45,7 +46,7 @@ def test_it_agrees_with_the_solver_by_pairs(by_columns):
     X, Z, sign = told(n=40, noise=0.05)
     rows = rows_of(X, Z, sign)
     problem = HingeProblem(rows @ rows.T, sign, 1.0, np.inf)
-    found = solve_hard_margin(problem, rows=rows if by_columns else None)
+    found = solve_hard_margin(problem, features=rows if by_columns else None)
     other = solve_hinge(problem, tol=1e-8)
     assert found.objective == pytest.approx(other.objective, rel=1e-9)
     assert found.intercept == pytest.approx(other.intercept, abs=1e-7)
@@ -58,9 +59,9 @@ def test_rows_that_stand_there_twice_do_not_matter(by_columns):
     X, Z, sign = told(n=30)
     once = rows_of(X, Z, sign)
     twice, signs = np.vstack([once, once]), np.append(sign, sign)
-    alone = solve_hard_margin(HingeProblem(once @ once.T, sign, 1.0, np.inf), rows=once)
+    alone = solve_hard_margin(HingeProblem(once @ once.T, sign, 1.0, np.inf), features=once)
     problem = HingeProblem(twice @ twice.T, signs, 1.0, np.inf)
-    found = solve_hard_margin(problem, rows=twice if by_columns else None)
+    found = solve_hard_margin(problem, features=twice if by_columns else None)
     assert found.converged
     assert found.objective == pytest.approx(alone.objective, rel=1e-8)
     np.testing.assert_allclose(twice.T @ found.dual, once.T @ alone.dual, atol=1e-6)
@@ -73,7 +74,7 @@ def test_a_function_that_vanishes_leaves_every_row_on_its_margin(by_columns):
     sign = rng.choice([-1.0, 1.0], 200)
     rows = rows_of(X, Z, sign)
     problem = HingeProblem(rows @ rows.T, sign, 1.0, np.inf)
-    found = solve_hard_margin(problem, rows=rows if by_columns else None)
+    found = solve_hard_margin(problem, features=rows if by_columns else None)
     assert found.converged
     assert found.objective == pytest.approx(0.5 * (200 + 1), rel=1e-8)
     np.testing.assert_allclose(X.T @ found.dual, 0.0, atol=1e-6)
@@ -83,7 +84,7 @@ def test_a_limit_on_steps_is_kept_and_told():
     X, Z, sign = told()
     rows = rows_of(X, Z, sign)
     problem = HingeProblem(rows @ rows.T, sign, 1.0, np.inf)
-    found = solve_hard_margin(problem, rows=rows, max_iter=2)
+    found = solve_hard_margin(problem, features=rows, max_iter=2)
     assert (found.iterations, found.converged) == (2, False)
 
 
@@ -97,7 +98,7 @@ def test_a_report_can_stop_it():
         seen.append(state.iterations)
         return len(seen) == 3
 
-    found = solve_hard_margin(problem, rows=rows, report=report)
+    found = solve_hard_margin(problem, features=rows, report=report)
     assert seen == [1, 2, 3]
     assert not found.converged
 
@@ -106,11 +107,11 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     X, Z, sign = told(n=150)
     rows = rows_of(X, Z, sign)
     problem = HingeProblem(rows @ rows.T, sign, 1.0, np.inf)
-    monkeypatch.setattr(hard_margin, "_CHUNK", 16)
+    monkeypatch.setattr(interior_point, "options", replace(interior_point.options, chunk=16))
     found = []
     for number in (1, 4):
         monkeypatch.setattr(threads, "effective_threads", lambda number=number: number)
-        found.append(solve_hard_margin(problem, rows=rows))
+        found.append(solve_hard_margin(problem, features=rows))
     np.testing.assert_array_equal(found[0].dual, found[1].dual)
 
 

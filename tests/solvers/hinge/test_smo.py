@@ -180,7 +180,7 @@ def test_the_report_sees_the_state_and_may_stop(path):
         return len(seen) == 2
 
     best = solve(problem, tol=1e-8).objective * (1 + 1e-9)
-    with on_path(path, _SLICE_WORK=20 * problem.size):
+    with on_path(path, slice_work=20 * problem.size):
         solution = solve_hinge(problem, tol=1e-8, report=report)
     assert len(seen) == 2
     assert seen == sorted(seen)
@@ -380,7 +380,7 @@ def test_a_small_problem_starts_from_exact_numbers_whatever_its_cache_holds():
     state = smo.start(problem, dual=dual)
     matrix = gram.block(slice(None))
     exact, size = problem.linear() - matrix @ dual, (np.abs(matrix) @ np.abs(dual)).max()
-    assert_allclose(state.scope.residual, exact, rtol=0, atol=1e-12 * size)
+    assert_allclose(state.active.residual, exact, rtol=0, atol=1e-12 * size)
 
 
 def test_only_rounding_may_keep_a_gap_open_in_a_solution():

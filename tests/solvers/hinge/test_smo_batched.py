@@ -165,7 +165,7 @@ def test_the_number_of_threads_does_not_change_bits(container):
 
     def solution():
         problem = cached_problem(RBF, container(X), sign, 4 * 4500 * 500, cost=1.0)
-        with on_path("whole", WHOLE_ROWS=100, BATCH_ROWS=128):
+        with on_path("whole", dense_size=100, working_set_size=128):
             return solve_hinge(problem, tol=0.1)
 
     expected = solution()

@@ -39,7 +39,7 @@ def run(state):
 )
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options, tmp_path):
-    with on_path(path, _SLICE_WORK=50 * 30):
+    with on_path(path, slice_work=50 * 30):
         state = smo.start(new_problem(case), **options)
         saved = []
         while not smo.advance(state):
@@ -76,7 +76,7 @@ def test_a_finished_state_stays_finished(path, tmp_path):
 
 @each_path
 def test_going_on_does_not_touch_the_numbers_resumed_from(path):
-    with on_path(path, _SLICE_WORK=50 * 30):
+    with on_path(path, slice_work=50 * 30):
         state = smo.start(new_problem("rbf"))
         smo.advance(state)
         numbers = {
@@ -91,7 +91,7 @@ def test_going_on_does_not_touch_the_numbers_resumed_from(path):
 
 @each_path
 def test_the_limit_on_iterations_counts_those_before_the_interruption(path):
-    with on_path(path, _SLICE_WORK=50 * 30):
+    with on_path(path, slice_work=50 * 30):
         state = smo.start(new_problem("rbf"), tol=1e-9, max_iter=60)
         smo.advance(state)
         assert 0 < state.iterations <= 60

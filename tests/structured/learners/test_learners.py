@@ -23,14 +23,11 @@ from tests.structured.models.test_models import OwnClasses, OwnMistakes
 
 from widemargin import CrammerSingerSVC
 from widemargin._base.checkpoint import CheckpointError
+from widemargin._base.options import OracleOptions
 from widemargin.datasets import load_letters
-from widemargin.solvers.structured.cutting_planes import (
-    advance_planes,
-    simplex_ascent,
-    start_planes,
-)
-from widemargin.solvers.structured.frank_wolfe import advance_blocks, solve_blocks, start_blocks
-from widemargin.solvers.structured.problem import Record, SomeSamples
+from widemargin.solvers.structured.cutting_planes import simplex_ascent, start_cutting_planes
+from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe, start_frank_wolfe
+from widemargin.solvers.structured.problem import OracleSubset, Record
 from widemargin.structured import (
     ChainCRF,
     EdgeFeatureGraphCRF,
@@ -43,7 +40,7 @@ from widemargin.structured import (
     StructuredModel,
     SubgradientSSVM,
 )
-from widemargin.structured.oracle import PlainOracle
+from widemargin.structured.oracles import PlainOracle
 
 LEARNERS = {
     "frank-wolfe": FrankWolfeSSVM(None, max_iter=20_000, tol=1e-3),
@@ -149,14 +146,16 @@ def test_an_anchor_draws_the_weights_to_itself():
     model.initialize(X, Y)
     oracle = model.oracle(X, Y)
     anchor = np.random.default_rng(0).normal(size=model.size_joint_feature)
-    solution = solve_blocks(
-        oracle, np.full(5, 0.2), anchor=oracle.inward(anchor), tol=1e-4, max_iter=20_000
+    solution = solve_frank_wolfe(
+        oracle, np.full(5, 0.2), anchor=oracle.from_model_order(anchor), tol=1e-4, max_iter=20_000
     )
     assert solution.converged
     best = exact_objective(model, X, Y, 0.2, anchor=anchor)
     assert solution.objective == pytest.approx(best, rel=2e-4)
-    nothing = solve_blocks(oracle, np.zeros(5), anchor=oracle.inward(anchor), max_iter=1)
-    assert_allclose(oracle.outward(nothing.w), anchor)
+    nothing = solve_frank_wolfe(
+        oracle, np.zeros(5), anchor=oracle.from_model_order(anchor), max_iter=1
+    )
+    assert_allclose(oracle.to_model_order(nothing.w), anchor)
 
 
 def tree_sample(rng):
@@ -186,7 +185,9 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
     X, Y = samples(FORESTS[name][1], n=9)
     model = copy.deepcopy(FORESTS[name][0])
     model.initialize(X, Y)
-    monkeypatch.setattr("widemargin.structured.oracle._WORK_OF_A_PIECE", 300)
+    monkeypatch.setattr(
+        "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=300)
+    )
     chosen, cost = np.array([8, 1, 3, 2, 0, 6, 5]), np.linspace(0.0, 1.0, 7)
     states, extra = [], None
     if paid:
@@ -194,15 +195,15 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
         extra = [rng.normal(size=(n, model.oracle(X, Y).layout.n_states)) for n in shapes]
     for compiled in (True, False):
         oracle, asked = model.oracle(X, Y), []
-        silent = "violation" if compiled else "sweep"
+        silent = "violation" if compiled else "run_pass"
         monkeypatch.setattr(oracle, silent, lambda *_, asked=asked: asked.append(_))
         states.append(
-            start_blocks(
-                SomeSamples(oracle, chosen, extra), cost, averaging=averaging,
+            start_frank_wolfe(
+                OracleSubset(oracle, chosen, extra), cost, averaging=averaging,
                 line_search=line_search, max_iter=6,
             )
         )  # fmt: skip
-        while not advance_blocks(states[-1]):
+        while not states[-1].advance():
             pass
         assert len(asked) == (0 if compiled else 6)
     fast, slow = states
@@ -220,13 +221,15 @@ def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, mon
     model.initialize(X, Y)
     oracle, lengths = model.oracle(X, Y), []
 
-    def sweep(*arguments):
+    def run_pass(*arguments):
         lengths.append(len(arguments[7]))
         return 0.0
 
-    monkeypatch.setattr("widemargin.structured.oracle._WORK_OF_A_PIECE", work)
-    monkeypatch.setattr("widemargin.structured.oracle.flat.sweep", sweep)
-    assert oracle.sweep(np.arange(7), start_blocks(oracle, np.ones(7)))
+    monkeypatch.setattr(
+        "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=work)
+    )
+    monkeypatch.setattr("widemargin.structured.oracles.graph.flat.run_pass", run_pass)
+    assert oracle.run_pass(np.arange(7), start_frank_wolfe(oracle, np.ones(7)))
     assert max(lengths) == length
     assert sum(lengths) == 7
 
@@ -236,7 +239,7 @@ class OwnOracle:
 
     def __init__(self, inner):
         self.n_samples, self.size = inner.n_samples, inner.size
-        self.inward, self.outward = inner.inward, inner.outward
+        self.from_model_order, self.to_model_order = inner.from_model_order, inner.to_model_order
         self.violation, self.violations = inner.violation, inner.violations
 
 
@@ -258,8 +261,8 @@ def test_some_samples_of_an_oracle_of_the_users_are_learnt():
     X, Y = samples(MODELS["classes"][1])
     model = OwnOracleClasses()
     model.initialize(X, Y)
-    some = SomeSamples(model.oracle(X, Y), [1, 3, 4])
-    assert solve_blocks(some, np.full(3, 0.3), tol=0.01).converged
+    some = OracleSubset(model.oracle(X, Y), [1, 3, 4])
+    assert solve_frank_wolfe(some, np.full(3, 0.3), tol=0.01).converged
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -387,7 +390,7 @@ def test_a_checkpoint_that_fails_at_the_end_does_not_lose_the_fit(learner, tmp_p
 
     X, Y = samples(MODELS["chain"][1])
     plain = new(learner, ChainCRF(), C=0.1, tol=0.1).fit(X, Y)
-    monkeypatch.setattr("widemargin.structured.learners.base.save_checkpoint", full)
+    monkeypatch.setattr("widemargin._base.checkpoint.save_checkpoint", full)
     machine = new(learner, ChainCRF(), C=0.1, tol=0.1, checkpoint=tmp_path / "state")
     with pytest.raises(OSError, match="No space left"):
         machine.fit(X, Y)
@@ -548,7 +551,7 @@ def test_idle_planes_are_dropped():
     patient = OneSlackSSVM(ChainCRF(), C=0.5, tol=1e-4, warm_start=True).fit(X, Y)
     hasty = OneSlackSSVM(ChainCRF(), C=0.5, tol=1e-4, warm_start=True, inactive_window=2).fit(X, Y)
     assert hasty.objective_ == pytest.approx(patient.objective_, rel=2e-4)
-    assert len(hasty._left["planes"]) < len(patient._left["planes"])
+    assert len(hasty._previous["planes"]) < len(patient._previous["planes"])
 
 
 @pytest.mark.parametrize("cache", [1, 3])
@@ -556,10 +559,10 @@ def test_a_cache_keeps_so_many_answers_and_no_more(cache):
     X, Y = samples(MODELS["chain"][1])
     model = ChainCRF()
     model.initialize(X, Y)
-    state = start_planes(model.oracle(X, Y), np.full(len(Y), 0.5), tol=1e-4, cache=cache)
+    state = start_cutting_planes(model.oracle(X, Y), np.full(len(Y), 0.5), tol=1e-4, cache=cache)
     lengths = []
-    while not advance_planes(state):
-        lengths.append(len(state.answers))
+    while not state.advance():
+        lengths.append(len(state.cached_labels))
     assert lengths[0] == 1
     assert max(lengths) == lengths[-1] == cache
     assert state.record.gap <= 1e-4
@@ -631,11 +634,11 @@ def test_a_loss_with_its_own_inference_is_certified(learner):
 
 def test_an_upper_bound_below_the_lower_one_is_no_certificate():
     record = Record(np.zeros(1))
-    record.enter(1, np.zeros(1), 10.0, 10.0, 9.0)
+    record.add(1, np.zeros(1), 10.0, 10.0, 9.0)
     assert record.gap == pytest.approx(0.1)
-    record.enter(2, np.zeros(1), 10.0, 10.0, 10.0 + 1e-9)
+    record.add(2, np.zeros(1), 10.0, 10.0, 10.0 + 1e-9)
     assert record.gap == 0.0
-    record.enter(3, np.zeros(1), 10.0, 10.0, 11.0)
+    record.add(3, np.zeros(1), 10.0, 10.0, 11.0)
     assert np.isnan(record.gap)
 
 
@@ -749,14 +752,14 @@ def test_inputs_and_outputs_to_be_scored_must_be_equally_many():
 )
 def test_a_fit_that_is_refused_leaves_no_trace(X, Y):
     fresh = FrankWolfeSSVM(ChainCRF())
-    with pytest.raises(ValueError, match=r"[xXy] must h"):
+    with pytest.raises(ValueError, match=r"[xXy] must (have|contain)"):
         fresh.fit(X, Y)
     assert repr(fresh.model) == repr(ChainCRF())
     assert vars(fresh.model) == vars(ChainCRF())
     fitted = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*samples(MODELS["chain"][1]))
     known = samples(MODELS["chain"][1])[0]
     before = fitted.predict(known)
-    with pytest.raises(ValueError, match=r"[xXy] must h"):
+    with pytest.raises(ValueError, match=r"[xXy] must (have|contain)"):
         fitted.fit(X, Y)
     for own, other in zip(fitted.predict(known), before, strict=True):
         assert_array_equal(own, other)
@@ -794,7 +797,7 @@ def test_arguments_of_pystruct_that_have_gone_are_refused_by_name(kind, names):
 def test_nothing_to_predict_is_refused(learner):
     X, Y = samples(MODELS["chain"][1])
     machine = new(learner, ChainCRF(), C=0.1, tol=0.1).fit(X, Y)
-    with pytest.raises(ValueError, match="X must hold at least one input"):
+    with pytest.raises(ValueError, match="X must contain at least one input"):
         machine.predict([])
 
 

@@ -22,7 +22,7 @@ from widemargin.structured import (
     make_grid_edges,
 )
 from widemargin.structured.models.classes import chow_liu_tree
-from widemargin.structured.oracle import GraphOracle, PlainOracle
+from widemargin.structured.oracles import GraphOracle, PlainOracle
 
 
 @pytest.fixture(params=MODELS, ids=str)
@@ -65,8 +65,8 @@ def test_the_compiled_oracle_is_the_plain_one(ready):
     model, X, Y, w = ready
     rng = np.random.default_rng(3)
     plain, oracle = PlainOracle(model, X, Y), model.oracle(X, Y)
-    inward = oracle.inward(w)
-    assert_allclose(oracle.outward(inward), w)
+    inward = oracle.from_model_order(w)
+    assert_allclose(oracle.to_model_order(inward), w)
     assert_allclose(np.linalg.norm(inward), np.linalg.norm(w))
     weight = rng.random(len(Y))
     extra = [rng.normal(size=(model.states(y).size, model.n_states)) for y in Y]
@@ -76,7 +76,7 @@ def test_the_compiled_oracle_is_the_plain_one(ready):
         assert_allclose(found.losses, expected.losses)
         assert_allclose(found.slacks, expected.slacks, atol=1e-9)
         assert_allclose(found.bounds, expected.slacks, atol=1e-6)
-        assert_allclose(oracle.outward(found.difference), expected.difference, atol=1e-9)
+        assert_allclose(oracle.to_model_order(found.difference), expected.difference, atol=1e-9)
         for own, other in zip(oracle.outputs(found.labels), expected.labels, strict=True):
             assert_array_equal(own, other)
     rows = oracle.violations(inward, rows=True).difference
@@ -92,12 +92,12 @@ def test_given_labels_are_evaluated_alike(ready):
     model, X, Y, w = ready
     plain, oracle = PlainOracle(model, X, Y), model.oracle(X, Y)
     weight = np.linspace(0.5, 2.0, len(Y))
-    labels = oracle.violations(oracle.inward(-w)).labels
-    found = oracle.evaluate(labels, oracle.inward(w), weight)
+    labels = oracle.violations(oracle.from_model_order(-w)).labels
+    found = oracle.evaluate(labels, oracle.from_model_order(w), weight)
     expected = plain.evaluate(oracle.outputs(labels), w, weight)
     for own, other in zip(found[:2], expected[:2], strict=True):
         assert_allclose(own, other, atol=1e-9)
-    assert_allclose(oracle.outward(found[2]), expected[2], atol=1e-9)
+    assert_allclose(oracle.to_model_order(found[2]), expected[2], atol=1e-9)
 
 
 def test_batches_are_single_calls_together(ready):
@@ -117,7 +117,7 @@ def test_batches_are_single_calls_together(ready):
 def test_threads_do_not_change_answers(ready):
     model, X, Y, w = ready
     one, four = model.oracle(X * 9, Y * 9, threads=1), model.oracle(X * 9, Y * 9, threads=4)
-    single, several = (oracle.violations(oracle.inward(w)) for oracle in (one, four))
+    single, several = (oracle.violations(oracle.from_model_order(w)) for oracle in (one, four))
     assert_array_equal(single.difference, several.difference)
     assert_array_equal(single.slacks, several.slacks)
 
@@ -190,11 +190,11 @@ def test_fractional_labels_are_means_of_whole_ones():
     assert model.loss(np.zeros(3, dtype=int), beliefs) == pytest.approx(1.5)
     assert not model.last_inference_.exact
     oracle = model.oracle([x], [np.zeros(3, dtype=int)])
-    found = oracle.violations(oracle.inward(w))
+    found = oracle.violations(oracle.from_model_order(w))
     assert found.slacks[0] == pytest.approx(found.bounds[0])
     labels = model.loss_augmented_inference(x, np.zeros(3, dtype=int), w, relaxed=True)
     expected = model.joint_feature(x, np.zeros(3, dtype=int)) - model.joint_feature(x, labels)
-    assert_allclose(oracle.outward(found.difference), expected, atol=1e-7)
+    assert_allclose(oracle.to_model_order(found.difference), expected, atol=1e-7)
 
 
 def test_grids_have_the_edges_of_their_neighbourhood():
@@ -342,7 +342,7 @@ def test_missing_methods_are_named(method):
         (ChainCRF(n_states=2, n_features=2), np.ones((2, 3)), [0, 1], "must have 2 features"),
         (ChainCRF(n_states=2, n_features=2), np.ones(3), [0], r"shape \(n_nodes, n_features\)"),
         (ChainCRF(n_states=2, n_features=2), np.ones((2, 2)), [0, 2], "labels 0 to 1, got 0 to 2"),
-        (ChainCRF(n_states=2, n_features=2), np.ones((2, 2)), [0], "each of 2 nodes, got 1"),
+        (ChainCRF(n_states=2, n_features=2), np.ones((2, 2)), [0], "must have 2 labels, got 1"),
         (GraphCRF(n_states=2, n_features=2), np.ones((2, 2)), [0, 1], r"tuple \(features, edges\)"),
         (GraphCRF(n_states=2, n_features=2), (np.ones((2, 2)), [[0, 2]]), [0, 1], "nodes 0 to 1"),
         (
@@ -361,8 +361,8 @@ def test_missing_methods_are_named(method):
         (BinaryClf(n_features=2), np.ones(2), 0, "classes -1 and 1"),
         (MultiLabelClf(n_labels=2, n_features=2), np.ones(2), [0], "2 labels, got 1"),
         (MultiLabelClf(2, 2, edges="star"), np.ones(2), [0, 1], "edges must be 'chow_liu', 'full'"),
-        (MultiLabelClf(2, 2, edges="chow_liu"), np.ones(2), [0, 1], "needs outputs to learn"),
-        (ChainCRF(), np.ones((2, 2)), [0, 1], "does not know its n_states"),
+        (MultiLabelClf(2, 2, edges="chow_liu"), np.ones(2), [0, 1], "needs outputs to infer"),
+        (ChainCRF(), np.ones((2, 2)), [0, 1], "does not have n_states and n_features yet"),
     ],
 )
 def test_inputs_of_the_wrong_form_are_refused(model, x, y, message):
@@ -390,24 +390,24 @@ def test_features_must_be_finite():
     model = ChainCRF()
     model.initialize(X, Y)
     X[3] = np.full_like(X[3], np.nan)
-    with pytest.raises(ValueError, match="X must hold finite numbers"):
+    with pytest.raises(ValueError, match="X must contain finite numbers"):
         model.oracle(X, Y)
     w = np.zeros(model.size_joint_feature)
-    with pytest.raises(ValueError, match="x must hold finite numbers"):
+    with pytest.raises(ValueError, match="x must contain finite numbers"):
         model.inference(X[3], w)
     w[2] = np.inf
     for ask in (model.inference, lambda x, w: model.batch_inference([x], w)):
-        with pytest.raises(ValueError, match="w must hold finite numbers"):
+        with pytest.raises(ValueError, match="w must contain finite numbers"):
             ask(X[0], w)
 
 
 @pytest.mark.parametrize("weight", [[np.nan, 1.0, 1.0], [-1.0, 1.0, 1.0]])
 def test_weights_of_classes_are_finite_and_at_least_0(weight):
     X, Y = samples(MODELS["chain"][1])
-    with pytest.raises(ValueError, match="class_weight must hold finite numbers of at least 0"):
+    with pytest.raises(ValueError, match="class_weight must contain finite numbers of at least 0"):
         ChainCRF(class_weight=weight).initialize(X, Y)
     model = ChainCRF(3, 4, class_weight=weight)
-    with pytest.raises(ValueError, match="class_weight must hold finite numbers of at least 0"):
+    with pytest.raises(ValueError, match="class_weight must contain finite numbers of at least 0"):
         model.loss_augmented_inference(X[0], Y[0], np.zeros(21))
 
 
@@ -459,9 +459,9 @@ def test_what_is_added_to_scores_has_the_shape_of_the_scores(ready, spoil):
 
 
 def test_a_single_state_in_the_data_is_worth_a_warning():
-    with pytest.warns(UserWarning, match=r"n_classes=1 .* Give n_classes if there are more"):
+    with pytest.warns(UserWarning, match=r"n_classes=1 .* Set n_classes if there are more"):
         FrankWolfeSSVM(MultiClassClf()).fit([[1.0, 2.0]], [0])
-    with pytest.warns(UserWarning, match=r"n_states=1 .* Give n_states if there are more"):
+    with pytest.warns(UserWarning, match=r"n_states=1 .* Set n_states if there are more"):
         ChainCRF().initialize([np.ones((2, 2))], [np.zeros(2, dtype=int)])
     FrankWolfeSSVM(MultiClassClf(n_classes=3)).fit([[1.0, 2.0]], [0])
 
@@ -469,7 +469,7 @@ def test_a_single_state_in_the_data_is_worth_a_warning():
 @pytest.mark.parametrize("kind", [FrankWolfeSSVM, PerturbedSSVM])
 def test_sparse_outputs_and_models_without_the_base_class_are_refused_with_a_way_out(kind):
     X, Y = np.eye(3), sp.csr_array(np.eye(3, dtype=int))
-    with pytest.raises(ValueError, match=r"Y must not be sparse: give Y.toarray\(\)"):
+    with pytest.raises(ValueError, match=r"Y must not be sparse. Pass Y.toarray\(\)"):
         kind(MultiLabelClf()).fit(X, Y)
 
     class Alone:
@@ -481,7 +481,7 @@ def test_sparse_outputs_and_models_without_the_base_class_are_refused_with_a_way
 
 
 def test_sparse_outputs_are_refused_by_the_model_itself():
-    with pytest.raises(ValueError, match=r"Y must not be sparse: give Y.toarray\(\)"):
+    with pytest.raises(ValueError, match=r"Y must not be sparse. Pass Y.toarray\(\)"):
         MultiLabelClf().initialize(np.eye(3), sp.csr_array(np.eye(3, dtype=int)))
 
 

@@ -1,1 +1,1 @@
-"""Solvers of problems over two kernels: SVM1+ and SVM-2K."""
+"""Solvers of problems over two coupled kernel expansions: SVM1+ and SVM-2K."""

@@ -1,4 +1,4 @@
-"""SVM1+: the hinge loss with slack that is a function of privileged columns.
+"""SVM1+: the hinge loss with slack that is a function of the privileged features.
 
     min over f, b, e, rho   1/2 ||f||^2 + penalty/2 ||e||^2 + sum_i cost_i xi_i
     subject to              xi_i = e(z_i) + rho >= 0,   y_i (f(x_i) + b) >= 1 - xi_i
@@ -8,8 +8,8 @@ Its dual, with g = y * alpha and h = alpha + beta - cost, over two Gram matrices
     max over alpha, beta   sum(alpha) - 1/2 g' K g - 1/(2 penalty) h' M h
     subject to             alpha, beta >= 0,   sum(g) = 0,   sum(h) = 0
 
-alpha moves along (y, 1) and beta along (0, 1): the three lines of `two_kernels`, tied by
-(1, 1) + (-1, 1) = 2 (0, 1); where a row exchanges alpha for beta its h stays. Then
+It is the coupled problem (`problem`): alpha has the direction (y, 1) and beta (0, 1), related by
+(1, 1) + (-1, 1) = 2 (0, 1). An exchange of alpha for beta in one sample keeps its h. Then
 f = sum_i g_i k(x_i, .) and e = sum_i h_i m(z_i, .) / penalty.
 """
 
@@ -18,16 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin.solvers.coupled.two_kernels import State, TwoKernelProblem, solve_two_kernels
+from widemargin.solvers.coupled.problem import CoupledProblem
+from widemargin.solvers.coupled.solver import State, solve_coupled
+from widemargin.solvers.solution import relative_gap
 
-_LINES = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 1.0]])
+__all__ = ["SlackSolution", "solve_svm1plus"]
+
+_DIRECTIONS = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 1.0]])
 _RELATION = np.array([1.0, 1.0, -2.0])
-_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
 class SlackSolution:
-    """A solution whose slack is a function of its own.
+    """Solution with a function for the slack.
 
     Attributes
     ----------
@@ -40,13 +43,13 @@ class SlackSolution:
     slack_dual : ndarray of shape (n,)
         e(z) = sum_i slack_dual_i m(z_i, z).
     slack_weights : ndarray of shape (r,) or None
-        e in the columns of M's factor, where the solution is exact.
+        Weights of e in the columns of the factor of M, if the solution is exact.
     slack_intercept : float
         rho.
     point : ndarray of shape (2, n)
         alpha and beta.
     objective, dual_objective, gap : float
-        As in `Solution`; the slack is raised until it is feasible.
+        As in `Solution`; rho is large enough to make the slack feasible.
     iterations : int
     converged : bool
     """
@@ -73,6 +76,7 @@ def solve_svm1plus(
     penalty: float,
     *,
     factor: np.ndarray | None = None,
+    low_rank: bool = False,
     tol: float = 1e-3,
     max_iter: int = -1,
     point: np.ndarray | None = None,
@@ -83,19 +87,22 @@ def solve_svm1plus(
     Parameters
     ----------
     first, second : ndarray of shape (n, n)
-        K and M, positive semidefinite.
+        Gram matrices K and M, positive semidefinite.
     sign : ndarray of shape (n,)
         y.
     cost : ndarray of shape (n,)
-        Greater than 0.
+        Positive.
     penalty : float
-        Greater than 0.
+        Positive.
     factor : ndarray of shape (n, r), optional
-        M = factor factor'.
+        R where M = R R'.
+    low_rank : bool, default=False
+        Whether M is the matrix of a linear kernel of fewer features than samples. It selects the
+        method.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions.
+        Tolerance on the violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates and steps, as in `solve_two_kernels`.
+        Limit on the number of iterations, as in `solve_coupled`.
     point : ndarray of shape (2, n), optional
         Feasible alpha and beta to start from.
     report : callable, optional
@@ -105,11 +112,11 @@ def solve_svm1plus(
     -------
     SlackSolution
     """
-    problem = _problem(first, second, sign, cost, penalty, factor)
+    problem = _problem(first, second, sign, cost, penalty, factor, low_rank)
     if point is None:
         point = np.vstack([np.zeros_like(cost), cost])
-    found = solve_two_kernels(problem, point, tol=tol, max_iter=max_iter, report=report)
-    intercept, rho = _least_feasible(found.first, found.second, sign)
+    found = solve_coupled(problem, point, tol=tol, max_iter=max_iter, report=report)
+    intercept, rho = _smallest_feasible(found.first, found.second, sign)
     slack = found.second + rho
     second_norm = float(found.h @ found.second)
     if found.weights is not None:
@@ -127,38 +134,47 @@ def solve_svm1plus(
         found.point,
         objective,
         dual_objective,
-        max(0.0, objective - dual_objective) / max(abs(objective), _TINY),
+        relative_gap(objective, dual_objective),
         found.iterations,
         found.converged,
     )
 
 
-def _problem(first, second, sign, cost, penalty, factor) -> TwoKernelProblem:
-    """The dual."""
+def _problem(
+    first: np.ndarray,
+    second: np.ndarray,
+    sign: np.ndarray,
+    cost: np.ndarray,
+    penalty: float,
+    factor: np.ndarray | None = None,
+    low_rank: bool = False,
+) -> CoupledProblem:
+    """Return the dual problem."""
     n = len(sign)
-    everywhere = np.ones((2, n))
-    return TwoKernelProblem(
+    ones = np.ones((2, n))
+    return CoupledProblem(
         first,
         second / penalty,
-        line=np.vstack([np.where(sign > 0, 0, 1), np.full(n, 2)]),
+        kind=np.vstack([np.where(sign > 0, 0, 1), np.full(n, 2)]),
         lower=np.zeros((2, n)),
-        upper=np.inf * everywhere,
-        linear=everywhere * [[1.0], [0.0]],
-        lines=_LINES,
+        upper=np.inf * ones,
+        linear=ones * [[1.0], [0.0]],
+        directions=_DIRECTIONS,
         relation=_RELATION,
         offset=-cost,
         exchange=True,
         factor=factor,
         penalty=penalty,
+        low_rank=low_rank,
     )
 
 
-def _least_feasible(f, e, sign) -> tuple[float, float]:
-    """The intercept that lets rho be least, and that rho.
+def _smallest_feasible(f: np.ndarray, e: np.ndarray, sign: np.ndarray) -> tuple[float, float]:
+    """Return the intercept that permits the smallest rho, and that rho.
 
-    Every row asks for rho >= -e_i and rho >= 1 - y_i (f_i + b) - e_i.
+    Every sample requires rho >= -e_i and rho >= 1 - y_i (f_i + b) - e_i.
     """
-    short = 1.0 - sign * f - e
-    positive, negative = short[sign > 0].max(), short[sign < 0].max()
+    missing = 1.0 - sign * f - e
+    positive, negative = missing[sign > 0].max(), missing[sign < 0].max()
     rho = max(float(-e.min()), 0.5 * float(positive + negative))
     return 0.5 * float(positive - negative), rho

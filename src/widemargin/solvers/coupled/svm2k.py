@@ -1,13 +1,13 @@
-"""SVM-2K: two machines on two descriptions of the same rows that are to agree.
+"""SVM-2K: two classifiers on two views of the same samples, with a penalty on disagreement.
 
     min over f, b, e, c   1/2 ||f||^2 + 1/2 ||e||^2
                           + sum_i  first_cost_i max(0, 1 - y_i F_i)
                           + sum_i  second_cost_i max(0, 1 - y_i E_i)
                           + sum_i  agreement_i max(0, |F_i - E_i| - epsilon)
 
-where F_i = f(x_i) + b and E_i = e(z_i) + c. In the dual every row has a variable for its margin in
-the first view, one for that in the second, and two that hold the views together from both sides,
-which move along (1, 0), (0, 1) and (-1, 1): the three lines of `two_kernels`, tied by
+where F_i = f(x_i) + b and E_i = e(z_i) + c. The dual is the coupled problem (`problem`): every
+sample has a variable for its margin in the first view with the direction (1, 0), one for its margin
+in the second with (0, 1), and two for the two sides of the disagreement with (-1, 1), related by
 (1, 0) - (0, 1) + (-1, 1) = 0.
 """
 
@@ -16,16 +16,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin.solvers.coupled.two_kernels import State, TwoKernelProblem, solve_two_kernels
+from widemargin.solvers.coupled.problem import CoupledProblem
+from widemargin.solvers.coupled.solver import State, solve_coupled
+from widemargin.solvers.solution import relative_gap
 
-_LINES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
+__all__ = ["TwoViewSolution", "solve_svm2k"]
+
+_DIRECTIONS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
 _RELATION = np.array([1.0, -1.0, 1.0])
-_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
 class TwoViewSolution:
-    """Both machines.
+    """Solution for both views.
 
     Attributes
     ----------
@@ -48,7 +51,7 @@ class TwoViewSolution:
     converged: bool
 
 
-def solve_two_view(
+def solve_svm2k(
     first: np.ndarray,
     second: np.ndarray,
     sign: np.ndarray,
@@ -56,6 +59,7 @@ def solve_two_view(
     agreement: np.ndarray,
     epsilon: float,
     *,
+    low_rank: bool = False,
     tol: float = 1e-3,
     max_iter: int = -1,
     report: Callable[[State], bool] | None = None,
@@ -65,19 +69,22 @@ def solve_two_view(
     Parameters
     ----------
     first, second : ndarray of shape (n, n)
-        The Gram matrices of the views, positive semidefinite.
+        Gram matrices of the views, positive semidefinite.
     sign : ndarray of shape (n,)
         y.
     costs : ndarray of shape (2, n)
-        Of slack in each view.
+        Costs of the slack in each view.
     agreement : ndarray of shape (n,)
-        Cost of disagreement; at least 0.
+        Costs of disagreement, non-negative.
     epsilon : float
-        Disagreement that costs nothing.
+        Disagreement without cost.
+    low_rank : bool, default=False
+        Whether the second matrix is that of a linear kernel of fewer features than samples. It
+        selects the method.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions.
+        Tolerance on the violation of the optimality conditions.
     max_iter : int, default=-1
-        Most updates and steps, as in `solve_two_kernels`.
+        Limit on the number of iterations, as in `solve_coupled`.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -85,48 +92,57 @@ def solve_two_view(
     -------
     TwoViewSolution
     """
-    problem = _problem(first, second, sign, costs, agreement, epsilon)
-    nothing = np.zeros(problem.line.shape)
-    found = solve_two_kernels(problem, nothing, tol=tol, max_iter=max_iter, report=report)
+    problem = _problem(first, second, sign, costs, agreement, epsilon, low_rank)
+    zeros = np.zeros(problem.kind.shape)
+    found = solve_coupled(problem, zeros, tol=tol, max_iter=max_iter, report=report)
     b, c = found.constants
     norms = 0.5 * float(found.g @ found.first + found.h @ found.second)
-    short = np.maximum(0.0, 1.0 - sign * np.vstack([found.first + b, found.second + c]))
-    apart = np.maximum(0.0, np.abs(found.first + b - found.second - c) - epsilon)
-    objective = norms + float((costs * short).sum() + agreement @ apart)
+    slack = np.maximum(0.0, 1.0 - sign * np.vstack([found.first + b, found.second + c]))
+    disagreement = np.maximum(0.0, np.abs(found.first + b - found.second - c) - epsilon)
+    objective = norms + float((costs * slack).sum() + agreement @ disagreement)
     dual_objective = float((problem.linear * found.point).sum()) - norms
     return TwoViewSolution(
         np.vstack([found.g, found.h]),
         found.constants,
         objective,
         dual_objective,
-        max(0.0, objective - dual_objective) / max(abs(objective), _TINY),
+        relative_gap(objective, dual_objective),
         found.iterations,
         found.converged,
     )
 
 
-def _problem(first, second, sign, costs, agreement, epsilon) -> TwoKernelProblem:
-    """The dual; without epsilon both sides of the agreement are one variable."""
+def _problem(
+    first: np.ndarray,
+    second: np.ndarray,
+    sign: np.ndarray,
+    costs: np.ndarray,
+    agreement: np.ndarray,
+    epsilon: float,
+    low_rank: bool = False,
+) -> CoupledProblem:
+    """Return the dual problem; with epsilon 0 one variable serves both sides of a disagreement."""
     n = len(sign)
-    nothing = np.zeros(n)
+    zeros = np.zeros(n)
     ends = sign * costs
     lower, upper = [np.minimum(ends, 0.0)], [np.maximum(ends, 0.0)]
     if epsilon > 0.0:
-        line, linear = [0, 1, 2, 2], [sign, sign, nothing - epsilon, nothing + epsilon]
-        lower += [nothing, -agreement]
-        upper += [agreement, nothing]
+        kind, linear = [0, 1, 2, 2], [sign, sign, zeros - epsilon, zeros + epsilon]
+        lower += [zeros, -agreement]
+        upper += [agreement, zeros]
     else:
-        line, linear = [0, 1, 2], [sign, sign, nothing]
+        kind, linear = [0, 1, 2], [sign, sign, zeros]
         lower += [-agreement]
         upper += [agreement]
-    return TwoKernelProblem(
+    return CoupledProblem(
         first,
         second,
-        line=np.repeat(np.array(line)[:, np.newaxis], n, axis=1),
+        kind=np.repeat(np.array(kind)[:, np.newaxis], n, axis=1),
         lower=np.vstack(lower),
         upper=np.vstack(upper),
         linear=np.vstack(linear),
-        lines=_LINES,
+        directions=_DIRECTIONS,
         relation=_RELATION,
-        offset=nothing,
+        offset=zeros,
+        low_rank=low_rank,
     )

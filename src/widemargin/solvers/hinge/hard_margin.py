@@ -1,73 +1,71 @@
 """The hinge problem with infinite costs, by a primal-dual interior-point method.
 
 With f(x_i) = (K beta)_i, signs y_i, beta_i = y_i a_i and all costs infinite, the hinge problem (see
-`problem`) asks for the smallest 1/2 beta' K beta with s_i = y_i (f(x_i) + b) - 1 >= 0. At its
-solution
+`problem`) is to minimize 1/2 beta' K beta with s_i = y_i (f(x_i) + b) - 1 >= 0. At its solution
 
     a_i >= 0,    s_i >= 0,    a_i s_i = 0,    sum_i y_i a_i = 0
 
-Newton's method follows the points where a_i s_i is the same small number for all rows, as that
-number goes to 0 (Mehrotra's predictor and corrector). Some 10 to 30 steps lead close to the
-optimum, however rows and kernel lie; then the rows with a_i > 0 are known, and equations for them
-alone give the digits that are left. A step is the solution of linear equations, either over the
-rows or, where K = R R' has few columns p and f = R w, over these:
+`interior_point` follows the central path to it. Near the optimum the support vectors (a_i > 0) are
+known, and equations for them alone give the remaining digits. A step is the solution of linear
+equations, either over the samples or, where K = R R' has few columns p and f = R w, over these:
 
     (K + diag(s / a)) d_beta + d_b 1 = g,   sum(d_beta) = h                           O(n^3)
     (sum_i a_i / s_i (r_i, 1)(r_i, 1)' + diag(1, ..., 1, 0)) (d_w, d_b) = g           O(n p^2)
 
-The other solver moves pairs of rows, which is faster as long as pairs do not crawl: they do where
-many rows share few columns, and where costs that stand in for infinite ones are huge.
+SMO is faster as long as pair updates converge quickly. They do not where many samples share few
+features, nor where large costs stand for infinite ones.
+
+The final equations are not those of `free_set_newton`: the sum of the dual variables has to be
+restored, and K has a condition number at which a single factorization loses the digits that are
+wanted (at C = 10^4 it leaves a relative gap of 1e-6 instead of 1e-9). A small multiple of the
+identity is added to K instead, and removed by iterative refinement (the proximal point method).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from widemargin._base.callbacks import run_in_slices
-from widemargin._base.threads import for_each, single_threaded_blas
+from widemargin._base.numeric import TINY
+from widemargin._base.options import interior_point_options as options
+from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.hinge.problem import HingeProblem
+from widemargin.solvers.interior_point import (
+    Progress,
+    cholesky,
+    predictor_corrector,
+    scaled_least_squares,
+    sum_over_chunks,
+)
 from widemargin.solvers.solution import Solution, certify
 
-_PRECISION = 1e-12
-_MOST_ROUNDS = 100
-_NEAR = 1e-6
-_SMALL_GAP = 1e-6
-_STALLED = 5
-_LOST = 40
-_NEARLY_ALL = 0.995
-_CHUNK = 2048
-# Rows that add less than this to a system whose diagonal is at least 1 are left out of it.
-_NO_SAY = 1e-7
-_FACES = 5
-_MOST_ON_FACE = 600
-_PROXIMITY = 1e-12
-_REFINEMENTS = 4
-_TINY = float(np.finfo(float).tiny)
+__all__ = ["solve_hard_margin"]
 
 
 def solve_hard_margin(
     problem: HingeProblem,
     *,
-    rows: np.ndarray | None = None,
+    features: np.ndarray | None = None,
     tol: float = 1e-3,
     max_iter: int = -1,
     report: Callable[["State"], bool] | None = None,
 ) -> Solution:
-    """Solve a problem of infinite costs and margins 1.
+    """Solve a problem with infinite costs and margins 1.
 
     Parameters
     ----------
     problem : HingeProblem
-        With an intercept; it is known to have a solution.
-    rows : ndarray of shape (n, p), optional
-        R, where the kernel's values are inner products of few columns.
+        With an intercept; it must have a solution.
+    features : ndarray of shape (n, p), optional
+        R with K = R R', if it has few columns.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions with which a point that rounding keeps from
-        machine precision counts as a solution.
+        Tolerance on the violation of the optimality conditions for points that rounding keeps from
+        machine precision.
     max_iter : int, default=-1
-        Most steps; -1 for no limit.
+        Largest number of steps; -1 for no limit.
     report : callable, optional
         Called with the state after every step; True stops the solver.
 
@@ -76,58 +74,56 @@ def solve_hard_margin(
     Solution
     """
     with single_threaded_blas():
-        state = start(problem, rows, tol, max_iter)
+        state = start(problem, features, tol, max_iter)
         run_in_slices(advance, state, report)
         return finish(state)
 
 
-class OverColumns:
+class FeatureEquations:
     """Equations for w and b."""
 
-    def __init__(self, rows: np.ndarray):
-        self.columns = np.hstack([rows, np.ones((len(rows), 1))])
-        self.sizes = np.einsum("ij,ij->i", self.columns, self.columns)
+    def __init__(self, features: np.ndarray):
+        self.columns = np.hstack([features, np.ones((len(features), 1))])
+        self.squared_norms = np.einsum("ij,ij->i", self.columns, self.columns)
 
-    def unknowns(self, beta) -> np.ndarray:
-        """w of beta, and b = 0."""
+    def unknowns(self, beta: np.ndarray) -> np.ndarray:
+        """Return w of beta, and b = 0."""
         return np.append(beta @ self.columns[:, :-1], 0.0)
 
-    def scores(self, unknowns) -> np.ndarray:
+    def scores(self, unknowns: np.ndarray) -> np.ndarray:
         return self.columns @ unknowns
 
-    def beta_in(self, unknowns) -> None:
-        """Beta is none of the unknowns."""
+    def beta_of(self, unknowns: np.ndarray) -> None:
+        """Return None: beta is not among the unknowns."""
 
-    def squared_norm(self, unknowns) -> float:
+    def squared_norm(self, unknowns: np.ndarray) -> float:
         return float(unknowns[:-1] @ unknowns[:-1])
 
-    def block(self, index) -> np.ndarray:
+    def block(self, index: np.ndarray) -> np.ndarray:
+        """Return K between some samples."""
         return self.columns[index, :-1] @ self.columns[index, :-1].T
 
-    def balanced(self, dual, sign, unknowns) -> np.ndarray:
-        """The dual point, moved by next to nothing to where it makes w and sums to 0."""
+    def balance(self, dual: np.ndarray, sign: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
+        """Return the nearest dual point of sum 0 that gives w."""
         scaled = dual[:, np.newaxis] * self.columns
         missing = (sign * dual) @ self.columns - np.append(unknowns[:-1], 0.0)
-        moved = dual - sign * dual * (scaled @ least_squares(scaled.T @ scaled, missing))
+        moved = dual - sign * dual * (scaled @ scaled_least_squares(scaled.T @ scaled, missing))
         return np.maximum(moved, 0.0)
 
-    def factorise(self, ratio) -> Callable:
-        """A function from what is missing to the step, for a / s = ratio.
-
-        The matrix is a sum over chunks of fixed size, the same for any number of threads.
-        """
-        telling = np.flatnonzero(ratio * self.sizes > _NO_SAY / len(ratio))
+    def factorize(self, ratio: np.ndarray) -> Callable:
+        """Return a function that computes steps, for a / s = ratio."""
+        cutoff = options.negligible / len(ratio)
+        relevant = np.flatnonzero(ratio * self.squared_norms > cutoff)
         root = np.sqrt(ratio)
 
-        def part(first):
-            index = telling[first : first + _CHUNK]
+        def part(rows: slice) -> np.ndarray:
+            index = relevant[rows]
             scaled = root[index, np.newaxis] * self.columns[index]
             return scaled.T @ scaled
 
-        parts = for_each(part, range(0, len(telling), _CHUNK))
-        matrix = sum(parts[1:], start=parts[0])
+        matrix = sum_over_chunks(part, len(relevant))
         matrix[np.diag_indices(len(matrix) - 1)] += 1.0
-        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        factor = cholesky(matrix)
 
         def step(unknowns, beta, pull):
             drift = beta @ self.columns - np.append(unknowns[:-1], 0.0)
@@ -137,44 +133,45 @@ class OverColumns:
         return step
 
 
-class OverRows:
+class SampleEquations:
     """Equations for beta and b."""
 
     def __init__(self, matrix: np.ndarray):
         self.matrix = matrix
 
-    def unknowns(self, beta) -> np.ndarray:
-        """The point beta, and b = 0."""
+    def unknowns(self, beta: np.ndarray) -> np.ndarray:
+        """Return beta, and b = 0."""
         return np.append(beta, 0.0)
 
-    def scores(self, unknowns) -> np.ndarray:
+    def scores(self, unknowns: np.ndarray) -> np.ndarray:
         return self.matrix @ unknowns[:-1] + unknowns[-1]
 
-    def beta_in(self, unknowns) -> np.ndarray:
-        """Beta among the unknowns."""
+    def beta_of(self, unknowns: np.ndarray) -> np.ndarray:
+        """Return beta, which is among the unknowns."""
         return unknowns[:-1]
 
-    def squared_norm(self, unknowns) -> float:
+    def squared_norm(self, unknowns: np.ndarray) -> float:
         return float(unknowns[:-1] @ self.matrix @ unknowns[:-1])
 
-    def block(self, index) -> np.ndarray:
+    def block(self, index: np.ndarray) -> np.ndarray:
+        """Return K between some samples."""
         return self.matrix[np.ix_(index, index)]
 
-    def balanced(self, dual, sign, unknowns) -> np.ndarray:
-        """The dual point, which is the unknown here."""
+    def balance(self, dual: np.ndarray, sign: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
+        """Return the dual point, which is the unknown here."""
         return dual
 
-    def factorise(self, ratio) -> Callable:
-        """A function from what is missing to the step, for a / s = ratio."""
+    def factorize(self, ratio: np.ndarray) -> Callable:
+        """Return a function that computes steps, for a / s = ratio."""
         matrix = self.matrix.copy()
         matrix[np.diag_indices(len(matrix))] += 1.0 / ratio
-        factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        factor = cholesky(matrix)
         along = linalg.cho_solve(factor, np.ones(len(matrix)), check_finite=False)
 
         def step(unknowns, beta, pull):
-            found = linalg.cho_solve(factor, pull, check_finite=False)
-            shift = (found.sum() + beta.sum()) / along.sum()
-            return np.append(found - shift * along, shift)
+            moved = linalg.cho_solve(factor, pull, check_finite=False)
+            shift = (moved.sum() + beta.sum()) / along.sum()
+            return np.append(moved - shift * along, shift)
 
         return step
 
@@ -184,31 +181,28 @@ class State:
     """A point inside, and the best one so far."""
 
     problem: HingeProblem
-    equations: OverColumns | OverRows
+    equations: FeatureEquations | SampleEquations
     tol: float
     max_iter: int
     unknowns: np.ndarray
     dual: np.ndarray
     slack: np.ndarray
     iterations: int = 0
-    best: float = np.inf
-    best_dual: np.ndarray = field(init=False)
-    best_slack: np.ndarray = field(init=False)
-    best_unknowns: np.ndarray = field(init=False)
-    since_best: int = 0
-
-    def __post_init__(self) -> None:
-        self.best_dual, self.best_slack = self.dual, self.slack
-        self.best_unknowns = self.unknowns
+    progress: Progress = field(default_factory=lambda: Progress(options.precision, options.near))
 
 
-def start(problem: HingeProblem, rows=None, tol=1e-3, max_iter=-1) -> State:
-    """A state at the best multiple of the difference between the classes' means."""
-    if rows is None:
-        whole = problem.gram.block(slice(None), slice(None))
-        equations: OverColumns | OverRows = OverRows(whole)
+def start(
+    problem: HingeProblem,
+    features: np.ndarray | None = None,
+    tol: float = 1e-3,
+    max_iter: int = -1,
+) -> State:
+    """Return a state at the best multiple of the difference between the class means."""
+    equations: FeatureEquations | SampleEquations
+    if features is None:
+        equations = SampleEquations(problem.gram.block(slice(None), slice(None)))
     else:
-        equations = OverColumns(rows)
+        equations = FeatureEquations(features)
     sign = problem.sign
     positive = sign > 0.0
     dual = np.where(positive, 1.0 / np.sum(positive), 1.0 / np.sum(~positive))
@@ -220,40 +214,31 @@ def start(problem: HingeProblem, rows=None, tol=1e-3, max_iter=-1) -> State:
 
 
 def advance(state: State) -> bool:
-    """Take one step; True when there is nothing more to do."""
+    """Take one step; return whether the solver has finished."""
     dual, slack, sign = state.dual, state.slack, state.problem.sign
     missing = sign * state.equations.scores(state.unknowns) - 1.0 - slack
-    product = float(dual @ slack)
-    norm = max(state.equations.squared_norm(state.unknowns), _TINY)
-    distance = max(product / norm, float(np.abs(missing).max()))
-    if distance < state.best:
-        state.best, state.best_dual, state.best_slack, state.since_best = distance, dual, slack, 0
-        state.best_unknowns = state.unknowns
-    state.since_best += 1
-    limit = _MOST_ROUNDS if state.max_iter < 0 else min(_MOST_ROUNDS, state.max_iter)
-    stalled = state.since_best > (_STALLED if state.best < _NEAR else _LOST)
-    if distance < _PRECISION or state.iterations >= limit or stalled:
+    norm = max(state.equations.squared_norm(state.unknowns), TINY)
+    distance = max(float(dual @ slack) / norm, float(np.abs(missing).max()))
+    limit = options.iterations if state.max_iter < 0 else min(options.iterations, state.max_iter)
+    point = dual, slack, state.unknowns
+    if state.progress.update(distance, point) or state.iterations >= limit:
         return True
     try:
-        solve = state.equations.factorise(dual / slack)
+        solve = state.equations.factorize(dual / slack)
     except linalg.LinAlgError:
         return True
 
-    def direction(products):
-        pull = -sign * (products / dual + missing)
-        step = solve(state.unknowns, sign * dual, pull)
+    def direction(changes: list[np.ndarray]) -> tuple[Any, list]:
+        (change,) = changes
+        step = solve(state.unknowns, sign * dual, sign * (change / dual - missing))
         slack_step = sign * state.equations.scores(step) + missing
-        beta_step = state.equations.beta_in(step)
+        beta_step = state.equations.beta_of(step)
         if beta_step is None:
-            return step, slack_step, -(products + dual * slack_step) / slack
-        return step, slack_step, sign * beta_step
+            return step, [(slack_step, (change - dual * slack_step) / slack)]
+        return step, [(slack_step, sign * beta_step)]
 
-    _, slack_step, dual_step = direction(dual * slack)
-    length = min(room(slack, slack_step), room(dual, dual_step))
-    ahead = float((dual + length * dual_step) @ (slack + length * slack_step))
-    target = (ahead / product) ** 3 * product / len(dual)
-    step, slack_step, dual_step = direction(dual * slack + dual_step * slack_step - target)
-    length = _NEARLY_ALL * min(room(slack, slack_step), room(dual, dual_step))
+    step, moves, length = predictor_corrector(direction, [(slack, dual)], len(dual))
+    ((slack_step, dual_step),) = moves
     state.unknowns = state.unknowns + length * step
     state.slack = slack + length * slack_step
     state.dual = dual + length * dual_step
@@ -262,20 +247,21 @@ def advance(state: State) -> bool:
 
 
 def finish(state: State) -> Solution:
-    """The solution next to the best point."""
-    dual, slack = state.best_dual, state.best_slack
+    """Return the solution next to the best point."""
+    dual, slack, unknowns = state.progress.point or (state.dual, state.slack, state.unknowns)
     near = np.where(dual / dual.max() > slack / max(1.0, slack.max()), dual, 0.0)
-    made = state.equations.balanced(near, state.problem.sign, state.best_unknowns)
+    balanced = state.equations.balance(near, state.problem.sign, unknowns)
     beta, residual, violation = min(
-        (_conditions(state, point) for point in (_on_its_face(state, near), near, made)),
+        (_conditions(state, point) for point in (_refined(state, near), near, balanced)),
         key=lambda found: found[-1],
     )
-    found = certify(state.problem, beta, residual, state.iterations, True)
-    return replace(found, converged=violation < state.tol or found.gap < _SMALL_GAP)
+    solution = certify(state.problem, beta, residual, state.iterations, True)
+    converged = violation < state.tol or solution.gap < options.accepted_gap
+    return replace(solution, converged=converged)
 
 
-def _conditions(state: State, dual) -> tuple[np.ndarray, np.ndarray, float]:
-    """The signed dual point, its residual, and by how much it violates the conditions."""
+def _conditions(state: State, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the signed dual point, its residual, and the violation of the conditions."""
     beta = state.problem.sign * dual
     scores = state.equations.scores(state.equations.unknowns(beta))
     residual = state.problem.linear() - scores
@@ -285,43 +271,30 @@ def _conditions(state: State, dual) -> tuple[np.ndarray, np.ndarray, float]:
     return beta, residual, float(highest - lowest)
 
 
-def _on_its_face(state: State, near: np.ndarray) -> np.ndarray:
-    """The dual point with all digits, if its rows are not too many.
+def _refined(state: State, near: np.ndarray) -> np.ndarray:
+    """Return the dual point to machine precision, if its support vectors are not too many.
 
-    All rows with a_i > 0 meet their margins: the change d of their beta solves
-    K d + nu 1 = y - K beta, sum(beta + d) = 0 over these rows.
+    All support vectors are on the margin: the change d of their beta solves K d + nu 1 =
+    y - K beta, sum(beta + d) = 0 over them.
     """
     dual = near.copy()
-    for _ in range(_FACES):
-        face = np.flatnonzero(dual)
-        if not 0 < len(face) <= _MOST_ON_FACE:
+    for _ in range(options.corrections):
+        support = np.flatnonzero(dual)
+        if not 0 < len(support) <= options.most_free:
             break
-        sign, K = state.problem.sign[face], state.equations.block(face)
-        beta = sign * dual[face]
-        # A little, so that rows which depend on others stay as they are.
-        little = _PROXIMITY * max(float(K.diagonal().max()), _TINY)
+        sign, K = state.problem.sign[support], state.equations.block(support)
+        beta = sign * dual[support]
+        # Support vectors that depend on others keep their dual variables.
+        proximity = options.proximity * max(float(K.diagonal().max()), TINY)
         try:
-            factor = linalg.cho_factor(K + little * np.eye(len(K)), check_finite=False)
+            factor = linalg.cho_factor(K + proximity * np.eye(len(K)), check_finite=False)
         except linalg.LinAlgError:
             break
         along = linalg.cho_solve(factor, np.ones(len(K)), check_finite=False)
-        for _ in range(_REFINEMENTS):
+        for _ in range(options.refinements):
             beta = beta + linalg.cho_solve(factor, sign - K @ beta, check_finite=False)
             beta -= beta.sum() / along.sum() * along
-        dual[face] = np.maximum(sign * beta, 0.0)
-        if (dual[face] > 0.0).all():
+        dual[support] = np.maximum(sign * beta, 0.0)
+        if (dual[support] > 0.0).all():
             break
     return dual
-
-
-def room(values: np.ndarray, step: np.ndarray) -> float:
-    """How much of the step can be taken before a value vanishes, at most all of it."""
-    falling = step < 0.0
-    return min(1.0, float(np.min(-values[falling] / step[falling], initial=np.inf)))
-
-
-def least_squares(matrix, right) -> np.ndarray:
-    """The least solution, in units in which the diagonal is 1."""
-    root = np.sqrt(np.maximum(matrix.diagonal(), _TINY))
-    scaled = matrix / root[:, np.newaxis] / root
-    return np.linalg.lstsq(scaled, right / root, rcond=1e-12)[0] / root

@@ -1,179 +1,263 @@
-"""Majorise and minimise: the hinge problem (see `problem`) by weighted least squares.
+"""Majorize-minimize: the hinge problem (see `problem`) by weighted least squares.
 
-With r_i = margin_i - sign_i f(x_i) the hinge is (r_i + |r_i|) / 2, and |r| lies below the parabola
-(r^2 / omega + omega) / 2 that touches it at |r| = omega. So the objective lies below
+With r_i = margin_i - sign_i f(x_i) the hinge is (r_i + |r_i|) / 2, and |r| is below the parabola
+(r^2 / omega + omega) / 2 that touches it at |r| = omega. So the objective is below
 
     1/2 ||f||^2  +  sum_i cost_i * (r_i / 2 + r_i^2 / (4 omega_i) + omega_i / 4)
 
-which is least at the solution of linear equations: with W = diag(cost / (2 omega)) and
+whose minimum solves linear equations: with W = diag(cost / (2 omega)) and
 t_i = sign_i (margin_i + omega_i),
 
-    (I + Z' W Z) w = Z' W t        over rows Z,         or
+    (I + Z' W Z) w = Z' W t        over features Z,     or
     (W^-1 + K) beta = t            over a Gram matrix,  f = K beta.
 
-Taking omega = sqrt(r^2 + eta^2) at each answer lowers the objective again and again. There is no
-free intercept. Stops on the duality gap, which beta = W (t - f), put into its box, proves.
+Setting omega = sqrt(r^2 + eta^2) at each solution decreases the objective monotonically. There is
+no intercept. Stops on the duality gap at beta = W (t - f), clipped to its bounds.
 
-Rows that end on their margin get weights without bound, so that rounding keeps beta from its last
-digits, and while the answer moves little they are known long before their beta is. So from time to
-time the rows near their margins are taken to be on them, the others to be at a bound, and
-K_FF beta_F = p_F - K_FB beta_B is solved instead.
+Samples that end on the margin get weights without bound, so that rounding limits the precision of
+beta; and they are known long before their beta is. So from time to time the samples near the margin
+are assumed to be on it and the others at a bound, and K_FF beta_F = p_F - K_FB beta_B is solved.
+This is the primal-dual active set method: beta may leave its bounds, and then all samples on the
+wrong side change sets at once. `free_set_newton` stays feasible and cannot start from such a guess.
+
+References
+----------
+M. Hintermueller, K. Ito, K. Kunisch: The primal-dual active set strategy as a semismooth Newton
+method. SIAM Journal on Optimization 2002.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from widemargin._base.callbacks import run_in_slices
+from widemargin._base.options import majorize_minimize_options as options
 from widemargin._base.options import newton_options
-from widemargin._base.threads import single_threaded_blas, stopping
+from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.solution import Solution, certify
+from widemargin.solvers.stopping import rounding_floor
 
-_SMOOTHING = 1e-7
-_LEAST_SMOOTHING = 1e-10
-_STALLED = 1e-12
-_ROUNDING = 4.0 * float(np.finfo(float).eps)
-_NEAR = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-_FIRST_SNAP = 16
-_CORRECTIONS = 10
+__all__ = ["majorize_minimize"]
 
 
-def majorize(
+def majorize_minimize(
     problem: HingeProblem,
-    rows=None,
+    features: Any = None,
     bias: float = 0.0,
     *,
     gap_tol: float = 1e-6,
     max_iter: int = -1,
-    report: Callable[[Solution], bool] | None = None,
+    report: Callable[["State"], bool] | None = None,
 ) -> Solution:
-    """Solve the problem from start to end.
+    """Solve a hinge problem by majorize-minimize.
 
     Parameters
     ----------
     problem : HingeProblem
         Without intercept, with finite costs.
-    rows : ndarray or CSR matrix of shape (n, d), optional
-        The rows behind a linear Gram matrix. Where there are no more features than rows the
-        equations are solved over the features, and the Gram matrix is not looked at.
+    features : ndarray or CSR matrix of shape (n, d), optional
+        Features of a linear kernel. With at most as many features as samples the equations are
+        solved over the features, and the Gram matrix is not used.
     bias : float, default=0.0
-        The constant feature of these rows.
+        Value of the constant feature.
     gap_tol : float, default=1e-6
-        Relative duality gap to stop at.
+        Tolerance on the relative duality gap.
     max_iter : int, default=-1
-        Most systems of equations solved; -1 for no limit.
+        Largest number of linear systems; -1 for no limit.
     report : callable, optional
-        Called with the solution so far after every one of them; True stops the solver.
+        Called with the state after every linear system; True stops the solver.
 
     Returns
     -------
     Solution
     """
-    sign, margin, cost = problem.sign, problem.margin, problem.cost
     with single_threaded_blas():
-        step, between, evaluate = _equations(problem, rows, bias)
-        scores = np.zeros(problem.size)
-        unit = float(np.abs(margin).mean()) or 1.0
-        least = _LEAST_SMOOTHING * unit
-        eta, iterations, snap = _SMOOTHING * unit, 0, _FIRST_SNAP
-        solution = _certified(problem, np.zeros(problem.size), problem.linear(), 0, gap_tol)
-        while not (solution.converged or 0 <= max_iter <= iterations or eta < least):
-            slack = margin - sign * scores
-            omega = np.sqrt(slack * slack + eta * eta)
-            weight = 0.5 * cost / omega
-            target = sign * (margin + omega)
-            before, scores = scores, step(weight, target)
-            iterations += 1
-            dual = np.clip(weight * (target - scores), *problem.bounds())
-            residual = problem.linear() - evaluate(dual)
-            found = _certified(problem, dual, residual, iterations, gap_tol)
-            # Weights of rows that are nearly on the margin are so large that rounding may win.
-            solution = replace(min(solution, found, key=_gap), iterations=iterations)
-            stalled = np.abs(scores - before).max() <= _STALLED * max(unit, np.abs(scores).max())
-            if not solution.converged and (stalled or iterations == snap):
-                snap = 2 * iterations
-                solution = _snapped(solution, problem, scores, unit, between, evaluate, gap_tol)
-            if stalled:
-                eta *= 0.1
-            if stopping() or (report is not None and report(solution)):
-                break
-    return solution
+        state = start(problem, features, bias, gap_tol=gap_tol, max_iter=max_iter)
+        run_in_slices(advance, state, report)
+        return state.solution
 
 
-def _snapped(solution, problem, scores, unit, between, evaluate, gap_tol) -> Solution:
-    """The best of a solution and those that have the rows near their margins on them.
+@dataclass
+class State:
+    """State of the solver."""
 
-    Rows whose beta leaves its box come off the margin, at that bound; rows that then fall on the
-    wrong side of theirs are put on it.
+    problem: HingeProblem
+    equations: "FeatureEquations | GramEquations"
+    gap_tol: float
+    max_iter: int
+    scores: np.ndarray
+    solution: Solution
+    """The solution with the smallest gap so far."""
+    unit: float
+    """Typical margin, to which distances are relative."""
+    smoothing: float
+    next_active_set: int = options.first_active_set
+    """Iteration at which the active set is tried next."""
+
+    @property
+    def iterations(self) -> int:
+        return self.solution.iterations
+
+    @property
+    def finished(self) -> bool:
+        exhausted = 0 <= self.max_iter <= self.iterations
+        smooth = self.smoothing >= options.smallest_smoothing * self.unit
+        return self.solution.converged or exhausted or not smooth
+
+    def evaluate(self, dual: np.ndarray, iterations: int) -> Solution:
+        """Return the solution at a dual point."""
+        problem = self.problem
+        residual = problem.linear() - self.equations.values(dual)
+        return _certified(problem, dual, residual, iterations, self.gap_tol)
+
+
+def start(
+    problem: HingeProblem,
+    features: Any = None,
+    bias: float = 0.0,
+    *,
+    gap_tol: float = 1e-6,
+    max_iter: int = -1,
+) -> State:
+    """Return a state at zero."""
+    equations: FeatureEquations | GramEquations
+    if features is None or features.shape[1] > features.shape[0]:
+        equations = GramEquations(problem.gram.block(slice(None), slice(None)))
+    else:
+        equations = FeatureEquations(features, bias)
+    zero = np.zeros(problem.size)
+    unit = float(np.abs(problem.margin).mean()) or 1.0
+    solution = _certified(problem, zero, problem.linear(), 0, gap_tol)
+    smoothing = options.smoothing * unit
+    return State(problem, equations, gap_tol, max_iter, zero, solution, unit, smoothing)
+
+
+def advance(state: State) -> bool:
+    """Solve one linear system; return whether the solver has finished."""
+    if state.finished:
+        return True
+    problem, before = state.problem, state.scores
+    slack = problem.margin - problem.sign * before
+    omega = np.sqrt(slack * slack + state.smoothing * state.smoothing)
+    weight = 0.5 * problem.cost / omega
+    target = problem.sign * (problem.margin + omega)
+    state.scores = scores = state.equations.solve(weight, target)
+    iterations = state.iterations + 1
+    dual = np.clip(weight * (target - scores), *problem.bounds())
+    # Weights near the margin are so large that rounding may make the newest point worse.
+    best = min(state.solution, state.evaluate(dual, iterations), key=_gap)
+    state.solution = replace(best, iterations=iterations)
+    size = max(state.unit, np.abs(scores).max())
+    stalled = np.abs(scores - before).max() <= options.stalled * size
+    if not best.converged and (stalled or iterations == state.next_active_set):
+        state.next_active_set = 2 * iterations
+        state.solution = _try_active_sets(state)
+    if stalled:
+        state.smoothing *= 0.1
+    return state.finished
+
+
+def _try_active_sets(state: State) -> Solution:
+    """Return the best of the solution and those with the samples near the margin on it.
+
+    Samples whose beta leaves its bounds leave the margin and stay at that bound; samples at a bound
+    that are on the wrong side of the margin are put on it.
     """
-    slack = problem.margin - problem.sign * scores
-    cost, lower_upper = problem.cost, problem.bounds()
-    for near in _NEAR:
-        free, short = np.abs(slack) <= near * unit, slack > 0.0
-        for _ in range(_CORRECTIONS):
+    problem, solution = state.problem, state.solution
+    slack = problem.margin - problem.sign * state.scores
+    cost, bounds = problem.cost, problem.bounds()
+    for distance in options.distances:
+        free, short = np.abs(slack) <= distance * state.unit, slack > 0.0
+        for _ in range(options.corrections):
             if np.count_nonzero(free) > newton_options.most_free:
                 break
-            weight = np.where(short & ~free, cost, 0.0)
-            dual, on = problem.sign * weight, np.flatnonzero(free)
-            rest = (problem.linear() - evaluate(dual))[on]
-            dual[on] = np.linalg.lstsq(between(on), rest, rcond=None)[0]
-            inside = np.clip(dual, *lower_upper)
-            residual = problem.linear() - evaluate(inside)
-            found = _certified(problem, inside, residual, solution.iterations, gap_tol)
+            alpha = np.where(short & ~free, cost, 0.0)
+            dual, index = problem.sign * alpha, np.flatnonzero(free)
+            rest = (problem.linear() - state.equations.values(dual))[index]
+            dual[index] = np.linalg.lstsq(state.equations.block(index), rest, rcond=None)[0]
+            found = state.evaluate(np.clip(dual, *bounds), solution.iterations)
             solution = min(solution, found, key=_gap)
             if solution.converged:
                 return solution
-            weight, left = problem.sign * dual, problem.sign * (problem.linear() - evaluate(dual))
+            left = problem.sign * (problem.linear() - state.equations.values(dual))
+            alpha = problem.sign * dual
             wrong = ~free & np.where(short, left < 0.0, left > 0.0)
-            short = np.where(free, weight >= cost, short)
-            free = wrong | (free & (weight > 0.0) & (weight < cost))
+            short = np.where(free, alpha >= cost, short)
+            free = wrong | (free & (alpha > 0.0) & (alpha < cost))
     return solution
 
 
-def _gap(solution) -> float:
+def _gap(solution: Solution) -> float:
     return solution.gap
 
 
-def _certified(problem, dual, residual, iterations, gap_tol) -> Solution:
+def _certified(
+    problem: HingeProblem,
+    dual: np.ndarray,
+    residual: np.ndarray,
+    iterations: int,
+    gap_tol: float,
+) -> Solution:
     solution = certify(problem, dual, residual, iterations, False)
-    # What rounding of the slacks may add to the objective does not count as a gap.
-    noise = _ROUNDING * float(problem.cost @ np.abs(problem.margin))
+    # The gap may contain the rounding errors of the slacks.
+    noise = rounding_floor(float(problem.cost @ np.abs(problem.margin)))
     converged = solution.gap <= gap_tol or solution.gap * solution.objective <= noise
     return replace(solution, converged=bool(converged))
 
 
-def _equations(problem, rows, bias):
-    """What solves the least squares (f at the rows), K of some rows, and what K makes of a dual."""
-    if rows is None or rows.shape[1] > rows.shape[0]:
-        gram = problem.gram.block(slice(None), slice(None))
+class GramEquations:
+    """The least-squares problem over a Gram matrix."""
 
-        def step_dual(weight, target):
-            root = np.sqrt(weight)
-            system = root[:, np.newaxis] * gram * root
-            system[np.diag_indices_from(system)] += 1.0
-            return gram @ (root * cho_solve(cho_factor(system), root * target))
+    def __init__(self, gram: np.ndarray):
+        self.gram = gram
 
-        return step_dual, lambda free: gram[np.ix_(free, free)], lambda dual: gram @ dual
-    if bias:
-        column = np.full((rows.shape[0], 1), bias)
-        stack = sp.hstack if sp.issparse(rows) else np.hstack
-        rows = stack([rows, sp.csr_array(column) if sp.issparse(rows) else column])
-    rows = rows.tocsr() if sp.issparse(rows) else rows
-
-    def step_primal(weight, target):
-        weighted = rows.multiply(weight[:, np.newaxis]) if sp.issparse(rows) else (
-            weight[:, np.newaxis] * rows
-        )  # fmt: skip
-        system = rows.T @ weighted
-        system = system.toarray() if sp.issparse(system) else system
+    def solve(self, weight: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Return the scores of the weighted least-squares solution."""
+        root = np.sqrt(weight)
+        system = root[:, np.newaxis] * self.gram * root
         system[np.diag_indices_from(system)] += 1.0
-        return rows @ cho_solve(cho_factor(system), rows.T @ (weight * target))
+        return self.gram @ (root * cho_solve(cho_factor(system), root * target))
 
-    def between(free):
-        product = rows[free] @ rows[free].T
-        return product.toarray() if sp.issparse(product) else product
+    def values(self, dual: np.ndarray) -> np.ndarray:
+        """Return K dual."""
+        return self.gram @ dual
 
-    return step_primal, between, lambda dual: rows @ (rows.T @ dual)
+    def block(self, index: np.ndarray) -> np.ndarray:
+        """Return K between some samples."""
+        return self.gram[np.ix_(index, index)]
+
+
+class FeatureEquations:
+    """The least-squares problem over features."""
+
+    def __init__(self, features: Any, bias: float):
+        if bias:
+            column = np.full((features.shape[0], 1), bias)
+            stack = sp.hstack if sp.issparse(features) else np.hstack
+            constant = sp.csr_array(column) if sp.issparse(features) else column
+            features = stack([features, constant])
+        self.features = features.tocsr() if sp.issparse(features) else features
+
+    def solve(self, weight: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Return the scores of the weighted least-squares solution."""
+        Z, column = self.features, weight[:, np.newaxis]
+        system = _dense(Z.T @ (Z.multiply(column) if sp.issparse(Z) else column * Z))
+        system[np.diag_indices_from(system)] += 1.0
+        return Z @ cho_solve(cho_factor(system), Z.T @ (weight * target))
+
+    def values(self, dual: np.ndarray) -> np.ndarray:
+        """Return K dual."""
+        return self.features @ (self.features.T @ dual)
+
+    def block(self, index: np.ndarray) -> np.ndarray:
+        """Return K between some samples."""
+        return _dense(self.features[index] @ self.features[index].T)
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return matrix.toarray() if sp.issparse(matrix) else matrix

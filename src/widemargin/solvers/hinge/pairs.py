@@ -1,23 +1,23 @@
-"""The hinge solver's compiled steps: descent on a dense subproblem, and what goes with it.
+"""Compiled steps of the hinge solver: pair updates on a dense subproblem.
 
-All work in place on ``dual`` and ``residual`` = p - K dual, over the rows of a dense ``square`` of
-the Gram matrix, whose ``diagonal`` is given apart. Rows of it that are not ``known`` are copied
-from the ``places`` of ``source`` when they are needed (see `kernels.square`). ``floor`` is the
-least curvature that a move is credited with.
+All functions update ``dual`` and ``residual`` = p - K dual in place. ``matrix`` is a dense Gram
+matrix whose ``diagonal`` is passed separately. Rows of it that are not ``known`` are copied from
+the ``places`` of ``source`` when they are needed (see `kernels.dense`). ``floor`` is the smallest
+curvature along a pair.
 """
 
 import numpy as np
 
 from widemargin._base.jit import compiled
 
-_GREATEST = np.int64(np.iinfo(np.int64).max)
-_LEAST = np.int64(np.iinfo(np.int64).min)
-_EVERYTHING = np.int64(-1)
+_LARGEST = np.int64(np.iinfo(np.int64).max)
+_SMALLEST = np.int64(np.iinfo(np.int64).min)
+_ALL_BITS = np.int64(-1)
 
 
 @compiled
-def ends(dual, residual, lower, upper):
-    """The highest residual of rows that can rise and the lowest of rows that can fall."""
+def residual_extremes(dual, residual, lower, upper):
+    """Return the highest residual that can rise and the lowest that can fall."""
     highest, lowest = -np.inf, np.inf
     for k in range(dual.shape[0]):
         if dual[k] < upper[k]:
@@ -28,44 +28,47 @@ def ends(dual, residual, lower, upper):
 
 
 @compiled
-def descend_by_pairs(
-    square, known, source, places, diagonal, lower, upper, dual, residual, tol, steps, floor
+def descend_with_intercept(
+    matrix, known, source, places, diagonal, lower, upper, dual, residual, tol, steps, floor
 ):
-    """Move pairs of dual variables against each other until none violates by tol."""
+    """Move pairs of dual variables against each other until none violates by ``tol``.
+
+    Returns the number of updates, at most ``steps``.
+    """
     n = dual.shape[0]
-    mask = _above_places(n)
-    # What to add to a residual so that rows which cannot rise (fall) come last.
+    mask = _rank_mask(n)
+    # Added to a residual, these rank samples last that cannot rise (fall).
     rising, falling = np.empty(n), np.empty(n)
     for k in range(n):
         rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
         falling[k] = 0.0 if dual[k] > lower[k] else np.inf
-    i, j = _extremes(residual, rising, falling)
+    i, j = _extreme_positions(residual, rising, falling)
     for step in range(steps):
         highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
         if not highest - lowest >= tol:
-            # Ranks leave out the last digits; the end is told from all of them.
-            i, j = _extremes(residual, rising, falling)
+            # Ranks omit the last bits; convergence is decided by all of them.
+            i, j = _extreme_positions(residual, rising, falling)
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own, best = _known_row(square, known, source, places, i), diagonal[i], 0
+        row, own, best = _filled_row(matrix, known, source, places, i), diagonal[i], 0
         for k in range(n):
             slope = highest - (residual[k] + falling[k])
             slope = slope if slope > 0.0 else 0.0
-            bend = own + diagonal[k] - 2.0 * row[k]
-            bend = bend if bend > floor else floor
-            best = max(best, _rank(slope * slope / bend, k, mask))
+            curvature = own + diagonal[k] - 2.0 * row[k]
+            curvature = curvature if curvature > floor else floor
+            best = max(best, _rank(slope * slope / curvature, k, mask))
         j = best & ~mask if best & mask else j
-        bend = max(own + diagonal[j] - 2.0 * row[j], floor)
+        curvature = max(own + diagonal[j] - 2.0 * row[j], floor)
         up, down = upper[i] - dual[i], dual[j] - lower[j]
-        length = min((highest - residual[j]) / bend, up, down)
+        length = min((highest - residual[j]) / curvature, up, down)
         dual[i] = upper[i] if length == up else dual[i] + length
         dual[j] = lower[j] if length == down else dual[j] - length
         for k in (i, j):
             rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
             falling[k] = 0.0 if dual[k] > lower[k] else np.inf
-        other = _known_row(square, known, source, places, j)
-        top, bottom = _LEAST, _GREATEST
+        other = _filled_row(matrix, known, source, places, j)
+        top, bottom = _SMALLEST, _LARGEST
         for k in range(n):
             r = residual[k] - length * (row[k] - other[k])
             residual[k] = r
@@ -76,57 +79,57 @@ def descend_by_pairs(
 
 
 @compiled
-def descend_freely(
-    square, known, source, places, diagonal, lower, upper, dual, residual, tol, steps, floor
+def descend_without_intercept(
+    matrix, known, source, places, diagonal, lower, upper, dual, residual, tol, steps, floor
 ):
-    """Move dual variables that no equality ties together until none violates by tol.
+    """Move dual variables without an equality constraint until none violates by ``tol``.
 
-    The row that gains most alone moves together with the one that gains most beside it: single
-    moves crawl where rows are nearly parallel, as they are when a constant column stands in for
-    the intercept.
+    The variable with the largest gain moves together with the one that adds most to it: single
+    updates converge slowly where samples are nearly parallel in the feature space, as they are
+    with a constant feature in place of an intercept. Returns the number of updates.
     """
     n = dual.shape[0]
-    mask = _above_places(n)
+    mask = _rank_mask(n)
     for step in range(steps):
         best, worst = 0, 0
         for k in range(n):
-            bend = diagonal[k] if diagonal[k] > floor else floor
-            move = _clipped(residual[k] / bend, lower[k] - dual[k], upper[k] - dual[k])
-            best = max(best, _rank(move * (residual[k] - 0.5 * move * bend), k, mask))
-            worst = max(worst, _rank(abs(residual[k]) if move != 0.0 else 0.0, 0, _EVERYTHING))
-        if not best & mask or worst < _rank(tol, 0, _EVERYTHING):
+            curvature = diagonal[k] if diagonal[k] > floor else floor
+            move = _clipped(residual[k] / curvature, lower[k] - dual[k], upper[k] - dual[k])
+            best = max(best, _rank(move * (residual[k] - 0.5 * move * curvature), k, mask))
+            worst = max(worst, _rank(abs(residual[k]) if move != 0.0 else 0.0, 0, _ALL_BITS))
+        if not best & mask or worst < _rank(tol, 0, _ALL_BITS):
             return step
         i = best & ~mask
-        row, rest = _known_row(square, known, source, places, i), residual[i]
-        bend = diagonal[i] if diagonal[i] > floor else floor
-        least, greatest = lower[i] - dual[i], upper[i] - dual[i]
+        row, rest = _filled_row(matrix, known, source, places, i), residual[i]
+        curvature = diagonal[i] if diagonal[i] > floor else floor
+        smallest, largest = lower[i] - dual[i], upper[i] - dual[i]
         for k in range(n):
-            move, own = _together(
-                row[k], rest, bend, least, greatest,
+            move, own = _pair_step(
+                row[k], rest, curvature, smallest, largest,
                 residual[k], diagonal[k], lower[k] - dual[k], upper[k] - dual[k], floor,
             )  # fmt: skip
-            gained = own * (rest - 0.5 * own * bend - move * row[k])
+            gained = own * (rest - 0.5 * own * curvature - move * row[k])
             gained += move * (residual[k] - 0.5 * move * diagonal[k])
             best = max(best, _rank(gained if gained > 0.0 and k != i else 0.0, k, mask))
         j = best & ~mask
         if j == i:
-            move, own = 0.0, _clipped(rest / bend, least, greatest)
+            move, own = 0.0, _clipped(rest / curvature, smallest, largest)
         else:
-            move, own = _together(
-                row[j], rest, bend, least, greatest,
+            move, own = _pair_step(
+                row[j], rest, curvature, smallest, largest,
                 residual[j], diagonal[j], lower[j] - dual[j], upper[j] - dual[j], floor,
             )  # fmt: skip
-            dual[j] = _moved(dual[j], move, lower[j], upper[j])
-        dual[i] = _moved(dual[i], own, lower[i], upper[i])
-        other = _known_row(square, known, source, places, j)
+            dual[j] = _moved_within(dual[j], move, lower[j], upper[j])
+        dual[i] = _moved_within(dual[i], own, lower[i], upper[i])
+        other = _filled_row(matrix, known, source, places, j)
         for k in range(n):
             residual[k] = residual[k] - own * row[k] - move * other[k]
     return steps
 
 
 @compiled
-def _known_row(square, known, source, places, i):
-    row = square[i]
+def _filled_row(matrix, known, source, places, i):
+    row = matrix[i]
     if not known[i]:
         known[i] = True
         given = source[places[i]]
@@ -136,12 +139,14 @@ def _known_row(square, known, source, places, i):
 
 
 @compiled
-def _together(cross, rest, bend, least, greatest, other_rest, diagonal, lower, upper, floor):
-    """How far a row moves beside another one, and that other one with it."""
-    determinant = bend * diagonal - cross * cross
-    determinant = determinant if determinant > floor * bend else floor * bend
-    move = _clipped((other_rest * bend - rest * cross) / determinant, lower, upper)
-    return move, _clipped((rest - move * cross) / bend, least, greatest)
+def _pair_step(
+    cross, rest, curvature, smallest, largest, other_rest, diagonal, lower, upper, floor
+):
+    """Return the step of one variable, and that of the first variable together with it."""
+    determinant = curvature * diagonal - cross * cross
+    determinant = determinant if determinant > floor * curvature else floor * curvature
+    move = _clipped((other_rest * curvature - rest * cross) / determinant, lower, upper)
+    return move, _clipped((rest - move * cross) / curvature, smallest, largest)
 
 
 @compiled
@@ -151,8 +156,8 @@ def _clipped(value, lower, upper):
 
 
 @compiled
-def _moved(value, move, lower, upper):
-    """Landing exactly on a bound that was the reason to stop."""
+def _moved_within(value, move, lower, upper):
+    """Return value + move, exactly at a bound that limits the move."""
     if move == upper - value:
         return upper
     if move == lower - value:
@@ -161,8 +166,8 @@ def _moved(value, move, lower, upper):
 
 
 @compiled
-def rows_between(rows, places, columns):
-    """rows[places][:, columns] in float64."""
+def gather_columns(rows, places, columns):
+    """Return rows[places][:, columns] in float64."""
     out = np.empty((places.shape[0], columns.shape[0]))
     for a in range(places.shape[0]):
         row = rows[places[a]]
@@ -172,8 +177,8 @@ def rows_between(rows, places, columns):
 
 
 @compiled
-def carry_over(rows, positions, change, residual, first, last):
-    """residual -= change' rows[positions], columns first to last."""
+def subtract_columns(rows, positions, change, residual, first, last):
+    """Compute residual -= change' rows[positions] in place, for columns first to last."""
     last = min(last, residual.shape[0])
     part = residual[first:last]
     for a in range(positions.shape[0]):
@@ -182,15 +187,15 @@ def carry_over(rows, positions, change, residual, first, last):
             part[k] -= change[a] * row[k]
 
 
-# A rank is an integer that sorts as a number does and ends in the place it was found at, instead of
-# the number's last digits: the greatest number and its place are then a maximum over integers, for
-# which there are vector instructions and no rules about rounding or nan.
+# A rank is an integer that sorts like a float; its last bits are replaced by the position of the
+# float. The largest float and its position are then a maximum over integers, for which there are
+# vector instructions and no special rules for nan.
 
 
 @compiled
-def _above_places(n):
-    """The bits of a rank above those that n places need."""
-    mask = _EVERYTHING
+def _rank_mask(n):
+    """Return the bits of a rank above those that n positions need."""
+    mask = _ALL_BITS
     while ~mask < n - 1:
         mask <<= 1
     return mask
@@ -199,12 +204,12 @@ def _above_places(n):
 @compiled
 def _rank(number, place, mask):
     bits = np.float64(number).view(np.int64)
-    return ((bits ^ ((bits >> 63) & _GREATEST)) & mask) | place
+    return ((bits ^ ((bits >> 63) & _LARGEST)) & mask) | place
 
 
 @compiled
-def _extremes(residual, rising, falling):
-    """Where the highest residual that can rise and the lowest that can fall are."""
+def _extreme_positions(residual, rising, falling):
+    """Return the positions of the highest residual that can rise and lowest that can fall."""
     i, j = 0, 0
     for k in range(residual.shape[0]):
         if residual[k] + rising[k] >= residual[i] + rising[i]:

@@ -1,24 +1,29 @@
-"""Sequential minimal optimisation of the hinge problem (see `problem`).
+"""Sequential minimal optimization (SMO) of the hinge problem (see `problem`).
 
-Every round takes a set of rows W, solves the dual over beta_W alone with the others fixed, and
-carries the change over to the residual of the other rows:
+Every round takes a working set W, solves the dual over beta_W with the other variables fixed, and
+updates the residual of the other samples:
 
-    min over d   1/2 d' K_WW d - residual_W' d,   beta_W + d in its box,  sum(d) = 0
+    min over d   1/2 d' K_WW d - residual_W' d,   beta_W + d within its bounds,  sum(d) = 0
 
-The subproblem is solved by pairs chosen by the second-order rule of Fan, Chen and Lin (2005) in
-compiled code over a dense K_WW; without an intercept nothing ties the pair together.
+The subproblem is solved by pair updates, chosen by the second-order rule of Fan, Chen and Lin
+(2005), in compiled code over a dense K_WW (see `pairs`). Without an intercept there is no sum.
 
-What W is depends on the size of the problem. Up to `WHOLE_ROWS` rows the whole Gram matrix is at
-hand and W is all of them. Above it W is up to `BATCH_ROWS` most violating rows, half of them kept
-from the round before, and only their rows of the Gram matrix are ever asked for.
+The working set depends on the size of the problem. Up to `dense_size` samples the whole Gram
+matrix is held and W is all of them. Above it W is up to `working_set_size` of the most violating
+samples, half of them kept from the round before, and only their rows of the Gram matrix are
+computed.
 
-Shrinking narrows the scope: once half of the rows are held at a bound, the problem is solved over
-the others as if there were no more, then the residual of those left out is caught up with, and
-if any of them violates now it goes on. A narrow scope has shorter rows, more of which fit into
-memory, and ends up small enough for a whole matrix.
+`shrinking` removes samples at their bounds for a while, `precision` checks float32 kernel values,
+and `free_set_newton` takes over where pair updates converge slowly, and at the end to bring the
+solution to machine precision.
 
-Stops when no pair of rows violates the optimality conditions by more than ``tol`` (scikit-learn's
-meaning), or on the relative duality gap where ``gap_tol`` is given.
+Stops when no pair of samples violates the optimality conditions by more than ``tol`` (as in
+scikit-learn), or on the relative duality gap where ``gap_tol`` is given.
+
+References
+----------
+R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order information for training
+support vector machines. JMLR 2005.
 """
 
 from collections.abc import Callable
@@ -27,43 +32,39 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
-from widemargin._base.matmul import tiled_multiply
+from widemargin._base.numeric import TINY
 from widemargin._base.options import newton_options
-from widemargin._base.threads import for_each
+from widemargin._base.options import smo_options as options
 from widemargin.kernels import Gram
 from widemargin.kernels.dense import Square, square_of
 from widemargin.solvers.free_set_newton import free_set_newton, refine
 from widemargin.solvers.hinge.pairs import (
-    carry_over,
-    descend_by_pairs,
-    descend_freely,
-    ends,
-    rows_between,
+    descend_with_intercept,
+    descend_without_intercept,
+    gather_columns,
 )
+from widemargin.solvers.hinge.precision import exact_residual, recompute_residual, residual_error
 from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
+from widemargin.solvers.hinge.shrinking import (
+    ActiveSet,
+    shrink,
+    subtract_kernel_sum,
+    subtract_rows,
+    unshrink,
+)
 from widemargin.solvers.solution import Solution, certify
-from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
+from widemargin.solvers.stopping import initial_tol, next_tol
 
-# Measured: from 2,000 rows on batches win, and they should be about a sixth of a small problem.
-WHOLE_ROWS = 2000
-BATCH_ROWS = 1024
-
-_SLICE_WORK = 50_000_000
-_LEAP_STEPS = 100
-_SHRINK_ROWS = 500
-_SHRINK_STEPS = 1000
-_NARROWING = 0.5
-_CARRY_COLUMNS = 4096
-_FEWEST_ROWS = 32
-_RECHECKS = 3
-_RECHECK_ROWS = 512
-_RECHECK_ENTRIES = 1 << 22
-_SAME_OBJECTIVE = 1e-5
-_DOUBT = 10.0
-_ROUNDED_GAP = 1e-3
-_FLAT = 1e-12
-_HOPELESS = 1e10
-_TINY = float(np.finfo(float).tiny)
+__all__ = [
+    "State",
+    "add_kernel_sum",
+    "advance",
+    "finish",
+    "solution_at",
+    "solve_hinge",
+    "start",
+    "values_at",
+]
 
 
 def solve_hinge(
@@ -77,24 +78,24 @@ def solve_hinge(
     exact: bool = True,
     report: Callable[["State"], bool] | None = None,
 ) -> Solution:
-    """Solve the problem from start to end.
+    """Solve a hinge problem.
 
     Parameters
     ----------
     problem : HingeProblem
     tol : float, default=1e-3
-        Largest violation of the optimality conditions.
+        Tolerance on the violation of the optimality conditions.
     gap_tol : float, optional
-        Stop on this relative duality gap instead, where there is one: the kernel is known to be
-        positive semidefinite.
+        Tolerance on the relative duality gap, to stop on instead. Ignored where there is no gap,
+        because the kernel is not known to be positive semidefinite.
     max_iter : int, default=-1
-        Most pair updates; -1 for no limit.
+        Largest number of pair updates; -1 for no limit.
     shrinking : bool, default=True
-        Whether rows that will not move are left out of the work for a while.
+        Whether to use the shrinking heuristic.
     dual : ndarray of shape (n,), optional
         Feasible point to start from.
     exact : bool, default=True
-        Whether a solution to tol is brought to machine precision where few rows are free.
+        Whether to bring a solution to machine precision where few variables are free.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
 
@@ -110,389 +111,288 @@ def solve_hinge(
 
 
 @dataclass
-class Scope:
-    """Rows that are worked on, and what is known of them.
-
-    The first scope is all rows. A narrow one has copies of the entries of its ``index`` in the
-    one before it, which stays as it was.
-    """
-
-    index: np.ndarray
-    gram: Gram
-    dual: np.ndarray
-    residual: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    diagonal: np.ndarray
-    largest: float
-    """The largest of the Gram matrix's values."""
-    square: Square | None = None
-    """The Gram matrix where it is at hand; else its rows are asked of ``gram``."""
-
-    @property
-    def size(self) -> int:
-        return len(self.dual)
-
-
-@dataclass
 class State:
-    """Where the solver stands: `numbers` is all that is needed to go on elsewhere."""
+    """State of the solver; `numbers` returns all that is needed to resume it elsewhere."""
 
     problem: HingeProblem
     gap_tol: float | None
     max_iter: int
     shrinking: bool
-    scopes: list[Scope]
+    active_sets: list[ActiveSet]
     tol: float
     iterations: int = 0
     rounds: int = 0
     rechecks: int = 0
-    sharp: bool = False
+    float64: bool = False
     finished: bool = False
     converged: bool = False
-    working: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    working_set: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     floor: float = field(init=False)
+    """Smallest curvature along a pair, for pairs of samples with equal kernel rows."""
     hard: bool = field(init=False)
+    """Whether some costs are infinite."""
 
     def __post_init__(self) -> None:
         self.hard = bool((self.problem.cost == np.inf).any())
-        # Pairs of rows that the kernel cannot tell apart are given this much curvature.
-        self.floor = max(_FLAT * self.scope.largest, _TINY)
+        self.floor = max(options.flat_curvature * self.active.largest, TINY)
 
     @property
-    def scope(self) -> Scope:
-        """The rows that are worked on now."""
-        return self.scopes[-1]
+    def active(self) -> ActiveSet:
+        """The samples that the solver works on now."""
+        return self.active_sets[-1]
+
+    @property
+    def violation(self) -> float:
+        """Largest violation of the optimality conditions by active samples."""
+        return self.active.violation(self.problem.intercept)
 
     def numbers(self) -> dict[str, object]:
-        """The state as plain arrays and numbers, for a checkpoint."""
+        """Return the state as plain arrays and numbers, for a checkpoint."""
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        for level, scope in enumerate(self.scopes):
-            for name in _SCOPE_NUMBERS:
-                numbers[f"{name}_{level}"] = getattr(scope, name)
+        for level, active in enumerate(self.active_sets):
+            for name in _ACTIVE_SET_NUMBERS:
+                numbers[f"{name}_{level}"] = getattr(active, name)
         return numbers
 
     def resume(self, numbers: dict) -> "State":
-        """Go on from the `numbers` of another state of the same problem."""
+        """Continue from the `numbers` of another state of the same problem."""
         for name in _NUMBERS:
             setattr(self, name, numbers[name])
-        self.working = self.working.copy()
-        del self.scopes[1:]
-        if self.sharp:
-            self.scope.gram.sharpen()
+        self.working_set = self.working_set.copy()
+        del self.active_sets[1:]
+        if self.float64:
+            self.active.gram.sharpen()
         for level in range(sum(name.startswith("dual_") for name in numbers)):
             if level:
-                self.scopes.append(_narrowed(self.scope, numbers[f"index_{level}"].copy()))
-            self.scope.dual[:] = numbers[f"dual_{level}"]
-            self.scope.residual[:] = numbers[f"residual_{level}"]
+                self.active_sets.append(self.active.subset(numbers[f"index_{level}"].copy()))
+            self.active.dual[:] = numbers[f"dual_{level}"]
+            self.active.residual[:] = numbers[f"residual_{level}"]
         return self
 
 
 _NUMBERS = (
-    "tol", "iterations", "rounds", "rechecks", "sharp", "finished", "converged", "working",
+    "tol", "iterations", "rounds", "rechecks", "float64", "finished", "converged", "working_set",
 )  # fmt: skip
-_SCOPE_NUMBERS = ("index", "dual", "residual")
+_ACTIVE_SET_NUMBERS = ("index", "dual", "residual")
 
 
 def start(
-    problem, *, tol=1e-3, gap_tol=None, max_iter=-1, shrinking=True, dual=None, values=None
+    problem: HingeProblem,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
+    shrinking: bool = True,
+    dual: np.ndarray | None = None,
+    values: np.ndarray | None = None,
 ) -> State:
-    """A state at ``dual``, or at zero; ``values`` are those of f there, if they are known."""
+    """Return a state at ``dual``, or at zero.
+
+    ``values`` are those of f without its intercept at all samples, if they are known.
+    """
     gram, residual = problem.gram, problem.linear().copy()
-    square = square_of(gram) if problem.size <= WHOLE_ROWS else None
+    dense = square_of(gram) if problem.size <= options.dense_size else None
     if dual is None:
         dual = np.zeros(problem.size)
     else:
         dual = problem.check_feasible(dual)
-        if square is not None:
-            # Rows of a cache, and values made of them, may be float32: nothing rechecks them here.
+        if dense is not None:
+            # Not from ``values`` or cached rows, which may be float32: nothing rechecks them here.
             support = np.flatnonzero(dual)
-            _carry(square.rows(support), support, dual[support], residual)
+            subtract_rows(dense.rows(support), support, dual[support], residual)
         elif values is None:
-            _subtract_kernel_sum(gram, dual, residual)
+            subtract_kernel_sum(gram, dual, residual)
         else:
             residual -= values
     diagonal = gram.diagonal()
     largest = float(np.abs(diagonal).max(initial=0.0))
-    everything = Scope(
-        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest, square
+    everything = ActiveSet(
+        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest, dense
     )
     if not gram.positive_semidefinite:
-        gap_tol = None  # there is no gap to stop on
-    tol = initial_tol(tol, gap_tol)
-    return State(problem, gap_tol, max_iter, shrinking, [everything], tol)
+        gap_tol = None
+    return State(problem, gap_tol, max_iter, shrinking, [everything], initial_tol(tol, gap_tol))
 
 
 def advance(state: State) -> bool:
-    """Work for about a fifth of a second; True when there is nothing more to do."""
-    steps = _SLICE_WORK if state.max_iter < 0 else state.max_iter - state.iterations
+    """Work for about a fifth of a second; return whether the solver has finished."""
+    steps = options.slice_work if state.max_iter < 0 else state.max_iter - state.iterations
     if state.finished or steps <= 0:
         state.finished = True
         return True
-    violation = _violation(state)
-    if violation < state.tol or violation < _rounding(state.scope):
-        if len(state.scopes) > 1:
-            _widen(state)
+    violation = state.violation
+    if violation < state.tol or violation < state.active.rounding():
+        if len(state.active_sets) > 1:
+            _unshrink(state)
         else:
-            _accept(state)
-    elif not _narrow(state):
-        if state.scope.square is None:
-            _batch_round(state, violation, steps)
+            _finish_if_accurate(state)
+    elif not _shrink(state):
+        if state.active.dense is None:
+            _working_set_round(state, violation, steps)
         else:
-            _whole_round(state, steps)
+            _dense_round(state, steps)
         _check_separable(state)
     return state.finished
 
 
 def finish(state: State, exact: bool = True) -> Solution:
-    """The solution at the state, brought to machine precision where that is wanted and cheap."""
-    while len(state.scopes) > 1:
-        _widen(state)
-    if exact and state.converged and _can_leap(state):
-
-        def descend(factor):
-            steps = _LEAP_STEPS * state.problem.size
-            return _solve_over_all(state, factor * state.tol, steps) < steps
-
-        refine(*_faces(state), descend)
-    _settle(state)
+    """Return the solution, brought to machine precision if ``exact`` and it is cheap."""
+    while len(state.active_sets) > 1:
+        _unshrink(state)
+    if exact and state.converged and _newton_applies(state):
+        steps = options.newton_period * state.problem.size
+        refine(
+            lambda factor: _descend_over_all(state, factor * state.tol, steps) < steps,
+            *_newton_arguments(state),
+        )
+    _recompute_residual(state)
     return solution_at(state)
 
 
-def add_kernel_sum(gram: Gram, change: np.ndarray, values: np.ndarray) -> None:
-    """Take the values of f to where the dual variables have changed, in place."""
-    _subtract_kernel_sum(gram, -change, values)
-
-
-def values_at(state: State, exact: np.ndarray) -> np.ndarray:
-    """f without its intercept at all rows, after `finish`.
-
-    At the rows ``exact`` it is summed anew in float64: equal rows have equal values there, which
-    rounding of what is left of their margins would tell apart by their labels.
-    """
-    scope = state.scope
-    values, support = state.problem.linear() - scope.residual, np.flatnonzero(scope.dual)
-    values[exact] = -_exact_residual(scope, np.zeros(scope.size), exact, support)
-    return values
-
-
 def solution_at(state: State) -> Solution:
-    """The solution as far as it is known: rows out of scope may have moved on unseen."""
-    dual, residual, index = state.scopes[0].dual.copy(), state.scopes[0].residual, None
-    for scope in state.scopes[1:]:
+    """Return the current solution; the residual of inactive samples may be out of date."""
+    dual, residual, index = state.active_sets[0].dual.copy(), state.active_sets[0].residual, None
+    for active in state.active_sets[1:]:
         residual = residual.copy() if index is None else residual
-        index = scope.index if index is None else index[scope.index]
-        dual[index], residual[index] = scope.dual, scope.residual
+        index = active.index if index is None else index[active.index]
+        dual[index], residual[index] = active.dual, active.residual
     return certify(state.problem, dual, residual, state.iterations, state.converged)
 
 
-def _accept(state: State) -> None:
-    """The tolerance is met: done, unless rounding or an open gap says otherwise."""
-    unsure = state.scope.square is None and not state.sharp and state.rechecks < _RECHECKS
-    if unsure and not _recheck(state):
+def values_at(state: State, exact: np.ndarray) -> np.ndarray:
+    """Return f without its intercept at all samples, after `finish`.
+
+    At the samples ``exact`` it is summed anew in float64, so that equal samples have equal values;
+    elsewhere the rounding of the residual depends on the label.
+    """
+    active = state.active
+    values, support = state.problem.linear() - active.residual, np.flatnonzero(active.dual)
+    values[exact] = -exact_residual(active, np.zeros(active.size), exact, support)
+    return values
+
+
+def add_kernel_sum(gram: Gram, change: np.ndarray, values: np.ndarray) -> None:
+    """Compute values += K change in place."""
+    subtract_kernel_sum(gram, -change, values)
+
+
+def _finish_if_accurate(state: State) -> None:
+    """Finish, as the tolerance is met, unless float32 values or the duality gap forbid it."""
+    unchecked = state.active.dense is None and not state.float64
+    if unchecked and state.rechecks < options.rechecks and not _check_residual(state):
         return
     if state.gap_tol is not None:
-        _settle(state)
-        solution, rounding = solution_at(state), _rounding(state.scope)
-        closed, rounded = solution.gap <= state.gap_tol, _violation(state) < rounding
+        _recompute_residual(state)
+        solution, rounding = solution_at(state), state.active.rounding()
+        closed, rounded = solution.gap <= state.gap_tol, state.violation < rounding
         tighter = next_tol(state.tol, closed=closed, rounded=rounded)
         if tighter is not None:
             state.tol = tighter
             return
-        # What rounding of the slacks may add to the objective does not count as a gap.
+        # The gap may contain the rounding errors of the slacks.
         noise = rounding * float(np.sum(state.problem.cost))
         state.converged = closed or (rounded and solution.gap * solution.objective <= noise)
     else:
-        state.converged = _violation(state) < state.tol or _is_near(state)
+        # A point that rounding keeps from tol is a solution if its gap is small (or nan).
+        state.converged = (
+            state.violation < state.tol or not solution_at(state).gap > options.rounded_gap
+        )
     state.finished = True
 
 
-def _is_near(state: State) -> bool:
-    """Whether a point that rounding keeps from the tolerance is a solution all the same."""
-    solution = solution_at(state)
-    return not solution.gap > _ROUNDED_GAP
+def _check_residual(state: State) -> bool:
+    """Return whether the residual is accurate, after improving it where it is not.
 
-
-def _recheck(state: State) -> bool:
-    """Whether the residual, computed from float32 rows, stands up to float64.
-
-    A sample of the support vectors is looked at. Errors that could matter to the objective are
-    mended for all support vectors; where they reach the tolerance the solver goes on in float64.
+    Errors that may affect the objective are corrected for all support vectors; where they reach
+    the tolerance the solver continues in float64.
     """
     state.rechecks += 1
-    scope, linear = state.scope, state.problem.linear()
-    support = np.flatnonzero(scope.dual)
-    sample = support[:: max(1, len(support) // _RECHECK_ROWS)]
-    error = np.abs(_exact_residual(scope, linear, sample, support) - scope.residual[sample])
-    worst = float(error.max(initial=0.0))
-    size = float(np.abs(scope.dual).sum())
-    value = float(np.sum(scope.dual * (linear + scope.residual)))
-    same = float(error.sum()) * size <= _SAME_OBJECTIVE * abs(value) * len(sample)
-    if worst <= 0.1 * state.tol and same:
+    active, linear = state.active, state.problem.linear()
+    error, negligible = residual_error(active, linear)
+    if error <= 0.1 * state.tol and negligible:
         return True
-    if worst <= state.tol:
-        scope.residual[support] = _exact_residual(scope, linear, support, support)
-        return _violation(state) < state.tol
-    state.sharp = True
-    scope.gram.sharpen()
-    scope.residual[:] = linear
-    _subtract_kernel_sum(scope.gram, scope.dual, scope.residual)
+    if error <= state.tol:
+        support = np.flatnonzero(active.dual)
+        active.residual[support] = exact_residual(active, linear, support, support)
+        return state.violation < state.tol
+    state.float64 = True
+    active.gram.sharpen()
+    active.residual[:] = linear
+    subtract_kernel_sum(active.gram, active.dual, active.residual)
     return False
 
 
-def _settle(state: State) -> None:
-    """Compute in float64 what the certificate is made of, where rows were float32.
-
-    That is the residual of the support vectors and of other rows that might fall short of their
-    margins; how far the rest are beyond theirs, or rows that cost nothing, does not matter.
-    """
-    scope, problem = state.scope, state.problem
-    if scope.square is not None or state.sharp:
-        return
-    support = np.flatnonzero(scope.dual)
-    exact = _support_residual(scope, problem.linear(), support)
-    error = float(np.abs(exact - scope.residual[support]).max(initial=0.0))
-    scope.residual[support] = exact
-    slack = problem.sign * (scope.residual - solution_at(state).intercept)
-    matters = (scope.dual == 0.0) & (problem.cost > 0.0)
-    doubtful = np.flatnonzero(matters & (slack > -_DOUBT * error))
-    scope.residual[doubtful] = _exact_residual(scope, problem.linear(), doubtful, support)
+def _recompute_residual(state: State) -> None:
+    if state.active.dense is None and not state.float64:
+        recompute_residual(state.active, state.problem)
 
 
-def _support_residual(scope: Scope, linear, support) -> np.ndarray:
-    """The residual of the support vectors in float64; every pair of them is looked at once."""
-    dual, out = scope.dual[support], linear[support]
-    size = max(1, _RECHECK_ENTRIES // max(1, len(support)))
-    for i in range(0, len(support), size):
-        part, later = support[i : i + size], support[i + size :]
-        for first, columns in ((i, part), (i + size, later)):
-            block = scope.gram.block(part, columns)
-            weights = dual[first : first + len(columns), np.newaxis]
-            out[i : i + size] -= tiled_multiply(block, weights)[:, 0]
-        _carry(block, np.arange(len(part)), dual[i : i + size], out[i + size :])
-    return out
-
-
-def _exact_residual(scope: Scope, linear, rows, support) -> np.ndarray:
-    """The residual of ``rows`` in float64."""
-    dual, out = scope.dual[support][:, np.newaxis], linear[rows]
-    size = max(1, _RECHECK_ENTRIES // max(1, len(support)))
-    for i in range(0, len(rows), size):
-        block = scope.gram.block(rows[i : i + size], support)
-        out[i : i + size] -= tiled_multiply(block, dual)[:, 0]
-    return out
-
-
-def _ends(scope: Scope) -> tuple[float, float]:
-    """The highest residual of rows that can rise and the lowest of rows that can fall."""
-    return ends(scope.dual, scope.residual, scope.lower, scope.upper)
-
-
-def _violation(state: State) -> float:
-    """By how much the worst pair of rows (or row) violates the optimality conditions."""
-    highest, lowest = _ends(state.scope)
-    return highest - lowest if state.problem.intercept else max(highest, -lowest, 0.0)
-
-
-def _rounding(scope: Scope) -> float:
-    """Violations below this are rounding errors of the residual."""
-    return rounding_floor(float(np.abs(scope.dual).sum()) * scope.largest)
-
-
-def _narrow(state: State) -> bool:
-    """Leave out the rows that are held at a bound, if they are many."""
-    scope = state.scope
-    if not state.shrinking or state.hard or scope.size < _SHRINK_ROWS:
+def _shrink(state: State) -> bool:
+    if not state.shrinking or state.hard:
         return False
-    held = scope.lower == scope.upper
-    if state.rounds:
-        highest, lowest = _ends(scope) if state.problem.intercept else (0.0, 0.0)
-        held |= (scope.dual <= scope.lower) & (scope.residual < lowest)
-        held |= (scope.dual >= scope.upper) & (scope.residual > highest)
-    if np.count_nonzero(held) < _NARROWING * scope.size:
+    smaller = shrink(state.active, state.problem.intercept, first=state.rounds == 0)
+    if smaller is None:
         return False
-    state.scopes.append(_narrowed(scope, np.flatnonzero(~held)))
-    state.working = np.empty(0, dtype=np.intp)
+    state.active_sets.append(smaller)
+    state.working_set = np.empty(0, dtype=np.intp)
     return True
 
 
-def _narrowed(scope: Scope, index: np.ndarray) -> Scope:
-    gram, square = scope.gram, None
-    if scope.square is not None:
-        square = scope.square.part(index)
-    elif len(index) <= WHOLE_ROWS:
-        square = Square(gram.block(index, index))
-    else:
-        gram = gram.narrow(index)
-    names = ("dual", "residual", "lower", "upper", "diagonal")
-    parts = (getattr(scope, name)[index] for name in names)
-    return Scope(index, gram, *parts, scope.largest, square)
+def _unshrink(state: State) -> None:
+    smaller = state.active_sets.pop()
+    unshrink(state.active, smaller)
+    state.working_set = np.empty(0, dtype=np.intp)
 
 
-def _widen(state: State) -> None:
-    """Go back to the scope before; catch up with the residual of the rows that were left out."""
-    narrow = state.scopes.pop()
-    scope, index = state.scope, narrow.index
-    narrow.gram = scope.gram  # its rows make room for those of the wider scope
-    change = np.zeros(scope.size)
-    change[index] = narrow.dual - scope.dual[index]
-    if scope.square is None:
-        _subtract_kernel_sum(scope.gram, change, scope.residual)
-    else:
-        moved = np.flatnonzero(change)
-        _carry(scope.square.rows(moved), moved, change[moved], scope.residual)
-    scope.dual[index], scope.residual[index] = narrow.dual, narrow.residual
-    state.working = np.empty(0, dtype=np.intp)
+def _dense_round(state: State, steps: int) -> None:
+    """Update pairs of all active samples."""
+    size = state.active.size
+    period = options.newton_period * size
+    first = state.shrinking and state.rounds == 0 and size >= options.shrink_size
+    most = min(steps, options.shrink_steps if first else period, options.slice_work // size + 1)
+    before = state.iterations
+    done = _descend_over_all(state, state.tol, most)
+    slow = done == most and before // period < state.iterations // period
+    if slow and _newton_applies(state):
+        free_set_newton(*_newton_arguments(state))
 
 
-def _whole_round(state: State, steps: int) -> None:
-    """A round over all rows in scope."""
-    size = state.scope.size
-    crawl = _LEAP_STEPS * size
-    if state.shrinking and state.rounds == 0 and size >= _SHRINK_ROWS:
-        crawl = _SHRINK_STEPS
-    before, most = state.iterations, min(steps, crawl, _SLICE_WORK // size + 1)
-    done, period = _solve_over_all(state, state.tol, most), _LEAP_STEPS * size
-    if done == most and before // period < state.iterations // period and _can_leap(state):
-        # Pairs crawl along the valleys of an ill-conditioned kernel: jump.
-        free_set_newton(*_faces(state))
-
-
-def _batch_round(state: State, violation: float, steps: int) -> None:
-    """A round over the most violating rows, whose rows of the Gram matrix are asked for."""
-    scope, working = state.scope, _most_violating(state)
-    rows, places = scope.gram.rows(working)
+def _working_set_round(state: State, violation: float, steps: int) -> None:
+    """Update pairs of the most violating samples, whose rows of the Gram matrix are computed."""
+    active, working_set = state.active, _most_violating(state)
+    rows, positions = active.gram.rows(working_set)
     tol = max(0.5 * state.tol, 0.1 * violation)
-    dual, residual = scope.dual[working], scope.residual[working]
-    square = Square(rows_between(rows, places, working))
-    steps = min(steps, _SLICE_WORK // len(working))
-    # Not the scope's diagonal, which is exact: beside rounded rows, pairs might go in circles.
-    _descend(state, square, square.matrix.diagonal().copy(), dual, residual, working, tol, steps)
-    change = dual - scope.dual[working]
+    dual, residual = active.dual[working_set], active.residual[working_set]
+    dense = Square(gather_columns(rows, positions, working_set))
+    steps = min(steps, options.slice_work // len(working_set))
+    # Not the diagonal in float64: beside float32 rows, pair updates might not terminate.
+    diagonal = dense.matrix.diagonal().copy()
+    _descend(state, dense, diagonal, dual, residual, working_set, tol, steps)
+    change = dual - active.dual[working_set]
     moved = np.flatnonzero(change)
-    _carry(rows, places[moved], change[moved], scope.residual)
-    scope.dual[working], scope.residual[working] = dual, residual
-    state.working = working
+    subtract_rows(rows, positions[moved], change[moved], active.residual)
+    active.dual[working_set], active.residual[working_set] = dual, residual
+    state.working_set = working_set
 
 
-def _solve_over_all(state: State, tol: float, steps: int) -> int:
-    """Solve with all rows in scope free, in place; how many steps it took."""
-    scope = state.scope
-    point = scope.dual, scope.residual
-    return _descend(state, scope.square, scope.diagonal, *point, slice(None), tol, steps)
+def _descend_over_all(state: State, tol: float, steps: int) -> int:
+    active = state.active
+    point = active.dual, active.residual
+    return _descend(state, active.dense, active.diagonal, *point, slice(None), tol, steps)
 
 
-def _descend(state, square, diagonal, dual, residual, working, tol, steps) -> int:
-    scope = state.scope
-    descend = descend_by_pairs if state.problem.intercept else descend_freely
+def _descend(state, dense, diagonal, dual, residual, working_set, tol, steps) -> int:
+    """Update pairs in place until none violates by ``tol``; return the number of updates."""
+    active = state.active
+    descend = descend_with_intercept if state.problem.intercept else descend_without_intercept
     done = descend(
-        *square.arrays,
+        *dense.arrays,
         diagonal,
-        scope.lower[working],
-        scope.upper[working],
+        active.lower[working_set],
+        active.upper[working_set],
         dual,
         residual,
-        max(tol, _rounding(scope)),
+        max(tol, active.rounding()),
         steps,
         state.floor,
     )
@@ -501,94 +401,80 @@ def _descend(state, square, diagonal, dual, residual, working, tol, steps) -> in
     return done
 
 
-def _subtract_kernel_sum(gram, change, residual) -> None:
-    """residual -= K change."""
-    moved = np.flatnonzero(change)
-    size = min(BATCH_ROWS, gram.most_rows)
-    for i in range(0, len(moved), size):
-        part = moved[i : i + size]
-        _carry(*gram.rows(part), change[part], residual)
-
-
-def _carry(rows, places, change, residual) -> None:
-    """residual -= change' rows[places], in pieces over threads."""
-    for_each(
-        lambda first: carry_over(rows, places, change, residual, first, first + _CARRY_COLUMNS),
-        range(0, len(residual), _CARRY_COLUMNS),
-    )
-
-
 def _most_violating(state: State) -> np.ndarray:
-    """`BATCH_ROWS` rows to work on: half from the last round, the rest from both ends."""
-    scope = state.scope
-    size = min(BATCH_ROWS, max(_FEWEST_ROWS, scope.size // 6), scope.size, scope.gram.most_rows)
-    if size == scope.size:
+    """Return a working set: half from the last round, the rest the most violating samples."""
+    active = state.active
+    size = min(
+        options.working_set_size,
+        max(options.smallest_working_set, active.size // options.working_set_share),
+        active.size,
+        active.gram.most_rows,
+    )
+    if size == active.size:
         return np.arange(size)
-    n_kept = min(len(state.working), max(0, min(size // 2, size - 2)))
-    kept = state.working[len(state.working) - n_kept :]
-    free = np.ones(scope.size, dtype=bool)
-    free[kept] = False
-    rising = np.where(free & (scope.dual < scope.upper), scope.residual, -np.inf)
-    falling = np.where(free & (scope.dual > scope.lower), -scope.residual, -np.inf)
+    n_kept = min(len(state.working_set), max(0, min(size // 2, size - 2)))
+    kept = state.working_set[len(state.working_set) - n_kept :]
+    available = np.ones(active.size, dtype=bool)
+    available[kept] = False
+    rising = np.where(available & (active.dual < active.upper), active.residual, -np.inf)
+    falling = np.where(available & (active.dual > active.lower), -active.residual, -np.inf)
     sides = [rising, falling] if state.problem.intercept else [np.maximum(rising, falling)]
     chosen = [kept]
     for side in sides:
-        side[~free] = -np.inf
+        side[~available] = -np.inf
         count = (size - n_kept) // len(sides)
         best = np.argpartition(-side, count)[:count]
         best = best[side[best] > -np.inf]
-        free[best] = False
+        available[best] = False
         chosen.append(best)
     return np.concatenate(chosen)
 
 
-def _can_leap(state: State) -> bool:
-    """Whether Newton steps on the free rows make sense and are cheap."""
-    scope = state.scope
-    if scope.square is None or not state.problem.gram.positive_semidefinite:
+def _newton_applies(state: State) -> bool:
+    """Return whether Newton steps on the free variables are possible and cheap."""
+    if state.active.dense is None or not state.problem.gram.positive_semidefinite:
         return False
-    free = (scope.lower < scope.dual) & (scope.dual < scope.upper)
-    return np.count_nonzero(free) <= newton_options.most_free
+    return int(np.count_nonzero(state.active.free)) <= newton_options.most_free
 
 
-def _faces(state: State) -> tuple:
-    """What Newton steps work on.
+def _newton_arguments(state: State) -> tuple:
+    """Return the arguments of `free_set_newton` for the active samples.
 
-    In a narrow scope the rows that were left out are part of p.
+    The linear term includes the contributions of inactive ones.
     """
-    scope, linear = state.scope, state.problem.linear()
-    support = np.flatnonzero(scope.dual)
-    matrix = scope.square.rows(support)
-    if len(state.scopes) > 1:
-        linear = scope.residual.copy()
-        _carry(matrix, support, -scope.dual[support], linear)
-    bounds = scope.lower, scope.upper
-    point = scope.dual, scope.residual
-    return matrix, linear, *bounds, *point, state.problem.intercept
+    active, linear = state.active, state.problem.linear()
+    support = np.flatnonzero(active.dual)
+    assert active.dense is not None
+    matrix = active.dense.rows(support)
+    if len(state.active_sets) > 1:
+        linear = active.residual.copy()
+        subtract_rows(matrix, support, -active.dual[support], linear)
+    bounds = active.lower, active.upper
+    return matrix, linear, *bounds, active.dual, active.residual, state.problem.intercept
 
 
 def _check_separable(state: State) -> None:
-    """Rows of infinite cost let the dual grow without bound when they cannot be separated.
+    """Raise `NotSeparableError` if samples of infinite cost cannot be separated.
 
-    The dual value D bounds the margin any f can reach by 1 / sqrt(2 D): past `_HOPELESS` times
-    the data's size in the feature space there is no margin left to find. Where all costs are
-    infinite any multiple of a feasible point is feasible: going to the best one grows D as fast
-    as the direction allows.
+    The dual then grows without bound. Its value D bounds the margin of any f by 1 / sqrt(2 D):
+    above `separability` times the size of the data in the feature space there is no margin. Where
+    all costs are infinite any multiple of a feasible point is feasible, and moving to the best
+    multiple makes D grow as fast as the direction permits.
     """
     if not state.hard:
         return
-    scope, linear = state.scope, state.problem.linear()
+    active, linear = state.active, state.problem.linear()
     cone = bool((state.problem.cost == np.inf).all())
-    gain = float(np.sum(scope.dual * linear))
-    norm = float(np.sum(scope.dual * (linear - scope.residual)))
+    gain = float(np.sum(active.dual * linear))
+    norm = float(np.sum(active.dual * (linear - active.residual)))
     if gain <= 0.0:
         return
     value = gain - 0.5 * norm
     if cone:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
-    if not state.problem.separable and 2.0 * value * scope.largest > _HOPELESS:
+    if not state.problem.separable and 2.0 * value * active.largest > options.separability:
         raise NotSeparableError
     if cone and gain > 1.5 * norm > 0.0:
         factor = gain / norm
-        scope.dual *= factor
-        scope.residual -= (factor - 1.0) * (linear - scope.residual)
+        active.dual *= factor
+        active.residual -= (factor - 1.0) * (linear - active.residual)

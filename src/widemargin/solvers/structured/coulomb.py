@@ -32,8 +32,8 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.threads import for_each
-from widemargin.solvers.structured.frank_wolfe import solve_blocks
-from widemargin.solvers.structured.problem import SomeSamples
+from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
+from widemargin.solvers.structured.problem import OracleSubset
 
 NEAREST = 1e-6
 """Directions that are closer count as so far apart."""
@@ -154,8 +154,8 @@ def advance_anchored(state: RepelledState) -> bool:
         if len(samples) == 0 or (state.keep_first and m == 0):
             return state.W[m]
         cost = state.cost[samples] * (len(state.cost) / len(samples))
-        oracle = SomeSamples(state.oracle, samples)
-        found = solve_blocks(
+        oracle = OracleSubset(state.oracle, samples)
+        found = solve_frank_wolfe(
             oracle, cost, anchor=forces[m], tol=state.tol, max_iter=state.passes, seed=int(seeds[m])
         )
         state.converged[m] = found.converged

@@ -2,21 +2,21 @@
 
     min over w   1/2 ||w - anchor||^2  +  H(w),      H = sum_i cost_i H_i
 
-(`structured.problem` says what H_i is). Every round touches H from below by a plane
-b_k - w . g_k, and solves the problem with the largest of the planes so far, the constant 0 among
-them, in place of H. In the dual that is a small problem over the simplex,
+(H_i is defined in `structured.problem`). Every round adds a plane b_k - w . g_k that touches H from
+below, and solves the problem with H replaced by the maximum of the planes so far, the constant 0
+among them. In the dual that is a small problem over the simplex,
 
     max over alpha >= 0, sum alpha = 1    c . alpha - 1/2 alpha' G alpha
     G_kl = g_k . g_l,   c_k = b_k - anchor . g_k,   w = anchor + sum_k alpha_k g_k
 
-which is solved from where the last round left it, by moving weight between two planes at a time (as
-in SMO): the plane that would gain most takes it from the one for which the gain of the pair is
-greatest. Gram matrix and gradient are kept and grow by one row a round. Planes without weight for
-long are dropped (Joachims, Finley and Yu, 2009).
+It is solved from the solution of the last round by moving weight between two planes at a time, as
+in SMO: the plane with the largest gradient takes it from the one for which the gain of the pair is
+largest. The Gram matrix and the gradient are kept and grow by one row per round. Planes that have
+had no weight for long are dropped (Joachims, Finley and Yu, 2009).
 
-With a cache, a round first puts together a plane from earlier answers of the oracle, for each
-sample the one that now violates most, and asks the oracle only if that plane is not violated
-enough.
+With a cache, a round first makes a plane from earlier results of the oracle, for each sample the
+one that violates most at the current weights, and calls the oracle only if that plane is not
+violated enough.
 
 References
 ----------
@@ -24,64 +24,24 @@ T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Mac
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.numeric import TINY
+from widemargin._base.options import structured_solver_options as options
 from widemargin.solvers.structured.problem import (
     Oracle,
     Record,
+    SolverState,
     StructuredSolution,
     dot,
     upper_bounds,
 )
 
-_MOST_STEPS = 1_000_000
 
-
-@dataclass
-class PlanesState:
-    """Where the cutting-plane method stands: `numbers` is all that is needed to go on elsewhere."""
-
-    oracle: Oracle
-    cost: np.ndarray
-    anchor: np.ndarray | None
-    tol: float
-    max_iter: int
-    cache: int
-    cache_tol: float
-    patience: int
-    w: np.ndarray
-    # The first plane is the constant 0: it is the slack of the constraint sum alpha <= 1.
-    planes: np.ndarray
-    offsets: np.ndarray
-    gram: np.ndarray
-    weights: np.ndarray
-    idle: np.ndarray
-    record: Record
-    iterations: int = 0
-    finished: bool = False
-    # Answers of the oracle, newest last; they are not part of a checkpoint.
-    answers: list = field(default_factory=list)
-    last_gain: float = np.inf
-
-    def numbers(self) -> dict[str, object]:
-        """The state as plain arrays and numbers, for a checkpoint."""
-        names = ("w", "planes", "offsets", "gram", "weights", "idle", "iterations", "last_gain")
-        plain = {name: getattr(self, name) for name in names}
-        return {**plain, "record": self.record.numbers()}
-
-    def resume(self, numbers: dict) -> "PlanesState":
-        """Go on from the `numbers` of another state of the same problem."""
-        numbers = dict(numbers)
-        self.record = Record.of(numbers.pop("record"))
-        for name, value in numbers.items():
-            setattr(self, name, value)
-        self.finished = self.record.settled(self.tol)
-        return self
-
-
-def start_planes(
+def start_cutting_planes(
     oracle: Oracle,
     cost: np.ndarray,
     *,
@@ -90,150 +50,169 @@ def start_planes(
     max_iter: int = 1000,
     cache: int = 0,
     cache_tol: float = 0.1,
-    patience: int = 50,
+    inactive_window: int = 50,
     planes: np.ndarray | None = None,
     offsets: np.ndarray | None = None,
-) -> PlanesState:
-    """A state at w = anchor, or at the optimum over given planes.
+) -> "CuttingPlanesState":
+    """Return a state at w = anchor, or at the optimum over given planes.
 
     Parameters
     ----------
     oracle : Oracle
-        The samples.
+        Loss-augmented inference on the samples.
     cost : ndarray of shape (n_samples,)
-        At least 0.
+        Non-negative factors of the H_i.
     anchor : ndarray of shape (size,), optional
-        What the weights are drawn to; 0 by default.
+        Center of the regularization; 0 by default.
     tol : float, default=1e-3
         Relative duality gap at which to stop.
     max_iter : int, default=1000
-        Most rounds.
+        Largest number of rounds.
     cache : int, default=0
-        How many answers of the oracle to keep for each sample.
+        Number of results of the oracle to keep for each sample.
     cache_tol : float, default=0.1
-        A plane made of kept answers counts if it is violated by so much of what the latest plane of
-        the oracle was.
-    patience : int, default=50
+        A plane from the cache is used if its violation is at least this fraction of that of the
+        latest plane of the oracle.
+    inactive_window : int, default=50
         Rounds without weight after which a plane is dropped.
     planes : ndarray of shape (n_planes, size), optional
-        Known planes, but for the constant 0.
+        Known planes, without the constant 0.
     offsets : ndarray of shape (n_planes,), optional
         Their constants.
+
+    Returns
+    -------
+    CuttingPlanesState
     """
     size = oracle.size
     w = np.zeros(size) if anchor is None else np.array(anchor, dtype=float)
-    state = PlanesState(
-        oracle, np.asarray(cost, dtype=float), anchor, tol, max_iter, cache, cache_tol, patience, w,
-        np.zeros((1, size)), np.zeros(1), np.zeros((1, 1)), np.ones(1),
-        np.zeros(1, dtype=np.int64), Record(w.copy()),
+    state = CuttingPlanesState(
+        oracle=oracle, cost=np.asarray(cost, dtype=float), anchor=anchor, tol=tol,
+        max_iter=max_iter, w=w, record=Record(w.copy()), cache=cache, cache_tol=cache_tol,
+        inactive_window=inactive_window, planes=np.zeros((1, size)), offsets=np.zeros(1),
+        gram=np.zeros((1, 1)), weights=np.ones(1), idle=np.zeros(1, dtype=np.int64),
     )  # fmt: skip
     if planes is not None and offsets is not None:
         for plane, offset in zip(planes, offsets, strict=True):
-            _add_plane(state, plane, float(offset))
-        _solve(state)
+            state.add_plane(plane, float(offset))
+        state.solve_planes()
     return state
 
 
-def advance_planes(state: PlanesState) -> bool:
-    """Make a round; True when there is nothing more to do."""
-    if state.finished or state.iterations >= state.max_iter:
-        return True
-    state.iterations += 1
-    kept = _kept_plane(state)
-    if kept is None:
-        _ask(state)
-    else:
-        _add_plane(state, *kept)
-    _solve(state)
-    state.finished = state.record.settled(state.tol) or state.iterations >= state.max_iter
-    return state.finished
+@dataclass(kw_only=True)
+class CuttingPlanesState(SolverState):
+    """State of the cutting-plane method; see `start_cutting_planes`."""
 
+    cache: int
+    cache_tol: float
+    inactive_window: int
+    # The first plane is the constant 0: it is the slack of the constraint sum alpha <= 1.
+    planes: np.ndarray
+    offsets: np.ndarray
+    gram: np.ndarray
+    weights: np.ndarray
+    idle: np.ndarray
+    # Labels returned by the oracle, newest last; they are not part of a checkpoint.
+    cached_labels: list = field(default_factory=list)
+    last_violation: float = np.inf
 
-def finish_planes(state: PlanesState) -> StructuredSolution:
-    """The solution at the state."""
-    if not state.record.curves["iteration"]:
-        _ask(state)
-    return state.record.solution(state.iterations, state.tol)
+    saved = (
+        "w", "planes", "offsets", "gram", "weights", "idle", "iterations", "last_violation",
+    )  # fmt: skip
 
+    def warm_start(self) -> dict[str, Any]:
+        return {"planes": self.planes, "offsets": self.offsets}
 
-def _ask(state):
-    """Add the plane that touches the objective at the current weights."""
-    objective, bound, found = upper_bounds(state.oracle, state.w, state.cost, state.anchor)
-    offset = float(np.sum(state.cost * found.losses))
-    state.last_gain = offset - dot(state.w, found.difference) - _height(state)
-    state.record.enter(state.iterations, state.w, objective, bound, _dual(state))
-    _add_plane(state, found.difference, offset)
-    if state.cache:
-        state.answers = [*state.answers, found.labels][-state.cache :]
+    def iterate(self) -> None:
+        self.iterations += 1
+        cached = self._cached_plane()
+        if cached is None:
+            self._add_oracle_plane()
+        else:
+            self.add_plane(*cached)
+        self.solve_planes()
+        self.finished = self.record.has_converged(self.tol) or self.iterations >= self.max_iter
 
+    def finish(self) -> StructuredSolution:
+        if not self.record.curves["iteration"]:
+            self._add_oracle_plane()
+        return self.record.solution(self.iterations, self.tol)
 
-def _kept_plane(state):
-    """The plane of the most violating kept answers, or None if it is not violated enough."""
-    if not state.answers or not np.isfinite(state.last_gain):
-        return None
-    slacks = np.array([state.oracle.evaluate(a, state.w, state.cost)[1] for a in state.answers])
-    best = slacks.argmax(axis=0)
-    labels = [state.answers[k][i] for i, k in enumerate(best)]
-    losses, _, difference = state.oracle.evaluate(labels, state.w, state.cost)
-    offset = float(np.sum(state.cost * losses))
-    gain = offset - dot(state.w, difference) - _height(state)
-    least = max(state.cache_tol * state.last_gain, state.tol * state.record.level)
-    return (difference, offset) if gain > least else None
+    def add_plane(self, plane: np.ndarray, offset: float) -> None:
+        """Add a plane without weight."""
+        self.planes = np.concatenate([self.planes, plane[np.newaxis]])
+        self.offsets = np.append(self.offsets, offset)
+        row = np.array([dot(plane, other) for other in self.planes])
+        gram = np.empty((len(row), len(row)))
+        gram[:-1, :-1], gram[-1], gram[:, -1] = self.gram, row, row
+        self.gram = gram
+        self.weights, self.idle = np.append(self.weights, 0.0), np.append(self.idle, 0)
 
+    def solve_planes(self) -> None:
+        """Solve over the planes from the current solution; drop planes idle for long."""
+        level = self.record.level
+        scale = max(level if np.isfinite(level) else 1.0, TINY)
+        tol = options.plane_tol * self.tol * scale
+        simplex_ascent(self.gram, self._linear(), self.weights, tol, options.plane_steps)
+        self.idle = np.where(self.weights > 0.0, 0, self.idle + 1)
+        self.idle[0] = 0
+        stays = self.idle < self.inactive_window
+        if not stays.all():
+            self.planes, self.offsets = self.planes[stays], self.offsets[stays]
+            self.gram = np.ascontiguousarray(self.gram[np.ix_(stays, stays)])
+            self.weights, self.idle = self.weights[stays], self.idle[stays]
+        w = np.zeros(self.oracle.size) if self.anchor is None else self.anchor.copy()
+        for k in np.flatnonzero(self.weights):
+            w += self.weights[k] * self.planes[k]
+        self.w = w
 
-def _height(state):
-    """The largest of the planes at the current weights."""
-    return max(
-        offset - dot(state.w, g) for g, offset in zip(state.planes, state.offsets, strict=True)
-    )
+    def _add_oracle_plane(self) -> None:
+        """Add the plane that touches the objective at the current weights."""
+        objective, bound, found = upper_bounds(self.oracle, self.w, self.cost, self.anchor)
+        offset = float(np.sum(self.cost * found.losses))
+        self.last_violation = self._violation(found.difference, offset)
+        self.record.add(self.iterations, self.w, objective, bound, self._dual())
+        self.add_plane(found.difference, offset)
+        if self.cache:
+            self.cached_labels = [*self.cached_labels, found.labels][-self.cache :]
 
+    def _cached_plane(self) -> tuple[np.ndarray, float] | None:
+        """Return the most violated plane of the cache, or None if it is not violated enough."""
+        if not self.cached_labels or not np.isfinite(self.last_violation):
+            return None
+        evaluate, w, cost = self.oracle.evaluate, self.w, self.cost
+        slacks = np.array([evaluate(labels, w, cost)[1] for labels in self.cached_labels])
+        best = slacks.argmax(axis=0)
+        labels = [self.cached_labels[k][i] for i, k in enumerate(best)]
+        losses, _, difference = evaluate(labels, w, cost)
+        offset = float(np.sum(cost * losses))
+        least = max(self.cache_tol * self.last_violation, self.tol * self.record.level)
+        return (difference, offset) if self._violation(difference, offset) > least else None
 
-def _dual(state):
-    weights = state.weights
-    return float(_linear(state) @ weights - 0.5 * weights @ state.gram @ weights)
+    def _violation(self, plane: np.ndarray, offset: float) -> float:
+        """Return by how much a plane exceeds the others at the current weights."""
+        return (
+            offset
+            - dot(self.w, plane)
+            - max(b - dot(self.w, g) for g, b in zip(self.planes, self.offsets, strict=True))
+        )
 
+    def _dual(self) -> float:
+        weights = self.weights
+        return float(self._linear() @ weights - 0.5 * weights @ self.gram @ weights)
 
-def _linear(state):
-    if state.anchor is None:
-        return state.offsets
-    return state.offsets - np.array([dot(state.anchor, plane) for plane in state.planes])
-
-
-def _add_plane(state, plane, offset):
-    state.planes = np.concatenate([state.planes, plane[np.newaxis]])
-    state.offsets = np.append(state.offsets, offset)
-    row = np.array([dot(plane, other) for other in state.planes])
-    gram = np.empty((len(row), len(row)))
-    gram[:-1, :-1], gram[-1], gram[:, -1] = state.gram, row, row
-    state.gram = gram
-    state.weights, state.idle = np.append(state.weights, 0.0), np.append(state.idle, 0)
-
-
-def _solve(state):
-    """Solve over the planes from the current weights, and drop those that are idle for long."""
-    linear = _linear(state)
-    scale = max(state.record.level if np.isfinite(state.record.level) else 1.0, 1e-300)
-    simplex_ascent(state.gram, linear, state.weights, 0.01 * state.tol * scale, _MOST_STEPS)
-    state.idle = np.where(state.weights > 0.0, 0, state.idle + 1)
-    state.idle[0] = 0
-    stays = state.idle < state.patience
-    if not stays.all():
-        state.planes, state.offsets = state.planes[stays], state.offsets[stays]
-        state.gram = np.ascontiguousarray(state.gram[np.ix_(stays, stays)])
-        state.weights, state.idle = state.weights[stays], state.idle[stays]
-    active = np.flatnonzero(state.weights)
-    w = np.zeros(state.oracle.size) if state.anchor is None else state.anchor.copy()
-    for k in active:
-        w += state.weights[k] * state.planes[k]
-    state.w = w
+    def _linear(self) -> np.ndarray:
+        if self.anchor is None:
+            return self.offsets
+        return self.offsets - np.array([dot(self.anchor, plane) for plane in self.planes])
 
 
 @compiled
 def simplex_ascent(gram, linear, weights, tol, most_steps):
     """Maximise linear . a - 1/2 a' gram a over the simplex, from ``weights`` and in place.
 
-    Ends when no move of weight between two coordinates gains at a rate of more than ``tol``, and
-    returns the number of moves.
+    Stops when no move of weight between two coordinates gains at a rate of more than ``tol``.
+    Returns the number of moves.
     """
     n = len(weights)
     gradient = linear.copy()
@@ -252,7 +231,7 @@ def simplex_ascent(gram, linear, weights, tol, most_steps):
             if weights[k] > 0.0 and excess > 0.0:
                 worst = max(worst, excess)
                 curvature = gram[first, first] + gram[k, k] - 2.0 * gram[first, k]
-                # What the pair can gain, with the step cut at the weight there is.
+                # The gain of the pair, with the step limited to the weight of the second.
                 step_size = weights[k]
                 if curvature > 0.0:
                     step_size = min(step_size, excess / curvature)

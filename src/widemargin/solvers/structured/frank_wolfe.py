@@ -2,15 +2,16 @@
 
     min over w   1/2 ||w - anchor||^2  +  sum_i cost_i * H_i(w)
 
-(`structured.problem` says what H_i is). In the dual every sample i owns a point of a
-simplex over its outputs; its share of w is w_i = cost_i * sum_y alpha_i(y) d_i(y), and
-w = anchor + sum_i w_i. A step asks the oracle for one sample, whose answer is the corner
+(H_i is defined in `structured.problem`). In the dual, every sample i has a point alpha_i of a
+simplex over its outputs. Its block is w_i = cost_i * sum_y alpha_i(y) d_i(y), with the loss
+l_i = cost_i * sum_y alpha_i(y) loss_i(y), and w = anchor + sum_i w_i. A step calls the oracle for
+one sample, whose maximizer is the corner
 
     s = cost_i d_i(y),   l = cost_i loss_i(y)
 
-and moves w_i towards s as far as is best: by gamma = gap_i / ||w_i - s||^2, cut to [0, 1], where
-gap_i = w . (w_i - s) + l - l_i is what the block misses of the optimum. The mean of the iterates,
-weighted by their number, converges faster in the primal; it is what is tested and returned
+and moves w_i towards s by gamma = gap_i / ||w_i - s||^2, clipped to [0, 1], the exact line search,
+where gap_i = w . (w_i - s) + l - l_i is the duality gap of the block. The average of the iterates,
+weighted by their number, converges faster in the primal; it is checked and returned
 (Lacoste-Julien et al., 2013).
 
 References
@@ -19,16 +20,19 @@ S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher: Block-coordinate Frank-Wo
 structural SVMs. ICML 2013.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.jit import compiled
 from widemargin.solvers.structured.problem import (
     Oracle,
+    PassState,
     Record,
     StructuredSolution,
-    dot,
     lower_bound,
     upper_bounds,
 )
@@ -36,96 +40,36 @@ from widemargin.solvers.structured.problem import (
 SAMPLE_METHODS = ("perm", "rnd", "seq")
 
 
-def solve_blocks(
-    oracle: Oracle,
+def solve_frank_wolfe(
+    oracle: Any,
     cost: np.ndarray,
     *,
-    anchor: np.ndarray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    check_every: int = 10,
-    seed: int = 0,
-    report=None,
-    **options,
+    report: Callable[["FrankWolfeState"], bool] | None = None,
+    **parameters: Any,
 ) -> StructuredSolution:
     """Solve the problem.
 
     Parameters
     ----------
     oracle : Oracle
-        The samples.
+        Loss-augmented inference on the samples.
     cost : ndarray of shape (n_samples,)
-        At least 0.
-    anchor : ndarray of shape (size,), optional
-        What the weights are drawn to; 0 by default.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
-    max_iter : int, default=1000
-        Most passes over the samples.
-    check_every : int, default=10
-        Passes between two looks at the gap, each of which costs about one pass.
-    seed : int, default=0
-        Of the order of samples.
+        Non-negative factors of the H_i.
     report : callable, optional
-        Called with the state after every pass; True stops the solver.
-    **options
-        ``averaging``, ``line_search`` and ``sampling`` of `start_blocks`.
+        Called with the state after every pass; returns whether to stop.
+    **parameters
+        Further parameters of `start_frank_wolfe`.
 
     Returns
     -------
     StructuredSolution
     """
-    state = start_blocks(
-        oracle, cost, anchor=anchor, tol=tol, max_iter=max_iter, check_every=check_every, seed=seed,
-        **options,
-    )  # fmt: skip
-    run_in_slices(advance_blocks, state, report)
-    return finish_blocks(state)
+    state = start_frank_wolfe(oracle, cost, **parameters)
+    run_in_slices(FrankWolfeState.advance, state, report)
+    return state.finish()
 
 
-@dataclass
-class BlocksState:
-    """Where `solve_blocks` stands: `numbers` is all that is needed to go on elsewhere."""
-
-    oracle: Oracle
-    cost: np.ndarray
-    anchor: np.ndarray | None
-    tol: float
-    max_iter: int
-    check_every: int
-    averaging: bool
-    line_search: bool
-    sampling: str
-    random: np.random.Generator
-    w: np.ndarray
-    blocks: np.ndarray
-    losses: np.ndarray
-    average: np.ndarray
-    average_loss: float
-    record: Record
-    steps: int = 0
-    iterations: int = 0
-    finished: bool = False
-
-    def numbers(self) -> dict[str, object]:
-        """The state as plain arrays and numbers, for a checkpoint."""
-        names = ("w", "blocks", "losses", "average", "average_loss", "steps", "iterations")
-        plain = {name: getattr(self, name) for name in names}
-        random = self.random.bit_generator.state
-        return {**plain, "record": self.record.numbers(), "random": random}
-
-    def resume(self, numbers: dict) -> "BlocksState":
-        """Go on from the `numbers` of another state of the same problem."""
-        numbers = dict(numbers)
-        self.random.bit_generator.state = numbers.pop("random")
-        self.record = Record.of(numbers.pop("record"))
-        for name, value in numbers.items():
-            setattr(self, name, value)
-        self.finished = self.record.settled(self.tol)
-        return self
-
-
-def start_blocks(
+def start_frank_wolfe(
     oracle: Oracle,
     cost: np.ndarray,
     *,
@@ -139,97 +83,162 @@ def start_blocks(
     seed: int = 0,
     blocks: np.ndarray | None = None,
     losses: np.ndarray | None = None,
-) -> BlocksState:
-    """A state at w = anchor, or at the shares ``blocks`` of the samples and their ``losses``."""
+) -> "FrankWolfeState":
+    """Return a state at w = anchor, or at given blocks.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Loss-augmented inference on the samples.
+    cost : ndarray of shape (n_samples,)
+        Non-negative factors of the H_i.
+    anchor : ndarray of shape (size,), optional
+        Center of the regularization; 0 by default.
+    tol : float, default=1e-3
+        Relative duality gap at which to stop.
+    max_iter : int, default=1000
+        Largest number of passes over the samples.
+    check_every : int, default=10
+        Passes between two checks of the gap, each of which costs about one pass.
+    averaging : bool, default=True
+        Whether to check and return the weighted average of the iterates.
+    line_search : bool, default=True
+        Whether to use the exact line search. If not, steps follow a fixed schedule.
+    sampling : {'perm', 'rnd', 'seq'}, default='perm'
+        Order of the samples in a pass: permuted, drawn with replacement, or sequential.
+    seed : int, default=0
+        Seed of the order.
+    blocks : ndarray of shape (n_samples, size), optional
+        Blocks to start from.
+    losses : ndarray of shape (n_samples,), optional
+        Their losses.
+
+    Returns
+    -------
+    FrankWolfeState
+    """
     cost = np.asarray(cost, dtype=np.float64)
     if blocks is None or losses is None:
         blocks, losses = np.zeros((oracle.n_samples, oracle.size)), np.zeros(oracle.n_samples)
     w = blocks.sum(axis=0)
     if anchor is not None:
         w += anchor
-    return BlocksState(
-        oracle, cost, anchor, tol, max_iter, check_every, averaging, line_search, sampling,
-        np.random.default_rng(seed), w, blocks, losses, w.copy(), float(losses.sum()),
-        Record(w.copy()),
+    return FrankWolfeState(
+        oracle=oracle, cost=cost, anchor=anchor, tol=tol, max_iter=max_iter, w=w,
+        record=Record(w.copy()), random=np.random.default_rng(seed), check_every=check_every,
+        averaging=averaging, line_search=line_search, sampling=sampling, blocks=blocks,
+        losses=losses, average=w.copy(), average_loss=float(losses.sum()),
     )  # fmt: skip
 
 
-def advance_blocks(state: BlocksState) -> bool:
-    """Make a pass over the samples; True when there is nothing more to do."""
-    if state.finished or state.iterations >= state.max_iter:
-        return True
-    order = _order(state)
-    sweep = getattr(state.oracle, "sweep", None)
-    if sweep is None or not sweep(order, state):
-        _sweep(order, state)
-    state.iterations += 1
-    last = state.iterations >= state.max_iter
-    if last or state.iterations % state.check_every == 0:
-        _check(state)
-        state.finished = last or state.record.settled(state.tol)
-    return state.finished
+@dataclass(kw_only=True)
+class FrankWolfeState(PassState):
+    """State of block-coordinate Frank-Wolfe; see `start_frank_wolfe`."""
+
+    averaging: bool
+    line_search: bool
+    sampling: str
+    blocks: np.ndarray
+    losses: np.ndarray
+    average: np.ndarray
+    average_loss: float
+    steps: int = 0
+
+    saved = ("w", "blocks", "losses", "average", "average_loss", "steps", "iterations")
+
+    def warm_start(self) -> dict[str, Any]:
+        return {"blocks": self.blocks, "losses": self.losses}
+
+    def run_pass(self) -> None:
+        order = self._order()
+        run_pass = getattr(self.oracle, "run_pass", None)
+        if run_pass is None or not run_pass(order, self):
+            self._step_samples(order)
+
+    def check_gap(self) -> None:
+        # Sums of many steps have rounding errors: recompute them from the blocks.
+        self.w = self.blocks.sum(axis=0)
+        loss = float(self.losses.sum())
+        dual = lower_bound(self.w, loss, self.anchor)
+        if self.anchor is not None:
+            self.w += self.anchor
+        w = self.w
+        if self.averaging:
+            w = self.average
+            shift = w if self.anchor is None else w - self.anchor
+            dual = max(dual, lower_bound(shift, self.average_loss, self.anchor))
+        objective, bound, _ = upper_bounds(self.oracle, w, self.cost, self.anchor)
+        self.record.add(self.iterations, w, objective, bound, dual)
+
+    def _order(self) -> np.ndarray:
+        n, random = self.oracle.n_samples, self.random
+        assert random is not None
+        if self.sampling == "perm":
+            return random.permutation(n)
+        return random.integers(n, size=n) if self.sampling == "rnd" else np.arange(n)
+
+    def _step_samples(self, order: np.ndarray) -> None:
+        """Take a step for each sample, with one call of the oracle for each."""
+        corner = np.empty(self.oracle.size)
+        total = float(self.losses.sum())
+        for i in order:
+            loss, slack = self.oracle.violation(i, self.w, corner)
+            cost = self.cost[i]
+            corner *= cost
+            total, self.average_loss = step_block(
+                i, corner, cost * loss, cost * slack, self.steps, self.line_search, self.averaging,
+                self.w, self.blocks, self.losses, self.average, total, self.average_loss,
+            )  # fmt: skip
+            self.steps += 1
 
 
-def finish_blocks(state: BlocksState) -> StructuredSolution:
-    """The solution at the state."""
-    if not state.record.curves["iteration"] or (
-        not state.finished and state.record.curves["iteration"][-1] != state.iterations
-    ):
-        _check(state)
-    return state.record.solution(state.iterations, state.tol)
+@compiled
+def step_block(
+    k, corner, corner_loss, slack, steps, line_search, averaging, weights, blocks, losses, average,
+    total, average_loss
+):  # fmt: skip
+    """Move block ``k`` towards a corner, after ``steps`` earlier steps.
 
-
-def _order(state):
-    n = state.oracle.n_samples
-    if state.sampling == "perm":
-        return state.random.permutation(n)
-    return state.random.integers(n, size=n) if state.sampling == "rnd" else np.arange(n)
-
-
-def _check(state):
-    """Take note of the gap between the mean of the iterates and the better of two dual points."""
-    # Sums of many steps are off by rounding: here they are made anew from what they stand for.
-    state.w = state.blocks.sum(axis=0)
-    loss = float(state.losses.sum())
-    dual = lower_bound(state.w, loss, state.anchor)
-    if state.anchor is not None:
-        state.w += state.anchor
-    w = state.w
-    if state.averaging:
-        w = state.average
-        shift = w if state.anchor is None else w - state.anchor
-        dual = max(dual, lower_bound(shift, state.average_loss, state.anchor))
-    objective, bound, _ = upper_bounds(state.oracle, w, state.cost, state.anchor)
-    state.record.enter(state.iterations, w, objective, bound, dual)
-
-
-def _sweep(order, state):
-    """A pass over the samples, one call of the oracle for each.
-
-    The same steps on forests are compiled in `widemargin.structured.inference.graphs.sweep`.
+    ``slack`` is cost_k H_k, so that the gap of the block is w . w_k + slack - l_k. Updates the
+    weights, the block, its loss and the average of the weights in place. Returns ``total``, the sum
+    of the losses, and ``average_loss``, its average.
     """
-    difference = np.empty(state.oracle.size)
-    total = float(state.losses.sum())
-    n = state.oracle.n_samples
-    for i in order:
-        loss, slack = state.oracle.violation(i, state.w, difference)
-        cost, block, before = state.cost[i], state.blocks[i], state.losses[i]
-        way = cost * difference - block
-        gamma = 2.0 * n / (state.steps + 2.0 * n)
-        if state.line_search:
-            # w . s = cost * (loss - slack), known from inference.
-            missing = dot(state.w, block) + cost * slack - before
-            apart = dot(way, way)
-            # Where features do not tell outputs apart the loss alone moves, all the way.
-            gamma = 0.0
-            if missing > 0.0:
-                gamma = 1.0 if missing >= apart else missing / apart
-        way *= gamma
-        block += way
-        state.w += way
-        share = 2.0 / (state.steps + 2.0) if state.averaging else 1.0
-        state.average += share * (state.w - state.average)
-        state.losses[i] += gamma * (cost * loss - before)
-        total += state.losses[i] - before
-        state.average_loss += share * (total - state.average_loss)
-        state.steps += 1
+    block, n_blocks = blocks[k], len(losses)
+    gamma = 2.0 * n_blocks / (steps + 2.0 * n_blocks)
+    if line_search:
+        along, squared_distance = block_products(weights, block, corner)
+        gap = along + slack - losses[k]
+        # Where the features of all outputs are equal, only the loss moves, by the whole step.
+        gamma = 0.0
+        if gap > 0.0:
+            gamma = 1.0 if gap >= squared_distance else gap / squared_distance
+    share = 2.0 / (steps + 2.0) if averaging else 1.0
+    for j in range(len(weights)):
+        step = gamma * (corner[j] - block[j])
+        block[j] += step
+        weights[j] += step
+        average[j] += share * (weights[j] - average[j])
+    moved = gamma * (corner_loss - losses[k])
+    losses[k] += moved
+    total += moved
+    return total, average_loss + share * (total - average_loss)
+
+
+@compiled
+def block_products(weights, block, corner):
+    """Return weights . block and ||corner - block||^2, each in four interleaved sums."""
+    whole = len(weights) - len(weights) % 4
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
+    for j in range(0, whole, 4):
+        a0 += weights[j] * block[j]
+        a1 += weights[j + 1] * block[j + 1]
+        a2 += weights[j + 2] * block[j + 2]
+        a3 += weights[j + 3] * block[j + 3]
+        b0 += (corner[j] - block[j]) ** 2
+        b1 += (corner[j + 1] - block[j + 1]) ** 2
+        b2 += (corner[j + 2] - block[j + 2]) ** 2
+        b3 += (corner[j + 3] - block[j + 3]) ** 2
+    for j in range(whole, len(weights)):
+        a0 += weights[j] * block[j]
+        b0 += (corner[j] - block[j]) ** 2
+    return (a0 + a1) + (a2 + a3), (b0 + b1) + (b2 + b3)

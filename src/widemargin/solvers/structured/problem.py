@@ -1,71 +1,78 @@
-"""What the solvers of the structured problem share.
+r"""The structured problem: what its solvers share.
 
     min over w   1/2 ||w - anchor||^2  +  sum_i cost_i * H_i(w)
     H_i(w) = max over y of   loss_i(y) - w . d_i(y)
 
-where d_i(y) is the joint feature of the truth of sample i less that of y. An `Oracle` finds the
-maximisers. Any convex combination of their losses and differences is a plane below the sum of the
-H_i, which gives lower bounds: with planes g = sum_i cost_i d_i and b = sum_i cost_i loss_i
+where d_i(y) is the joint feature of the true output of sample i minus that of y. An `Oracle`
+finds the maximizers. Any convex combination of their losses and differences is a plane below the
+sum of the H_i, which gives lower bounds: with g = sum_i cost_i d_i and b = sum_i cost_i loss_i
 
     min over w   1/2 ||w - anchor||^2 + b - w . g  =  b - anchor . g - 1/2 ||g||^2
+
+A solver is a subclass of `SolverState`: `advance` does one pass or round, `finish` returns the
+solution, `to_dict` and `resume` save and restore the state as plain arrays.
 """
 
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.numeric import TINY
+from widemargin._base.options import structured_solver_options as options
 
 _CURVES = ("iteration", "objective", "dual_objective", "gap", "seconds")
-_ROUNDING = 1e-6
 
 
 class Oracle(Protocol):
-    """Training samples, as `widemargin.structured.oracle` makes them.
+    """Loss-augmented inference on the training samples.
 
-    Solvers need what is below up to `violations`, learners the rest. `FrankWolfeSSVM` makes its
-    passes by ``sweep(order, state)`` if the oracle has it and it does not return False; a cache of
-    answers needs ``labels`` of `violations` and ``evaluate``. Ensembles need ``threads``, ``extra``
-    and ``rows`` in questions, ``task_losses``, ``best_states`` and ``true_rows``: see
-    `widemargin.structured.oracle.PlainOracle`.
+    These are the methods that all solvers need. `FrankWolfeState` runs its passes by
+    ``run_pass(order, state)`` if the oracle has that method and it does not return False. The cache
+    of `CuttingPlanesState` needs ``labels`` of `violations` and ``evaluate``. Ensembles need
+    ``threads``, the arguments ``extra`` and ``rows``, ``task_losses``, ``best_states`` and
+    ``true_joint_features``: see `widemargin.structured.oracles.PlainOracle`.
     """
 
     n_samples: int
     size: int
 
-    def violation(self, i: int, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
-        """Write d_i of the maximiser; return its loss and H_i."""
+    def violation(self, i: Any, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
+        """Write d_i of the maximizer to ``out``; return its loss and H_i."""
 
-    def violations(self, w: np.ndarray, samples=None, weight=None) -> Any:
-        """The same for many samples: losses, slacks, bounds, and the weighted sum of the d_i."""
+    def violations(self, w: np.ndarray, samples: Any = None, weight: Any = None) -> Any:
+        """Return losses, slacks, bounds and the weighted sum of the d_i of several samples."""
 
-    def inward(self, w: np.ndarray) -> np.ndarray:
-        """Weights in the oracle's order, from the model's."""
+    def from_model_order(self, w: np.ndarray) -> np.ndarray:
+        """Return weights in the order of the oracle, from the order of the model."""
 
-    def outward(self, w: np.ndarray) -> np.ndarray:
-        """Weights in the model's order, from the oracle's."""
+    def to_model_order(self, w: np.ndarray) -> np.ndarray:
+        """Return weights in the order of the model, from the order of the oracle."""
 
 
 @dataclass(frozen=True)
 class StructuredSolution:
-    """What a solver found.
+    """Solution of the structured problem.
 
     Attributes
     ----------
     w : ndarray of shape (size,)
+        Weights.
     objective : float
-        As far as inference could tell; above it is ``bound``.
+        Objective with the outputs that inference returned.
     bound : float
-        An upper bound on the objective where inference was not exact, else equal to it.
+        Upper bound on the objective, equal to it where inference is exact.
     dual_objective : float
-        A lower bound on the objective of all w.
+        Lower bound on the objective of all w.
     gap : float
-        (bound - dual_objective) / bound; nan if there is no upper bound, or none to believe in.
+        (bound - dual_objective) / bound; nan if there is no upper bound, or if it is below the
+        lower one.
     iterations : int
         Passes over the samples, or rounds.
     converged : bool
+        Whether the gap is at most tol.
     """
 
     w: np.ndarray
@@ -79,7 +86,7 @@ class StructuredSolution:
 
 @dataclass
 class Record:
-    """The best weights seen, the best lower bound, and how both came about."""
+    """The best weights and lower bound so far, and the curves of both."""
 
     w: np.ndarray
     objective: float = np.inf
@@ -91,26 +98,29 @@ class Record:
 
     @property
     def gap(self) -> float:
-        # An upper bound below a lower one shows that inference was not as exact as it claimed.
-        least = self.dual - _ROUNDING * max(1.0, abs(self.dual))
+        """Relative duality gap, nan where it is not known."""
+        # An upper bound below a lower one shows that inference was not exact.
+        least = self.dual - options.bound_rounding * max(1.0, abs(self.dual))
         if not least <= self.bound < np.inf:
             return np.nan
-        return max(0.0, self.bound - self.dual) / max(self.bound, np.finfo(float).tiny)
+        return max(0.0, self.bound - self.dual) / max(self.bound, TINY)
 
     @property
     def level(self) -> float:
-        """What gaps are measured by: the upper bound, or the objective if there is none."""
+        """The upper bound, or the objective if there is none: gaps are relative to it."""
         return self.bound if np.isfinite(self.bound) else self.objective
 
-    def settled(self, tol: float) -> bool:
-        """Whether the gap is closed; where it is unknown, whether inference finds nothing more."""
+    def has_converged(self, tol: float) -> bool:
+        """Return whether the gap, or the gap of the objective if it is unknown, is at most tol."""
         gap = self.gap
         if np.isnan(gap):
-            gap = (self.level - self.dual) / max(self.level, np.finfo(float).tiny)
+            gap = (self.level - self.dual) / max(self.level, TINY)
         return bool(gap <= tol)
 
-    def enter(self, iteration: int, w: np.ndarray, objective: float, bound: float, dual: float):
-        """Take note of weights, of their objective and of a lower bound."""
+    def add(
+        self, iteration: int, w: np.ndarray, objective: float, bound: float, dual: float
+    ) -> None:
+        """Add weights with their objective, and a lower bound."""
         if objective < self.objective:
             self.objective, self.bound, self.w = objective, bound, w.copy()
         self.dual = max(self.dual, dual)
@@ -119,79 +129,199 @@ class Record:
             self.curves[name].append(value)
 
     def seconds(self) -> float:
+        """Return the seconds spent so far, those before a checkpoint included."""
         return self.spent + perf_counter() - self._since
 
     def solution(self, iterations: int, tol: float) -> StructuredSolution:
+        """Return the best weights as a solution."""
         bounds = self.objective, self.bound, self.dual
         return StructuredSolution(self.w, *bounds, self.gap, iterations, bool(self.gap <= tol))
 
-    def numbers(self) -> dict:
-        """All of it as plain arrays and numbers, for a checkpoint."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain arrays and numbers, for a checkpoint."""
         curves = {name: np.array(values, dtype=float) for name, values in self.curves.items()}
         scalars = {"objective": self.objective, "bound": self.bound, "dual": self.dual}
         return {"w": self.w, **scalars, "spent": self.seconds(), "curves": curves}
 
     @classmethod
-    def of(cls, numbers: dict) -> "Record":
-        curves = {name: list(values) for name, values in numbers["curves"].items()}
-        return cls(**{**numbers, "curves": curves})
+    def from_dict(cls, saved: dict[str, Any]) -> "Record":
+        """Return the record that `to_dict` saved."""
+        curves = {name: list(values) for name, values in saved["curves"].items()}
+        return cls(**{**saved, "curves": curves})
 
 
-class SomeSamples:
-    """Some samples of an oracle, as an oracle of their own.
+@dataclass(kw_only=True)
+class SolverState:
+    """State of a solver of the structured problem; subclasses define the steps.
+
+    Attributes
+    ----------
+    oracle : Oracle
+        Loss-augmented inference on the samples.
+    cost : ndarray of shape (n_samples,)
+        Non-negative factors of the H_i.
+    anchor : ndarray of shape (size,) or None
+        Center of the regularization; None for 0.
+    tol : float
+        Relative duality gap at which to stop.
+    max_iter : int
+        Largest number of iterations.
+    w : ndarray of shape (size,)
+        Current weights.
+    record : Record
+        The best weights and bounds so far.
+    random : Generator or None
+        Random generator of solvers that have one.
+    iterations : int
+        Iterations so far.
+    finished : bool
+        Whether the solver has converged or reached max_iter.
+    """
+
+    oracle: Any
+    cost: np.ndarray
+    anchor: np.ndarray | None
+    tol: float
+    max_iter: int
+    w: np.ndarray
+    record: Record
+    random: np.random.Generator | None = None
+    iterations: int = 0
+    finished: bool = False
+
+    # Names of the arrays and numbers that make up the state of a subclass.
+    saved: ClassVar[tuple[str, ...]] = ("w", "iterations")
+
+    def advance(self) -> bool:
+        """Do one iteration; return whether the solver is finished."""
+        if not self.finished and self.iterations < self.max_iter:
+            self.iterate()
+        return self.finished or self.iterations >= self.max_iter
+
+    def iterate(self) -> None:
+        """Do one iteration; update `iterations`, `record` and `finished`."""
+        raise NotImplementedError
+
+    def finish(self) -> StructuredSolution:
+        """Return the solution at the current state."""
+        raise NotImplementedError
+
+    def warm_start(self) -> dict[str, Any]:
+        """Return the arrays from which another fit can start."""
+        return {"w": self.record.w}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers, for a checkpoint."""
+        plain = {name: getattr(self, name) for name in self.saved}
+        if self.random is not None:
+            plain["random"] = self.random.bit_generator.state
+        return {**plain, "record": self.record.to_dict()}
+
+    def resume(self, saved: dict[str, Any]) -> Self:
+        """Continue from the `to_dict` of another state of the same problem."""
+        saved = dict(saved)
+        if self.random is not None:
+            self.random.bit_generator.state = saved.pop("random")
+        self.record = Record.from_dict(saved.pop("record"))
+        for name, value in saved.items():
+            setattr(self, name, value)
+        self.finished = self.record.has_converged(self.tol)
+        return self
+
+
+@dataclass(kw_only=True)
+class PassState(SolverState):
+    """State of a solver that makes passes over the samples and checks the gap now and then.
+
+    Attributes
+    ----------
+    check_every : int
+        Passes between two checks of the gap.
+    """
+
+    check_every: int
+
+    def run_pass(self) -> None:
+        """Make one pass over the samples."""
+        raise NotImplementedError
+
+    def check_gap(self) -> None:
+        """Add weights and bounds to the record."""
+        raise NotImplementedError
+
+    def iterate(self) -> None:
+        self.run_pass()
+        self.iterations += 1
+        last = self.iterations >= self.max_iter
+        if last or self.iterations % self.check_every == 0:
+            self.check_gap()
+            self.finished = last or self.record.has_converged(self.tol)
+
+    def finish(self) -> StructuredSolution:
+        checked = self.record.curves["iteration"]
+        if not checked or (not self.finished and checked[-1] != self.iterations):
+            self.check_gap()
+        return self.record.solution(self.iterations, self.tol)
+
+
+class OracleSubset:
+    """Some samples of an oracle, as an oracle.
 
     Parameters
     ----------
     oracle : Oracle
-        One whose `violation` takes ``extra``, if that is given.
+        Its `violation` and `violations` take ``extra`` if that is given here.
     samples : ndarray of int
+        The samples.
     extra : list of ndarray, optional
-        For each of ``samples`` what its outputs gain: added to their losses, less what the truth
-        would gain.
+        Terms added to the scores of the states of the parts of each of ``samples``. They count as
+        loss, relative to their value at the true output.
     """
 
-    def __init__(self, oracle, samples, extra=None):
+    def __init__(self, oracle: Any, samples: Any, extra: list[np.ndarray] | None = None) -> None:
         self.oracle, self.samples, self.extra = oracle, np.asarray(samples), extra
         self.n_samples, self.size = len(self.samples), oracle.size
 
-    def violation(self, i, w, out):
+    def violation(self, i: Any, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
         """Write the difference of sample ``i`` and return its loss and slack."""
         if self.extra is None:
             return self.oracle.violation(self.samples[i], w, out)
         _, slack = self.oracle.violation(self.samples[i], w, out, extra=self.extra[i])
         return slack + dot(w, out), slack
 
-    def violations(self, w, samples=None, weight=None):
-        """The same for many samples."""
+    def violations(self, w: np.ndarray, samples: Any = None, weight: Any = None) -> Any:
+        """Return the violations of several samples."""
         chosen = np.arange(self.n_samples) if samples is None else np.asarray(samples)
-        gains = {} if self.extra is None else {"extra": [self.extra[i] for i in chosen]}
-        return self.oracle.violations(w, samples=self.samples[chosen], weight=weight, **gains)
+        extra = {} if self.extra is None else {"extra": [self.extra[i] for i in chosen]}
+        return self.oracle.violations(w, samples=self.samples[chosen], weight=weight, **extra)
 
-    def sweep(self, order, state):
-        """A pass over the samples in compiled code, where there is one."""
-        sweep = getattr(self.oracle, "sweep", None)
-        return sweep is not None and sweep(order, state, self.samples, self.extra)
+    def run_pass(self, order: np.ndarray, state: Any) -> bool:
+        """Run a pass over the samples in compiled code, if the oracle can."""
+        run_pass = getattr(self.oracle, "run_pass", None)
+        return run_pass is not None and run_pass(order, state, self.samples, self.extra)
 
 
-def upper_bounds(oracle, w, cost, anchor):
-    """The objective at ``w``, what it is at most, and the plane that touches it there."""
+def upper_bounds(
+    oracle: Any, w: np.ndarray, cost: np.ndarray, anchor: np.ndarray | None
+) -> tuple[float, float, Any]:
+    """Return the objective at ``w``, an upper bound on it, and the violations there."""
     found = oracle.violations(w, weight=cost)
     distance = w if anchor is None else w - anchor
     base = 0.5 * dot(distance, distance)
     objective = base + float(np.sum(cost * found.slacks))
-    counts = cost > 0.0  # no bound times no cost is nothing
+    counts = cost > 0.0  # an infinite bound times a cost of 0 is 0
     return objective, base + float(np.sum(cost[counts] * found.bounds[counts])), found
 
 
-def lower_bound(gradient, loss, anchor):
-    """The least of 1/2 ||w - anchor||^2 + loss - w . gradient."""
+def lower_bound(gradient: np.ndarray, loss: float, anchor: np.ndarray | None) -> float:
+    """Return the minimum of 1/2 ||w - anchor||^2 + loss - w . gradient."""
     moved = 0.0 if anchor is None else dot(anchor, gradient)
     return loss - moved - 0.5 * dot(gradient, gradient)
 
 
 @compiled
 def dot(a, b):
-    """The inner product, with the same bits however many threads BLAS has."""
+    """Return the inner product, with the same bits for any number of BLAS threads."""
     sums = np.zeros(8)
     whole = len(a) - len(a) % 8
     for j in range(0, whole, 8):

@@ -15,12 +15,11 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.threads import for_each
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.solvers.structured.frank_wolfe import solve_blocks
+from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.structured.ensembles.diverse import in_turn
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
-from widemargin.structured.learners.base import check_samples, plain
+from widemargin.structured.learners.base import check_samples, to_arrays
 from widemargin.structured.models.base import StructuredModel
-from widemargin.structured.models.crf import CRF, Inference
 
 
 class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
@@ -66,7 +65,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         self : object
             The fitted ensemble.
         """
-        X, Y = plain(X), plain(Y)
+        X, Y = to_arrays(X), to_arrays(Y)
         weight = check_samples(X, Y, sample_weight)
         with unchanged_by_failure(self):
             self._solve(X, Y, sample_weight, weight)
@@ -92,7 +91,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             The ensemble.
         """
         check_is_fitted(self, "W")
-        X, Y = plain(X), plain(Y)
+        X, Y = to_arrays(X), to_arrays(Y)
         check_samples(X, Y, None)
         proposals = self.predict_all(X)
         self.reranker_ = Reranker(self.model_, self.W).fit(X, Y, proposals)
@@ -119,7 +118,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             For every input `n_estimators` outputs.
         """
         check_is_fitted(self, "W")
-        X = plain(X)
+        X = to_arrays(X)
         found = in_turn(self.model_, self.W, X, diversity) if diversity else self._decoded(X)
         return [list(outputs) for outputs in zip(*found, strict=True)]
 
@@ -142,11 +141,11 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """
         proposals = self.predict_all(X)
         if self.reranker_ is not None:
-            chosen = self.reranker_.choose(plain(X), proposals)
+            chosen = self.reranker_.choose(to_arrays(X), proposals)
             outputs = [own[m] for own, m in zip(proposals, chosen, strict=True)]
         else:
             outputs = [consensus(own) for own in proposals]
-        return self.model_._join(outputs) if isinstance(self.model_, CRF) else outputs
+        return self.model_.join_outputs(outputs)
 
     def member_losses(self, X, Y, diversity=0.0):
         """The loss of every member on every sample.
@@ -165,7 +164,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         losses : ndarray of shape (n_estimators, n_samples)
             As the model counts them.
         """
-        X, Y = plain(X), plain(Y)
+        X, Y = to_arrays(X), to_arrays(Y)
         check_samples(X, Y, None)
         proposals = self.predict_all(X, diversity)
         columns = [
@@ -191,7 +190,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         score : float
             At most 1; for models that count wrong parts the share of right parts.
         """
-        return self._share(self.member_losses(X, Y, diversity).min(axis=0), plain(Y))
+        return self._share(self.member_losses(X, Y, diversity).min(axis=0), to_arrays(Y))
 
     def score(self, X, Y):
         """How much of the largest possible loss `predict` avoids.
@@ -208,7 +207,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         score : float
             At most 1; for models that count wrong parts the share of right parts.
         """
-        X, Y = plain(X), plain(Y)
+        X, Y = to_arrays(X), to_arrays(Y)
         check_samples(X, Y, None)
         return self._share(self.model_.batch_loss(Y, self.predict(X)), Y)
 
@@ -238,24 +237,14 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
     def _decoded(self, X):
         """The outputs of each member for all inputs, which compiled code makes ready only once."""
         model, threads = self.model_, self._threads()
-        if not self._is_compiled():
+        if not model.is_compiled:
             return for_each(lambda w: model.batch_inference(X, w), self.W, threads)
-        oracle = model.oracle(X, None, threads)
-        found = for_each(lambda w: oracle.decode(oracle.inward(w)), self.W, threads)
-        labels, energies, bounds, exact, methods = zip(*found, strict=True)
-        model.last_inference_ = Inference(
-            ", ".join(sorted(set().union(*methods))),
-            all(exact),
-            float(np.sum(energies)),
-            float(np.sum(bounds)),
-        )
-        return [model._join(oracle.outputs(own)) for own in labels]
+        return model.decode(model.oracle(X, None, threads), self.W)
 
     def _solve(self, X, Y, sample_weight, weight):
         """Set the fitted attributes."""
         self.model_ = clone(self.model)
-        self.model_.initialize(X, Y)
-        oracle = self.model_.oracle(X, Y, threads=self._threads())
+        oracle = self.model_.prepare(X, Y, threads=self._threads())
         seed = 0 if self.random_state is None else self.random_state
         seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
@@ -273,9 +262,9 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             found = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
         for name, value in found.items():
             setattr(self, name, value)
-        self.W = np.array([oracle.outward(w) for w in found["W"]])
+        self.W = np.array([oracle.to_model_order(w) for w in found["W"]])
         if "w" in found:
-            self.w = oracle.outward(found["w"])
+            self.w = oracle.to_model_order(found["w"])
         self.reranker_ = None
         progress.close()
 
@@ -286,10 +275,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         """None for as many as there are; a model of the user's need not allow more than one."""
         if self.n_jobs is not None:
             return effective_n_jobs(self.n_jobs)
-        return None if self._is_compiled() else 1
-
-    def _is_compiled(self):
-        return isinstance(self.model_, CRF) and self.model_._has_our_methods()
+        return None if self.model_.is_compiled else 1
 
     def _single(self, oracle, cost, seed, report):
         """The one machine that members start from."""
@@ -299,7 +285,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             fresh = curves["iteration"] and curves["iteration"][-1] == state.iterations
             return report(passes=state.iterations, gap=curves["gap"][-1]) if fresh else False
 
-        found = solve_blocks(
+        found = solve_frank_wolfe(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed, report=look
         )
         report(passes=found.iterations, gap=found.gap)

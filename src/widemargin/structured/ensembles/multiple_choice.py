@@ -8,10 +8,9 @@ from sklearn.cluster import KMeans
 
 from widemargin._base.sklearn_compat import Interval
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin.solvers.structured.frank_wolfe import solve_blocks
-from widemargin.solvers.structured.problem import SomeSamples
+from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
+from widemargin.solvers.structured.problem import OracleSubset
 from widemargin.structured.ensembles.base import StructuredEnsemble
-from widemargin.structured.models.crf import CRF
 
 
 class MultipleChoiceSSVM(StructuredEnsemble):
@@ -121,8 +120,8 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             def trained(m, gains=None, groups=groups, seeds=seeds):
                 samples = groups[m]
                 extra = None if gains is None else [gains[i] for i in samples]
-                found = solve_blocks(
-                    SomeSamples(oracle, samples, extra), cost[samples], tol=self.tol,
+                found = solve_frank_wolfe(
+                    OracleSubset(oracle, samples, extra), cost[samples], tol=self.tol,
                     max_iter=self.max_iter, seed=int(seeds[m]),
                 )  # fmt: skip
                 converged[m] = found.converged
@@ -149,7 +148,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         whole = np.arange(oracle.n_samples)
         if oracle.n_samples <= self.n_estimators:
             return whole
-        rows = oracle.true_rows()
+        rows = oracle.true_joint_features()
         norms = np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
         seed = int(random.integers(2**31))
         means = KMeans(self.n_estimators, n_init=4, random_state=seed)
@@ -289,7 +288,7 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
 
     def _saved(self, states):
         """Minus the loss of each state of each part, where ``states`` are taken for the truth."""
-        cost = self.model_._costs(states) if isinstance(self.model_, CRF) else np.ones(len(states))
+        cost = self.model_.state_costs(states)
         return cost[:, np.newaxis] * (np.eye(self.model_.n_states)[states] - 1.0)
 
 

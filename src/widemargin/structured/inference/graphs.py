@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin.solvers.structured.frank_wolfe import block_products, step_block
 
 
 class Layout(NamedTuple):
@@ -221,17 +222,16 @@ def violations(
 
 
 @compiled
-def sweep(
+def run_pass(
     graphs, layout, truth, node_cost, extra, extra_first, samples, order, cost, line_search,
     averaging, steps, weights, blocks, losses, average, average_loss
 ):  # fmt: skip
-    """Steps of `widemargin.solvers.structured.frank_wolfe` on samples that are forests.
+    """Take steps of block-coordinate Frank-Wolfe on samples that are forests.
 
-    They are those of its `_sweep`, which asks any oracle: what changes there changes here.
-
-    Block k, of which ``cost``, ``blocks`` and ``losses`` tell, is that of ``samples[k]``; ``order``
-    is the order of blocks, and ``steps`` were made before. What its states gain, if ``extra`` is
-    not empty, stands there from ``extra_first[k]`` on. Returns the new ``average_loss``.
+    Block k, with ``cost``, ``blocks`` and ``losses``, is that of ``samples[k]``; ``order`` is the
+    order of the blocks, and ``steps`` is the number of earlier steps. If ``extra`` is not empty,
+    the terms that are added to the states of block k begin at ``extra_first[k]``. Returns the new
+    ``average_loss``.
     """
     signs, shared, _, place, factor = layout
     n_states = len(signs)
@@ -244,7 +244,7 @@ def sweep(
     corner = np.empty_like(weights)
     total = losses.sum()
     for k in order:
-        i, block = samples[k], blocks[k]
+        i = samples[k]
         matrices = _matrices(weights, n_unary, place, factor)
         _unaries(graphs, i, signs, shared, weights, unary)
         if len(extra):
@@ -256,27 +256,14 @@ def sweep(
         )
         corner[:] = 0.0
         add_difference(graphs, layout, truth, labels, i, cost[k], corner)
-        charge = cost[k] * loss
+        corner_loss = cost[k] * loss
         if len(extra):
-            # What outputs gain counts as loss.
-            charge = cost[k] * slack + _lengths(weights, corner, corner)[0]
-        gamma = 2.0 * len(samples) / (steps + 2.0 * len(samples))
-        if line_search:
-            along, apart = _lengths(weights, block, corner)
-            missing = along + cost[k] * slack - losses[k]
-            gamma = 0.0
-            if missing > 0.0:
-                gamma = 1.0 if missing >= apart else missing / apart
-        share = 2.0 / (steps + 2.0) if averaging else 1.0
-        for j in range(len(weights)):
-            step = gamma * (corner[j] - block[j])
-            block[j] += step
-            weights[j] += step
-            average[j] += share * (weights[j] - average[j])
-        moved = gamma * (charge - losses[k])
-        losses[k] += moved
-        total += moved
-        average_loss += share * (total - average_loss)
+            # The added terms count as loss.
+            corner_loss = cost[k] * slack + block_products(weights, corner, corner)[0]
+        total, average_loss = step_block(
+            k, corner, corner_loss, cost[k] * slack, steps, line_search, averaging, weights, blocks,
+            losses, average, total, average_loss,
+        )  # fmt: skip
         steps += 1
     return average_loss
 
@@ -438,26 +425,6 @@ def _most_violating(graphs, i, truth, cost, unary, matrices, mixed, back, labels
         if labels[v] != truth[v]:
             loss += cost[v]
     return loss, best - own
-
-
-@compiled
-def _lengths(weights, block, corner):
-    """Return weights . block and ||corner - block||^2, by four sums each, side by side."""
-    whole = len(weights) - len(weights) % 4
-    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
-    for j in range(0, whole, 4):
-        a0 += weights[j] * block[j]
-        a1 += weights[j + 1] * block[j + 1]
-        a2 += weights[j + 2] * block[j + 2]
-        a3 += weights[j + 3] * block[j + 3]
-        b0 += (corner[j] - block[j]) ** 2
-        b1 += (corner[j + 1] - block[j + 1]) ** 2
-        b2 += (corner[j + 2] - block[j + 2]) ** 2
-        b3 += (corner[j + 3] - block[j + 3]) ** 2
-    for j in range(whole, len(weights)):
-        a0 += weights[j] * block[j]
-        b0 += (corner[j] - block[j]) ** 2
-    return (a0 + a1) + (a2 + a3), (b0 + b1) + (b2 + b3)
 
 
 @compiled

@@ -1,7 +1,8 @@
-"""Where the weights of a model come from."""
+"""Learners: training of the weights of a model."""
 
+from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.learners.frank_wolfe import FrankWolfeSSVM
 from widemargin.structured.learners.one_slack import OneSlackSSVM
 from widemargin.structured.learners.subgradient import SubgradientSSVM
 
-__all__ = ["FrankWolfeSSVM", "OneSlackSSVM", "SubgradientSSVM"]
+__all__ = ["FrankWolfeSSVM", "OneSlackSSVM", "StructuredLearner", "SubgradientSSVM"]

@@ -1,10 +1,16 @@
-"""What the learners of structured models share: the way from data to weights."""
+"""The base class of structured learners: from data to weights.
+
+A learner has a class with its parameters and a method `StructuredLearner._start`, and a solver, a
+subclass of `widemargin.solvers.structured.problem.SolverState`. Validation, warm starts,
+checkpoints, callbacks, warnings and fitted attributes are here.
+"""
 
 import hashlib
 import os
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
-from time import perf_counter
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -16,20 +22,35 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress, run_in_slices
-from widemargin._base.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from widemargin._base.checkpoint import CheckpointKeeper
+from widemargin._base.docs import shared_docs
+from widemargin._base.options import structured_solver_options as options
 from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_context
+from widemargin.solvers.structured.problem import SolverState, StructuredSolution
 from widemargin.structured.models.base import StructuredModel
-from widemargin.structured.oracle import GraphOracle
 
-_SECONDS_BETWEEN_CHECKPOINTS = 10.0
+__all__ = ["StructuredLearner", "check_samples", "to_arrays"]
+
 _NO_GAP = (
-    ", unknown, as inference is not exact and gives no bound, or is not augmented by the loss of "
+    ", unknown because inference is not exact and gives no bound, or does not maximize the loss of "
     "{}: define its loss_augmented_inference, or an argument extra of its inference"
 )
 
 
+@shared_docs
 class StructuredLearner(CallbackSupportMixin, BaseEstimator):
-    """Base of the learners; see `FrankWolfeSSVM`."""
+    """Base class of structured learners.
+
+    A new learner defines its parameters and `_start`, which returns the state of a solver. It may
+    define `_can_continue`, if its warm start needs less than the same training problem.
+
+    Parameters of the constructor that this class uses: `model`, `max_iter`, `C`, `tol`, `verbose`,
+    `n_jobs`, `random_state`, `warm_start` and `checkpoint`.
+
+    See Also
+    --------
+    FrankWolfeSSVM : The default choice.
+    """
 
     _parameter_constraints: dict = {
         "model": [StructuredModel],
@@ -43,66 +64,77 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         "checkpoint": [str, os.PathLike, None],
     }
 
-    # What differs between learners.
+    model: StructuredModel
+    max_iter: int
+    C: float
+    tol: float
+    verbose: Any
+    n_jobs: int | None
+    random_state: Any
+    warm_start: bool
+    checkpoint: Any
 
-    def _start(self, oracle, cost, seed, before):
-        """A state of the solver, from what an earlier fit has left if ``before`` is not None."""
-        raise NotImplementedError
+    # Fitted attributes.
+    model_: StructuredModel
+    w: np.ndarray
+    objective_: float
+    dual_gap_: float
+    n_iter_: int
+    history_: dict[str, np.ndarray]
 
-    def _advance(self, state):
-        """Work for a while; True when there is nothing more to do."""
-        raise NotImplementedError
+    # What a learner defines.
 
-    def _finish(self, state):
-        """The solution at the state."""
-        raise NotImplementedError
+    def _start(
+        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
+    ) -> SolverState:
+        """Return the state of a solver.
 
-    def _remains(self, state):
-        """What a warm start goes on from: a dict of arrays."""
-        raise NotImplementedError
+        ``previous`` is the `SolverState.warm_start` of an earlier fit, with the ``cost`` it had, or
+        None for a cold start.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must have a method _start.")
 
-    def _fits(self, before, mark, oracle):
-        """Whether what an earlier fit has left can be gone on from: it is of the same problem."""
-        return before["mark"] == mark
+    def _can_continue(self, previous: dict[str, Any], digest: str, oracle: Any) -> bool:
+        """Return whether a warm start is possible: an earlier fit had the same problem."""
+        del oracle
+        return previous["digest"] == digest
 
     # What users call.
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, Y, sample_weight=None):
-        """Learn the weights of the model.
+    def fit(self, X: Sequence, Y: Sequence, sample_weight: Any = None) -> Self:
+        """Train the weights of the model.
 
         Parameters
         ----------
         X : sequence of length n_samples
-            Inputs, as the model takes them.
+            Inputs, in the form of the model.
         Y : sequence of length n_samples
             Outputs.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by sample; at least 0.
+            Non-negative weights that multiply `C` for each sample.
 
         Returns
         -------
         self : object
-            The fitted learner.
+            Fitted learner.
         """
-        X, Y = plain(X), plain(Y)
+        X, Y = to_arrays(X), to_arrays(Y)
         weight = check_samples(X, Y, sample_weight)
-        if self.checkpoint is not None:
-            check_folder(self.checkpoint)
         solution, save = self._solve(X, Y, sample_weight, weight)
-        save()  # if it fails the learner is fitted all the same
+        save()  # if it fails the learner is fitted
         if not solution.converged:
             unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
             warnings.warn(
-                f"Stopped before the relative gap was below tol={self.tol} (max_iter="
+                f"The solver stopped before the relative gap was below tol={self.tol} (max_iter="
                 f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}{unknown}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return self
 
-    def predict(self, X):
-        """The output with the highest score for every input.
+    def predict(self, X: Sequence) -> Any:
+        """Predict the output with the highest score for each input.
 
         Parameters
         ----------
@@ -115,110 +147,112 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
             Outputs.
         """
         check_is_fitted(self, "w")
-        return self.model_.batch_inference(plain(X), self.w)
+        return self.model_.batch_inference(to_arrays(X), self.w)
 
-    def score(self, X, Y):
-        """How much of the largest possible loss is avoided.
-
-        For models that count wrong parts it is the share of right parts.
+    def score(self, X: Sequence, Y: Sequence) -> float:
+        """Compute the fraction of the largest possible loss that predictions avoid.
 
         Parameters
         ----------
         X : sequence
             Inputs.
         Y : sequence
-            The truth.
+            True outputs.
 
         Returns
         -------
         score : float
-            At most 1.
+            At most 1; the fraction of correct parts for models that count wrong parts.
         """
-        X, Y = plain(X), plain(Y)
+        X, Y = to_arrays(X), to_arrays(Y)
         check_samples(X, Y, None)
-        losses = self.model_.batch_loss(Y, self.predict(X))
-        most = sum(self.model_.max_loss(y) for y in Y)
-        return 1.0 - float(np.sum(losses)) / most
+        predictions = self.predict(X)
+        return self.model_.score_outputs(Y, predictions)
 
     @property
-    def coef_(self):
-        """Weights in the order of the joint feature, as scikit-learn names them."""
+    def coef_(self) -> np.ndarray:
+        """Weights, in the order of the joint feature of the model."""
         return self.w
 
     @property
-    def objective_curve_(self):
-        """The objective after each look at the gap."""
+    def objective_curve_(self) -> np.ndarray:
+        """Objective at each check of the gap."""
         return self.history_["objective"]
 
     primal_objective_curve_ = objective_curve_
 
     @property
-    def dual_objective_curve_(self):
-        """The lower bound on the objective after each look at the gap."""
+    def dual_objective_curve_(self) -> np.ndarray:
+        """Lower bound on the objective at each check of the gap."""
         return self.history_["dual_objective"]
 
     @property
-    def gap_curve_(self):
-        """The relative duality gap after each look at it."""
+    def gap_curve_(self) -> np.ndarray:
+        """Relative duality gap at each check."""
         return self.history_["gap"]
 
     @property
-    def timestamps_(self):
-        """Seconds since the start after each look at the gap."""
+    def timestamps_(self) -> np.ndarray:
+        """Seconds since the start at each check of the gap."""
         return self.history_["seconds"]
 
     # Helpers.
 
-    def _solve(self, X, Y, sample_weight, weight):
-        """Set the fitted attributes; return the solution, and what writes the checkpoint."""
-        model = clone(self.model)
-        model.initialize(X, Y)
-        oracle = model.oracle(X, Y, threads=self._threads())
-        cost = self.C * weight
-        # Nothing needs to tell this problem from others unless something is left from before.
-        mark = fingerprint(model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
-        before = getattr(self, "_left", None) if self.warm_start else None
-        if before is not None and not self._fits(before, mark, oracle):
-            before = None
+    def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> tuple:
+        """Set the fitted attributes; return the solution and a function that saves the state."""
+        model, cost = clone(self.model), self.C * weight
+        oracle = model.prepare(X, Y, threads=self._threads())
+        # The problem has to be identified only if another fit may have left something.
+        digest = problem_digest(model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
+        previous = getattr(self, "_previous", None) if self.warm_start else None
+        if previous is not None and not self._can_continue(previous, digest, oracle):
+            previous = None
         seed = 0 if self.random_state is None else self.random_state
         seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        state = self._start(oracle, cost, seed, before)
-        keeper = _Keeper(self.checkpoint, type(self).__name__, mark, cost)
-        keeper.resume(state)
+        state = self._start(oracle, cost, seed, previous)
+        keeper = CheckpointKeeper(
+            self.checkpoint, type(self).__name__, digest, cost,
+            seconds_between=options.seconds_between_checkpoints,
+        )  # fmt: skip
+        saved = keeper.load()
+        if saved is not None:
+            state.resume(saved)
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
-        with progress.task(0, lambda: self._attributes(model, state, self._finish(state))) as stop:
+        with progress.task(0, lambda: self._attributes(model, state, state.finish())) as stop:
 
-            def report(state):
-                keeper.offer(state)
-                self._say(state)
+            def report(state: SolverState) -> bool:
+                keeper.save_if_due(state.to_dict)
+                self._print(state)
                 return stop()
 
-            run_in_slices(self._advance, state, report)
-            solution = self._finish(state)
+            run_in_slices(type(state).advance, state, report)
+            solution = state.finish()
         for name, value in self._attributes(model, state, solution).items():
             setattr(self, name, value)
         if self.warm_start:
-            self._left = {"mark": mark, "cost": cost, **self._remains(state)}
+            self._previous = {"digest": digest, "cost": cost, **state.warm_start()}
         progress.close()
-        self._say(state)
-        return solution, lambda: keeper.save(state)
+        self._print(state)
+        return solution, lambda: keeper.save(state.to_dict)
 
-    def _threads(self):
+    def _threads(self) -> int | None:
         return None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
 
-    def _attributes(self, model, state, solution):
-        """Fitted attributes by name."""
+    def _attributes(
+        self, model: StructuredModel, state: SolverState, solution: StructuredSolution
+    ) -> dict[str, Any]:
+        """Return the fitted attributes by name."""
         curves = state.record.curves
         return {
             "model_": model,
-            "w": state.oracle.outward(solution.w),
+            "w": state.oracle.to_model_order(solution.w),
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
             "n_iter_": solution.iterations,
             "history_": {name: np.array(values) for name, values in curves.items()},
         }
 
-    def _say(self, state):
+    def _print(self, state: SolverState) -> None:
         curves = state.record.curves
         if self.verbose and curves["iteration"] and curves["iteration"][-1] == state.iterations:
             print(
@@ -228,15 +262,15 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
             )
 
 
-def plain(samples):
-    """Return rows of a data frame or entries of a series as an array; all else as it is."""
+def to_arrays(samples: Any) -> Any:
+    """Return the values of a data frame or series as an array; other samples unchanged."""
     return samples.to_numpy() if hasattr(samples, "to_numpy") else samples
 
 
-def check_samples(X, Y, sample_weight):
-    """Return the weights of samples, or say what is wrong with them."""
+def check_samples(X: Any, Y: Any, sample_weight: Any) -> np.ndarray:
+    """Check the numbers of inputs and outputs; return the weights of the samples."""
     if sp.issparse(Y):
-        raise ValueError("Y must not be sparse: give Y.toarray().")
+        raise ValueError("Y must not be sparse. Pass Y.toarray().")
     n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_inputs != len(Y) or len(Y) == 0:
         raise ValueError(
@@ -250,56 +284,18 @@ def check_samples(X, Y, sample_weight):
     )
 
 
-def check_folder(checkpoint):
-    """Refuse a file that could not be written, before there is anything to lose."""
-    folder = os.path.dirname(os.path.abspath(checkpoint))
-    if os.path.isdir(checkpoint) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise CheckpointError(
-            f"checkpoint={str(checkpoint)!r} cannot be written: it must be the name of a file in a "
-            "folder that exists and may be written to. Make the folder, or name another."
-        )
+def problem_digest(model: StructuredModel, oracle: Any, X: Any, Y: Any) -> str:
+    """Return a digest that identifies a training problem.
 
-
-class _Keeper:
-    """Writes the state of a solver to a file now and then, and reads it back."""
-
-    def __init__(self, path, kind, mark, cost):
-        self.path, self.kind = path, kind
-        self.mark = hashlib.sha256(mark.encode() + cost.tobytes()).hexdigest()
-        self.latest = perf_counter()
-
-    def resume(self, state):
-        if self.path is None or not os.path.exists(self.path):
-            return
-        kept = load_checkpoint(self.path, self.kind)
-        if kept["mark"] != self.mark:
-            raise CheckpointError(
-                f"checkpoint={str(self.path)!r} was written for other data, another model or other "
-                "costs. Name another file, or remove it to start again."
-            )
-        state.resume(kept["state"])
-
-    def offer(self, state):
-        if perf_counter() - self.latest > _SECONDS_BETWEEN_CHECKPOINTS:
-            self.save(state)
-
-    def save(self, state):
-        if self.path is not None:
-            save_checkpoint(self.path, self.kind, {"mark": self.mark, "state": state.numbers()})
-            self.latest = perf_counter()
-
-
-def fingerprint(model, oracle, X, Y):
-    """Return what tells a training problem from others.
-
-    It is a digest of the model's parameters, of the data, of the joint features, and of the losses
-    of outputs, those that an oracle finds at weights of zero: a loss need not depend on parameters
-    alone.
+    It covers the parameters of the model, the data, the joint features, and the losses of the
+    outputs that the oracle finds at weights of zero: a loss may depend on more than parameters.
     """
-    data = [*oracle.graphs, oracle.truth] if isinstance(oracle, GraphOracle) else [X, Y]
+    identify = getattr(oracle, "problem_data", None)
+    if identify is not None:
+        data = identify()
+    else:
+        data = [X, Y, [model.joint_feature(x, y) for x, y in zip(X, Y, strict=True)]]
     parts = type(model).__name__, joblib.hash(model.get_params()), joblib.hash(data)
     digest = hashlib.sha256("".join(parts).encode())
     digest.update(oracle.violations(np.zeros(oracle.size)).losses.tobytes())
-    for x, y in zip(X, Y, strict=True):
-        digest.update(np.ascontiguousarray(model.joint_feature(x, y)).tobytes())
     return digest.hexdigest()

@@ -1,78 +1,65 @@
-"""FrankWolfeSSVM: the learner to begin with."""
+"""FrankWolfeSSVM: block-coordinate Frank-Wolfe, the default choice."""
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.solvers.structured.frank_wolfe import (
     SAMPLE_METHODS,
-    advance_blocks,
-    finish_blocks,
-    start_blocks,
+    FrankWolfeState,
+    start_frank_wolfe,
 )
 from widemargin.structured.learners.base import StructuredLearner
+from widemargin.structured.models.base import StructuredModel
 
 
+@shared_docs
 class FrankWolfeSSVM(StructuredLearner):
     r"""Structured support vector machine by block-coordinate Frank-Wolfe.
 
-    One sample at a time, with steps whose lengths are exact, and a duality gap that says how far
-    the weights are from the best ones:
+    Every step optimizes the dual variables of one sample, with an exact line search. The duality
+    gap bounds the distance from the optimum of
 
     .. math::
 
         \min_w \tfrac12 \|w\|^2 + C \sum_i s_i \max_y \bigl( \mathrm{loss}(y_i, y)
         + w \cdot \phi(x_i, y) - w \cdot \phi(x_i, y_i) \bigr)
 
-    with sample weights :math:`s_i`. It keeps one vector of weights for each sample; where that is
-    too much memory take `OneSlackSSVM` or `SubgradientSSVM`.
+    with sample weights :math:`s_i`. The solver stores one weight vector per sample. If that takes
+    too much memory, use `OneSlackSSVM` or `SubgradientSSVM`.
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
+    <<structured_model>>
     max_iter : int, default=1000
-        Most passes over the samples.
-    C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
-    verbose : bool, default=False
-        Print a line at each look at the gap.
-    n_jobs : int, default=None
-        Threads for the inference of many samples at once; None takes as many as there are. The
-        result does not depend on it.
+        Maximum number of passes over the samples.
+    <<structured_C>>
+    <<structured_verbose>>
+    <<structured_n_jobs>>
     line_search : bool, default=True
-        Make each step as long as is best. If not, steps shorten on a fixed schedule.
-    check_dual_every : int, default=10
-        Passes between two looks at the gap, each of which takes about as long as a pass.
-    tol : float, default=0.001
-        Relative duality gap at which to stop; where inference knows no bound, the same of the
-        objective that it finds, without a certificate.
+        Whether to use the exact line search. If False, step lengths follow a fixed schedule.
+    <<check_dual_every>>
+    <<structured_tol>>
     do_averaging : bool, default=True
-        Return the weighted mean of the iterates in place of the last one.
+        Whether to return the weighted average of the iterates instead of the last one.
     sample_method : {'perm', 'rnd', 'seq'}, default='perm'
-        Order of the samples: all in random order, drawn with replacement, or as they come.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the order. None is a fixed seed too: a fit can be repeated.
+        Order of the samples in a pass: a random permutation, drawn with replacement, or sequential.
+    <<structured_random_state>>
     warm_start : bool, default=False
-        Go on from the last fit if data and model are the same; `C` may have changed.
-    checkpoint : str or path-like, default=None
-        File to which the state is written every ten seconds and at the end, and from which `fit`
-        goes on if it exists.
+        Whether to start from the solution of the previous fit, if data and model are the same. `C`
+        may differ.
+    <<structured_checkpoint>>
 
     Attributes
     ----------
-    w : ndarray of shape (size_joint_feature,)
-        The weights, in the order of the model's joint feature.
-    objective_ : float
-        Value of the minimised objective.
-    dual_gap_ : float
-        Bound on how far `objective_` is from the optimum, relative to it; nan where inference is
-        not exact and knows no bound.
+    <<structured_fitted>>
     n_iter_ : int
         Passes over the samples.
     history_ : dict of ndarray
-        ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` at each look.
+        ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` at each check.
 
     See Also
     --------
@@ -105,21 +92,21 @@ class FrankWolfeSSVM(StructuredLearner):
 
     def __init__(
         self,
-        model,
-        max_iter=1000,
-        C=1.0,
+        model: StructuredModel,
+        max_iter: int = 1000,
+        C: float = 1.0,
         *,
-        verbose=False,
-        n_jobs=None,
-        line_search=True,
-        check_dual_every=10,
-        tol=0.001,
-        do_averaging=True,
-        sample_method="perm",
-        random_state=None,
-        warm_start=False,
-        checkpoint=None,
-    ):
+        verbose: Any = False,
+        n_jobs: int | None = None,
+        line_search: bool = True,
+        check_dual_every: int = 10,
+        tol: float = 0.001,
+        do_averaging: bool = True,
+        sample_method: str = "perm",
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+    ) -> None:
         self.model = model
         self.max_iter = max_iter
         self.C = C
@@ -134,18 +121,17 @@ class FrankWolfeSSVM(StructuredLearner):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def _start(self, oracle, cost, seed, before):
-        shares = {}
-        if before is not None:
-            # Shares grow with the cost of their sample; one that had none starts at zero.
-            scale = np.divide(
-                cost, before["cost"], where=before["cost"] > 0, out=np.zeros(len(cost))
-            )
-            shares = {
-                "blocks": scale[:, np.newaxis] * before["blocks"],
-                "losses": scale * before["losses"],
-            }
-        return start_blocks(
+    def _start(
+        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
+    ) -> FrankWolfeState:
+        blocks = losses = None
+        if previous is not None:
+            # Blocks are proportional to the cost of their sample; one that had none starts at zero.
+            before = previous["cost"]
+            scale = np.divide(cost, before, where=before > 0, out=np.zeros(len(cost)))
+            blocks = scale[:, np.newaxis] * previous["blocks"]
+            losses = scale * previous["losses"]
+        return start_frank_wolfe(
             oracle,
             cost,
             tol=self.tol,
@@ -155,14 +141,6 @@ class FrankWolfeSSVM(StructuredLearner):
             line_search=self.line_search,
             sampling=self.sample_method,
             seed=seed,
-            **shares,
+            blocks=blocks,
+            losses=losses,
         )
-
-    def _advance(self, state):
-        return advance_blocks(state)
-
-    def _finish(self, state):
-        return finish_blocks(state)
-
-    def _remains(self, state):
-        return {"blocks": state.blocks, "losses": state.losses}

@@ -1,18 +1,24 @@
-"""OneSlackSSVM: cutting planes over all samples at once."""
+"""OneSlackSSVM: cutting planes with one slack for all samples."""
 
 from numbers import Integral, Real
+from typing import Any
 
+import numpy as np
+
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval
-from widemargin.solvers.structured.cutting_planes import advance_planes, finish_planes, start_planes
+from widemargin.solvers.structured.cutting_planes import CuttingPlanesState, start_cutting_planes
 from widemargin.structured.learners.base import StructuredLearner
+from widemargin.structured.models.base import StructuredModel
 
 
+@shared_docs
 class OneSlackSSVM(StructuredLearner):
     r"""Structured support vector machine by cutting planes with one slack.
 
-    Every round asks for the most violating output of every sample, in parallel, and solves a small
-    problem over the rounds so far. It needs few rounds and little memory; with a cache, inference
-    is asked only when earlier answers are used up.
+    Every round finds the most violating output of every sample, in parallel, and solves a small
+    quadratic program over the rounds so far. It needs few rounds and little memory. With a cache,
+    a round calls inference only if the cached outputs are not violated enough.
 
     .. math::
 
@@ -21,52 +27,40 @@ class OneSlackSSVM(StructuredLearner):
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
+    <<structured_model>>
     max_iter : int, default=10000
-        Most rounds.
-    C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
-    verbose : bool, default=False
-        Print a line at each look at the gap.
-    n_jobs : int, default=None
-        Threads for inference; None takes as many as there are. The result does not depend on it.
-    tol : float, default=0.001
-        Relative duality gap at which to stop; where inference knows no bound, the same of the
-        objective that it finds, without a certificate.
+        Maximum number of rounds.
+    <<structured_C>>
+    <<structured_verbose>>
+    <<structured_n_jobs>>
+    <<structured_tol>>
     inference_cache : int, default=0
-        Answers of inference that are kept for each sample. They are not part of a checkpoint: a
-        resumed fit asks anew, so that its steps differ from those of one that was not interrupted.
+        Number of outputs of inference that are cached for each sample. They are not part of a
+        checkpoint, so that a resumed fit takes other steps than one that was not interrupted.
     cache_tol : float, default=0.1
-        Kept answers count if they are violated by so much of what the latest fresh ones were.
+        Cached outputs are used if their violation is at least this fraction of that of the latest
+        outputs of inference.
     inactive_window : int, default=50
         Rounds without weight after which a plane is dropped.
     random_state : int, RandomState instance or None, default=None
-        Not used; learners are called alike.
+        Ignored; present for compatibility with other learners.
     warm_start : bool, default=False
-        Go on from the planes of the last fit if data and model are the same; `C` may have changed.
-    checkpoint : str or path-like, default=None
-        File to which the state is written every ten seconds and at the end, and from which `fit`
-        goes on if it exists.
+        Whether to start from the planes of the previous fit, if data and model are the same. `C`
+        may differ.
+    <<structured_checkpoint>>
 
     Attributes
     ----------
-    w : ndarray of shape (size_joint_feature,)
-        The weights, in the order of the model's joint feature.
-    objective_ : float
-        Value of the minimised objective.
-    dual_gap_ : float
-        Bound on how far `objective_` is from the optimum, relative to it; nan where inference is
-        not exact and knows no bound.
+    <<structured_fitted>>
     n_iter_ : int
-        Rounds, those that the cache answered included.
+        Number of rounds, including those that used the cache.
     history_ : dict of ndarray
         ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` of each round that
-        asked for inference.
+        called inference.
 
     See Also
     --------
-    FrankWolfeSSVM : One sample at a time; the learner to begin with.
+    FrankWolfeSSVM : One sample at a time; the default choice.
 
     References
     ----------
@@ -92,20 +86,20 @@ class OneSlackSSVM(StructuredLearner):
 
     def __init__(
         self,
-        model,
-        max_iter=10000,
-        C=1.0,
+        model: StructuredModel,
+        max_iter: int = 10000,
+        C: float = 1.0,
         *,
-        verbose=False,
-        n_jobs=None,
-        tol=0.001,
-        inference_cache=0,
-        cache_tol=0.1,
-        inactive_window=50,
-        random_state=None,
-        warm_start=False,
-        checkpoint=None,
-    ):
+        verbose: Any = False,
+        n_jobs: int | None = None,
+        tol: float = 0.001,
+        inference_cache: int = 0,
+        cache_tol: float = 0.1,
+        inactive_window: int = 50,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+    ) -> None:
         self.model = model
         self.max_iter = max_iter
         self.C = C
@@ -119,32 +113,24 @@ class OneSlackSSVM(StructuredLearner):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def _start(self, oracle, cost, seed, before):
-        planes = {}
-        if before is not None and cost.any() and before["cost"].any():
-            # A plane below the sum of losses stays one only if all costs grow alike.
-            scale = cost.sum() / before["cost"].sum()
-            if (abs(cost - scale * before["cost"]) <= 1e-12 * cost).all():
-                planes = {
-                    "planes": scale * before["planes"][1:],
-                    "offsets": scale * before["offsets"][1:],
-                }
-        return start_planes(
+    def _start(
+        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
+    ) -> CuttingPlanesState:
+        planes = offsets = None
+        if previous is not None and cost.any() and previous["cost"].any():
+            # A plane stays below the sum of losses only if all costs change by the same factor.
+            scale = cost.sum() / previous["cost"].sum()
+            if np.allclose(cost, scale * previous["cost"], rtol=1e-12, atol=0.0):
+                planes = scale * previous["planes"][1:]
+                offsets = scale * previous["offsets"][1:]
+        return start_cutting_planes(
             oracle,
             cost,
             tol=self.tol,
             max_iter=self.max_iter,
             cache=self.inference_cache,
             cache_tol=self.cache_tol,
-            patience=self.inactive_window,
-            **planes,
+            inactive_window=self.inactive_window,
+            planes=planes,
+            offsets=offsets,
         )
-
-    def _advance(self, state):
-        return advance_planes(state)
-
-    def _finish(self, state):
-        return finish_planes(state)
-
-    def _remains(self, state):
-        return {"planes": state.planes, "offsets": state.offsets}

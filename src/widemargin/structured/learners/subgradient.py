@@ -1,17 +1,22 @@
-"""SubgradientSSVM: steps of a fixed schedule, on all samples or a few at a time."""
+"""SubgradientSSVM: subgradient descent with a fixed schedule, in batches or online."""
 
 from numbers import Integral, Real
+from typing import Any
 
+import numpy as np
+
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.solvers.structured.subgradient import (
     AVERAGINGS,
-    advance_descent,
-    finish_descent,
-    start_descent,
+    SubgradientState,
+    start_subgradient,
 )
 from widemargin.structured.learners.base import StructuredLearner
+from widemargin.structured.models.base import StructuredModel
 
 
+@shared_docs
 class SubgradientSSVM(StructuredLearner):
     r"""Structured support vector machine by subgradient descent, in batches or online.
 
@@ -20,66 +25,52 @@ class SubgradientSSVM(StructuredLearner):
         \min_w \tfrac12 \|w\|^2 + C \sum_i s_i \max_y \bigl( \mathrm{loss}(y_i, y)
         + w \cdot \phi(x_i, y) - w \cdot \phi(x_i, y_i) \bigr)
 
-    Step t goes against the subgradient by ``learning_rate / (1 + t / decay_t0) ** decay_exponent``.
-    It keeps nothing for each sample, and says how far from the optimum it is all the same.
+    Step t has length ``learning_rate / (1 + t / decay_t0) ** decay_exponent``. The solver stores
+    nothing per sample, and still reports a duality gap.
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
+    <<structured_model>>
     max_iter : int, default=100
-        Most passes over the samples.
-    C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
-    verbose : bool, default=False
-        Print a line at each look at the gap.
+        Maximum number of passes over the samples.
+    <<structured_C>>
+    <<structured_verbose>>
     momentum : float, default=0.0
-        Share of the last step that is made again.
+        Fraction of the last step that is repeated.
     learning_rate : float or 'auto', default='auto'
         Length of the first step; 'auto' is ``1 / decay_t0``, which with exponent 1 is the schedule
         ``1 / (decay_t0 + t)`` for this objective.
-    n_jobs : int, default=None
-        Threads for inference; None takes as many as there are. The result does not depend on it.
+    <<structured_n_jobs>>
     decay_exponent : float, default=1
-        Exponent of the schedule; 0 for steps of one length.
+        Exponent of the schedule; 0 for steps of constant length.
     decay_t0 : float, default=10
-        Steps after which they have become half as long, with exponent 1.
+        Number of steps after which the step length has halved, with exponent 1.
     batch_size : int, default=1
-        Samples for each step; None takes all of them.
+        Number of samples per step; None for all samples.
     averaging : {'linear', 'squared'} or None, default='linear'
-        Return the mean of the iterates, with weights that grow with their number or its square.
+        Whether to return the average of the iterates, with weights that grow with their number or
+        its square. None returns the last iterate.
     shuffle : bool, default=True
-        Take samples in random order, another one in each pass.
-    check_dual_every : int, default=10
-        Passes between two looks at the gap, each of which takes about as long as a pass.
-    tol : float, default=0.001
-        Relative duality gap at which to stop; where inference knows no bound, the same of the
-        objective that it finds, without a certificate.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the order. None is a fixed seed too: a fit can be repeated.
+        Whether to take the samples in a new random order in each pass.
+    <<check_dual_every>>
+    <<structured_tol>>
+    <<structured_random_state>>
     warm_start : bool, default=False
-        Start from the weights of the last fit, if there are as many as now; the data may be others.
-    checkpoint : str or path-like, default=None
-        File to which the state is written every ten seconds and at the end, and from which `fit`
-        goes on if it exists.
+        Whether to start from the weights of the previous fit, if their number is the same. The data
+        may differ.
+    <<structured_checkpoint>>
 
     Attributes
     ----------
-    w : ndarray of shape (size_joint_feature,)
-        The weights, in the order of the model's joint feature.
-    objective_ : float
-        Value of the minimised objective.
-    dual_gap_ : float
-        Bound on how far `objective_` is from the optimum, relative to it; nan where inference is
-        not exact and knows no bound.
+    <<structured_fitted>>
     n_iter_ : int
-        Passes over the samples.
+        Number of passes over the samples.
     history_ : dict of ndarray
-        ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` at each look.
+        ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` at each check.
 
     See Also
     --------
-    FrankWolfeSSVM : Needs no schedule; the learner to begin with.
+    FrankWolfeSSVM : Needs no schedule; the default choice.
 
     Examples
     --------
@@ -105,25 +96,25 @@ class SubgradientSSVM(StructuredLearner):
 
     def __init__(
         self,
-        model,
-        max_iter=100,
-        C=1.0,
+        model: StructuredModel,
+        max_iter: int = 100,
+        C: float = 1.0,
         *,
-        verbose=False,
-        momentum=0.0,
-        learning_rate="auto",
-        n_jobs=None,
-        decay_exponent=1,
-        decay_t0=10,
-        batch_size=1,
-        averaging="linear",
-        shuffle=True,
-        check_dual_every=10,
-        tol=0.001,
-        random_state=None,
-        warm_start=False,
-        checkpoint=None,
-    ):
+        verbose: Any = False,
+        momentum: float = 0.0,
+        learning_rate: float | str = "auto",
+        n_jobs: int | None = None,
+        decay_exponent: float = 1,
+        decay_t0: float = 10,
+        batch_size: int | None = 1,
+        averaging: str | None = "linear",
+        shuffle: bool = True,
+        check_dual_every: int = 10,
+        tol: float = 0.001,
+        random_state: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+    ) -> None:
         self.model = model
         self.max_iter = max_iter
         self.C = C
@@ -142,14 +133,16 @@ class SubgradientSSVM(StructuredLearner):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def _start(self, oracle, cost, seed, before):
-        return start_descent(
+    def _start(
+        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
+    ) -> SubgradientState:
+        return start_subgradient(
             oracle,
             cost,
             tol=self.tol,
             max_iter=self.max_iter,
             check_every=self.check_dual_every,
-            batch=self.batch_size,
+            batch_size=self.batch_size,
             rate=None if self.learning_rate == "auto" else float(self.learning_rate),
             offset=float(self.decay_t0),
             decay=float(self.decay_exponent),
@@ -157,17 +150,8 @@ class SubgradientSSVM(StructuredLearner):
             averaging=self.averaging,
             shuffle=self.shuffle,
             seed=seed,
-            w=None if before is None else before["w"],
+            w=None if previous is None else previous["w"],
         )
 
-    def _advance(self, state):
-        return advance_descent(state)
-
-    def _finish(self, state):
-        return finish_descent(state)
-
-    def _remains(self, state):
-        return {"w": state.record.w}
-
-    def _fits(self, before, mark, oracle):
-        return len(before["w"]) == oracle.size
+    def _can_continue(self, previous: dict[str, Any], digest: str, oracle: Any) -> bool:
+        return len(previous["w"]) == oracle.size

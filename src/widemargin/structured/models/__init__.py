@@ -1,17 +1,21 @@
-"""What the score of an output is made of."""
+"""Models: what the score of an output consists of."""
 
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.models.classes import BinaryClf, MultiClassClf, MultiLabelClf
+from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.graph import ChainCRF, EdgeFeatureGraphCRF, GraphCRF
 from widemargin.structured.models.grid import DirectionalGridCRF, GridCRF, make_grid_edges
+from widemargin.structured.models.inputs import InputGraph
 
 __all__ = [
+    "CRF",
     "BinaryClf",
     "ChainCRF",
     "DirectionalGridCRF",
     "EdgeFeatureGraphCRF",
     "GraphCRF",
     "GridCRF",
+    "InputGraph",
     "MultiClassClf",
     "MultiLabelClf",
     "StructuredModel",

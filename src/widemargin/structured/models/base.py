@@ -1,36 +1,45 @@
-"""What learners ask of a model, and what follows from a joint feature and an inference."""
+"""The interface of models, and what follows from a joint feature and an inference."""
 
 import warnings
+from collections.abc import Sequence
 from inspect import signature
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from widemargin.structured.oracle import PlainOracle
+from widemargin.structured.oracles import PlainOracle
+
+__all__ = ["StructuredModel"]
 
 
 class StructuredModel(BaseEstimator):
-    r"""Base of all models: inputs x, outputs y with parts, a score linear in the weights.
+    r"""Base class of models: inputs x, outputs y with parts, a score linear in the weights.
 
     .. math:: \hat y(x) = \arg\max_y w \cdot \phi(x, y)
 
-    A model of your own needs two methods: `joint_feature`, which is :math:`\phi`, and `inference`,
-    which finds :math:`\hat y`. Everything else follows. With a third argument, ``inference(x, w,
-    extra=None)``, where ``extra`` of shape (number of parts, `n_states`) is to be added to the
-    scores of the states of each part, the base can augment inference by its `loss`, the number of
-    wrong parts, so that training keeps a margin; without it training only corrects mistakes.
+    A new model defines two methods: `joint_feature`, which is :math:`\phi`, and `inference`, which
+    finds :math:`\hat y`. Everything else follows. If `inference` has a third argument,
+    ``inference(x, w, extra=None)``, where ``extra`` of shape (n_parts, `n_states`) is added to the
+    scores of the states of each part, the base class augments inference by its `loss`, the number
+    of wrong parts, and training keeps a margin. Without it training only corrects mistakes.
 
-    A `loss` of your own needs a `loss_augmented_inference` of your own: that of the base, and those
-    of the models of this library, know nothing of it. Without one, training still counts your loss,
-    but of outputs that are found by another, and the learners certify no gap. A subclass of a model
-    of this library that changes `joint_feature`, `inference`, `loss` or `loss_augmented_inference`
-    is asked by these methods, one sample at a time, and no longer by compiled code; those that it
-    keeps are as they were, so that a changed `joint_feature` needs both kinds of inference too.
+    A model with another `loss` must also define `loss_augmented_inference`: that of the base class
+    and those of the models of this library maximize their own loss. Without it, training counts the
+    loss of outputs that maximize another one, and learners report a gap of nan. A subclass of a
+    model of this library that defines `joint_feature`, `inference`, `loss` or
+    `loss_augmented_inference` is trained by calls of these methods, one sample at a time, without
+    compiled code. The methods that it does not define are unchanged, so that a subclass with
+    another `joint_feature` needs both kinds of inference.
+
+    Learners fit a clone of the model, so that the state of a model consists of its constructor
+    parameters and of what `initialize` sets.
 
     See Also
     --------
     ChainCRF : Sequences.
     GraphCRF : Any graph.
+    widemargin.structured.models.CRF : Base class of labeled graphs.
 
     Examples
     --------
@@ -52,37 +61,16 @@ class StructuredModel(BaseEstimator):
     True
     """
 
-    # Parameters that `initialize` has read off the data, with their values; a clone forgets them.
-    _inferred: dict = {}
+    n_states: Any
+    size_joint_feature: int
 
-    def __sklearn_clone__(self):
-        forgotten = {name: None for name in self._inferred if self._is_inferred(name)}
-        return type(self)(**{**self.get_params(deep=False), **forgotten})
+    @property
+    def is_compiled(self) -> bool:
+        """Whether training calls compiled code in place of the methods of the model."""
+        return False
 
-    def set_params(self, **params):
-        """Set parameters; those that are set are no longer learnt from the data.
-
-        Parameters
-        ----------
-        **params : dict
-            Values by name; None has the value learnt from the data again.
-
-        Returns
-        -------
-        self : object
-            The model.
-        """
-        super().set_params(**params)
-        kept = [name for name in self._inferred if name not in params]
-        self._inferred = {name: self._inferred[name] for name in kept}
-        return self
-
-    def _is_inferred(self, name):
-        """Whether a parameter has the value that was read off the data."""
-        return name in self._inferred and getattr(self, name) == self._inferred[name]
-
-    def initialize(self, X, Y=None):
-        """Learn sizes from training data.
+    def initialize(self, X: Sequence, Y: Any = None) -> None:
+        """Infer the sizes of the model from training data.
 
         Parameters
         ----------
@@ -93,8 +81,8 @@ class StructuredModel(BaseEstimator):
         """
         self.size_joint_feature = len(self.joint_feature(X[0], Y[0]))
 
-    def joint_feature(self, x, y):
-        """Features of an input together with an output.
+    def joint_feature(self, x: Any, y: Any) -> np.ndarray:
+        """Compute the features of an input together with an output.
 
         Parameters
         ----------
@@ -110,8 +98,8 @@ class StructuredModel(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} must have a method joint_feature(x, y).")
 
-    def inference(self, x, w):
-        """The output with the highest score.
+    def inference(self, x: Any, w: np.ndarray) -> Any:
+        """Find the output with the highest score.
 
         Parameters
         ----------
@@ -127,32 +115,33 @@ class StructuredModel(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} must have a method inference(x, w).")
 
-    def loss(self, y, y_hat):
-        """How wrong an output is: the number of parts that differ.
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Compute the loss of an output: the number of parts that differ.
 
-        Change it together with `loss_augmented_inference`, and with `max_loss` for `score`.
+        A model that defines another loss must define `loss_augmented_inference`, and `max_loss` for
+        the scores of learners.
 
         Parameters
         ----------
         y : object
-            The truth.
+            True output.
         y_hat : object
-            An output.
+            Output.
 
         Returns
         -------
         loss : float
-            At least 0, and 0 for the truth.
+            At least 0, and 0 for the true output.
         """
         return float(np.sum(np.asarray(y) != np.asarray(y_hat)))
 
-    def max_loss(self, y):
-        """The largest loss an output can have, by which `score` is normalised.
+    def max_loss(self, y: Any) -> float:
+        """Compute the largest loss that an output can have, by which scores are normalized.
 
         Parameters
         ----------
         y : object
-            The truth.
+            True output.
 
         Returns
         -------
@@ -161,8 +150,8 @@ class StructuredModel(BaseEstimator):
         """
         return float(np.size(y))
 
-    def states(self, y):
-        """The states of the parts of an output, as whole numbers from 0.
+    def states(self, y: Any) -> np.ndarray:
+        """Return the states of the parts of an output, as integers from 0.
 
         Parameters
         ----------
@@ -177,27 +166,29 @@ class StructuredModel(BaseEstimator):
         states = np.ravel(y)
         if not (np.issubdtype(states.dtype, np.integer) and hasattr(self, "n_states")):
             raise ValueError(
-                f"{type(self).__name__} must have n_states, and y must hold whole numbers, for its "
-                "inference to be augmented by the loss. Define loss_augmented_inference."
+                f"{type(self).__name__} must have n_states, and y must contain integers, so that "
+                "inference can be augmented by the loss. Define loss_augmented_inference."
             )
         return states
 
-    def loss_augmented_inference(self, x, y, w, extra=None):
-        """The output with the highest sum of score and number of wrong parts.
+    def loss_augmented_inference(
+        self, x: Any, y: Any, w: np.ndarray, extra: np.ndarray | None = None
+    ) -> Any:
+        """Find the output with the highest sum of score and number of wrong parts.
 
-        That is the loss of this class. A model with another `loss` must find the output with the
-        highest sum of score and that loss here.
+        The number of wrong parts is the loss of this class. A model with another `loss` must
+        maximize the sum of score and that loss here.
 
         Parameters
         ----------
         x : object
             Input.
         y : object
-            The truth.
+            True output.
         w : ndarray of shape (size_joint_feature,)
             Weights.
         extra : ndarray of shape (n_parts, n_states), default=None
-            What else is added to the scores of the states of each part.
+            Further terms that are added to the scores of the states of each part.
 
         Returns
         -------
@@ -206,19 +197,23 @@ class StructuredModel(BaseEstimator):
         """
         if "extra" in signature(self.inference).parameters:
             losses = 1.0 - np.eye(self.n_states)[self.states(y)]
-            return self.inference(x, w, extra=losses if extra is None else losses + extra)
+            extra = losses if extra is None else losses + extra
+            return self.inference(x, w, extra=extra)  # type: ignore[call-arg]
         warnings.warn(
-            f"{type(self).__name__} can only be trained to correct mistakes, without a margin: "
-            "give inference an argument extra, or the model a method loss_augmented_inference.",
+            f"{type(self).__name__} is trained without a margin, so that training only corrects "
+            "mistakes. Add an argument extra to inference, or a method loss_augmented_inference.",
             stacklevel=2,
         )
         return self.inference(x, w)
 
-    def _maximises_the_loss(self):
-        """Whether `loss_augmented_inference` is made for `loss` and `joint_feature`.
+    def maximizes_loss(self) -> bool:
+        """Return whether `loss_augmented_inference` belongs to `loss` and `joint_feature`.
 
-        That is as far as methods can tell: a class that changes one of these alone keeps the
-        inference of another loss or score.
+        Returns
+        -------
+        belongs : bool
+            False if a class defines `loss` or `joint_feature` and inherits the inference of
+            another class.
         """
         augmented, loss, feature, inference = (
             next(depth for depth, owner in enumerate(type(self).__mro__) if name in vars(owner))
@@ -229,8 +224,56 @@ class StructuredModel(BaseEstimator):
             return known and augmented == loss and inference <= feature
         return augmented <= min(loss, feature)
 
-    def batch_joint_feature(self, X, Y):
-        """The sum of the joint features of many samples.
+    def state_costs(self, states: np.ndarray) -> np.ndarray:
+        """Return the loss of each part if its state is wrong.
+
+        Parameters
+        ----------
+        states : ndarray of shape (n_parts,)
+            True states.
+
+        Returns
+        -------
+        costs : ndarray of shape (n_parts,)
+            1 for each part, unless the model has class weights.
+        """
+        return np.ones(len(states))
+
+    def join_outputs(self, outputs: list) -> Any:
+        """Return outputs in the form of predictions.
+
+        Parameters
+        ----------
+        outputs : list
+            Outputs.
+
+        Returns
+        -------
+        Y : list or ndarray
+            The list; models whose outputs have equal shapes return an array.
+        """
+        return outputs
+
+    def score_outputs(self, Y: Any, Y_hat: Any) -> float:
+        """Compute the fraction of the largest possible loss that outputs avoid.
+
+        Parameters
+        ----------
+        Y : sequence
+            True outputs.
+        Y_hat : sequence
+            Outputs.
+
+        Returns
+        -------
+        score : float
+            At most 1; the fraction of correct parts for models that count wrong parts.
+        """
+        losses = self.batch_loss(Y, Y_hat)
+        return 1.0 - float(np.sum(losses)) / sum(self.max_loss(y) for y in Y)
+
+    def batch_joint_feature(self, X: Sequence, Y: Sequence) -> np.ndarray:
+        """Compute the sum of the joint features of several samples.
 
         Parameters
         ----------
@@ -242,12 +285,12 @@ class StructuredModel(BaseEstimator):
         Returns
         -------
         joint_feature : ndarray of shape (size_joint_feature,)
-            Their sum.
+            The sum.
         """
         return np.sum([self.joint_feature(x, y) for x, y in zip(X, Y, strict=True)], axis=0)
 
-    def batch_inference(self, X, w):
-        """The outputs with the highest scores.
+    def batch_inference(self, X: Sequence, w: np.ndarray) -> Any:
+        """Find the outputs with the highest scores.
 
         Parameters
         ----------
@@ -263,32 +306,32 @@ class StructuredModel(BaseEstimator):
         """
         return [self.inference(x, w) for x in X]
 
-    def batch_loss(self, Y, Y_hat):
-        """The losses of many outputs.
+    def batch_loss(self, Y: Sequence, Y_hat: Sequence) -> np.ndarray:
+        """Compute the losses of several outputs.
 
         Parameters
         ----------
         Y : sequence
-            The truth.
+            True outputs.
         Y_hat : sequence
             Outputs.
 
         Returns
         -------
         losses : ndarray of shape (n_samples,)
-            One for each.
+            One loss per output.
         """
         return np.array([self.loss(y, y_hat) for y, y_hat in zip(Y, Y_hat, strict=True)])
 
-    def batch_loss_augmented_inference(self, X, Y, w):
-        """The outputs with the highest sums of score and loss.
+    def batch_loss_augmented_inference(self, X: Sequence, Y: Sequence, w: np.ndarray) -> Any:
+        """Find the outputs with the highest sums of score and loss.
 
         Parameters
         ----------
         X : sequence
             Inputs.
         Y : sequence
-            The truth.
+            True outputs.
         w : ndarray of shape (size_joint_feature,)
             Weights.
 
@@ -299,8 +342,10 @@ class StructuredModel(BaseEstimator):
         """
         return [self.loss_augmented_inference(x, y, w) for x, y in zip(X, Y, strict=True)]
 
-    def oracle(self, X, Y, threads=None):
-        """What learners work with: the samples made ready for many inferences.
+    def prepare(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
+        """Initialize the model and return the oracle of the training data.
+
+        Learners call this method. Models of this library parse every input and output once.
 
         Parameters
         ----------
@@ -309,7 +354,27 @@ class StructuredModel(BaseEstimator):
         Y : sequence
             Outputs.
         threads : int, default=None
-            How many threads to use.
+            Number of threads.
+
+        Returns
+        -------
+        oracle : StructuredOracle
+            The result of `oracle`, after `initialize`.
+        """
+        self.initialize(X, Y)
+        return self.oracle(X, Y, threads=threads)
+
+    def oracle(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
+        """Return the oracle that solvers call: loss-augmented inference on the samples.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            Outputs.
+        threads : int, default=None
+            Number of threads.
 
         Returns
         -------

@@ -1,46 +1,56 @@
-"""Outputs of one part: two classes, several classes. And of several: sets of labels."""
+"""Classification as structured models: two classes, several classes, sets of labels."""
+
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin.structured.inference import graphs as flat
+from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges
-from widemargin.structured.models.crf import (
-    CRF,
-    Parts,
-    check_features,
-    ends_of,
-    stacked_rows,
-)
+from widemargin.structured.models.crf import CRF
+from widemargin.structured.models.inputs import NO_EDGES, InputGraph, ParsedSamples, check_single
+from widemargin.structured.models.joint_feature import SignedWeights, full_matrices
 
-_NO_EDGES = np.empty((0, 2), dtype=np.int64)
-_NO_FEATURES = np.empty((0, 0))
+__all__ = ["BinaryClf", "MultiClassClf", "MultiLabelClf", "chow_liu_tree"]
 
 
-class MultiClassClf(CRF):
-    r"""One of several classes: the machine of Crammer and Singer as a structured model.
+class _Classes(CRF):
+    """Base class of models whose input is one row of features, and whose outputs are arrays."""
+
+    def parse_input(self, x: Any) -> InputGraph:
+        return InputGraph(check_single(x), shape=())
+
+    def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        return full_matrices(0, self.n_states)
+
+    def join_outputs(self, outputs: list) -> np.ndarray:
+        return np.array(outputs)
+
+
+@shared_docs
+class MultiClassClf(_Classes):
+    r"""Multi-class classification: the support vector machine of Crammer and Singer.
 
     .. math:: w \cdot \phi(x, y) = w_y \cdot x
 
     Parameters
     ----------
     n_features : int, default=None
-        Number of features; learnt from the data by default.
+        Number of features; inferred from the data by default.
     n_classes : int, default=None
-        Number of classes; learnt from the data by default.
+        Number of classes; inferred from the data by default.
     class_weight : array-like of shape (n_classes,), default=None
         Loss by true class; 1 by default.
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known: `n_classes` times `n_features`.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known: `n_classes` times `n_features`.
+    <<last_inference_>>
 
     See Also
     --------
-    widemargin.CrammerSingerSVC : The same problem, with kernels and intercepts.
+    widemargin.CrammerSingerSVC : The same problem with kernels and intercepts.
 
     Examples
     --------
@@ -52,53 +62,43 @@ class MultiClassClf(CRF):
     True
     """
 
-    def __init__(self, n_features=None, n_classes=None, class_weight=None):
+    sizes = ("n_classes", "n_features")
+
+    def __init__(
+        self, n_features: int | None = None, n_classes: int | None = None, class_weight: Any = None
+    ) -> None:
         self.n_features = n_features
         self.n_classes = n_classes
         self.class_weight = class_weight
         self.inference_method = None
 
     @property
-    def n_states(self):
+    def n_states(self) -> int | None:
         """Number of classes."""
         return self.n_classes
 
-    @n_states.setter
-    def n_states(self, value):
-        self.n_classes = value
-
-    def _infer(self, name, seen, least=False):
-        super()._infer({"n_states": "n_classes"}.get(name, name), seen, least)
-
-    def _parts(self, x):
-        return Parts(_one_row(x), _NO_EDGES, _NO_FEATURES, ())
-
-    def _tables(self):
-        shape = 0, self.n_states, self.n_states
-        return np.empty(shape, dtype=np.int64), np.empty(shape)
-
-    def _join(self, outputs):
-        return np.array(outputs)
+    def infer_size(self, name: str, seen: int, at_least: bool = False) -> None:
+        super().infer_size("n_classes" if name == "n_states" else name, seen, at_least)
 
 
-class BinaryClf(CRF):
-    r"""One of the classes -1 and 1: the linear support vector machine as a structured model.
+@shared_docs
+class BinaryClf(_Classes):
+    r"""Binary classification with classes -1 and 1: the linear support vector machine.
 
     .. math:: w \cdot \phi(x, y) = \tfrac12 y \, w \cdot x
 
     Parameters
     ----------
     n_features : int, default=None
-        Number of features; learnt from the data by default.
+        Number of features; inferred from the data by default.
     class_weight : array-like of shape (2,), default=None
         Loss of true classes -1 and 1; 1 by default.
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known: `n_features`.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known: `n_features`.
+    <<last_inference_>>
 
     Examples
     --------
@@ -112,27 +112,11 @@ class BinaryClf(CRF):
     True
     """
 
-    _shared_weights = True
-
-    def __init__(self, n_features=None, class_weight=None):
+    def __init__(self, n_features: int | None = None, class_weight: Any = None) -> None:
         super().__init__(2, n_features, None, class_weight)
 
-    def initialize(self, X, Y=None):
-        """Learn the number of features from training data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        Y : array-like of shape (n_samples,), default=None
-            Classes, -1 or 1.
-        """
-        self._infer("n_features", _one_row(X[0]).shape[1])
-        self._check_class_weight()
-        self.size_joint_feature = self.n_features
-
-    def states(self, y):
-        """0 for class -1 and 1 for class 1.
+    def states(self, y: Any) -> np.ndarray:
+        """Return 0 for class -1 and 1 for class 1.
 
         Parameters
         ----------
@@ -142,75 +126,51 @@ class BinaryClf(CRF):
         Returns
         -------
         states : ndarray of shape (1,)
-            As an array of one part.
+            State of the only node.
         """
         y = np.ravel(y)
         if not np.isin(y, (-1, 1)).all():
-            raise ValueError(f"y must hold classes -1 and 1, got {np.unique(y)}.")
+            raise ValueError(f"y must contain classes -1 and 1, got {np.unique(y)}.")
         return (y > 0).astype(np.int64)
 
-    def _parts(self, x):
-        return Parts(_one_row(x), _NO_EDGES, _NO_FEATURES, ())
+    def node_weights(self) -> SignedWeights:
+        return SignedWeights([-0.5, 0.5], 1, self.n_features)
 
-    def _tables(self):
-        return np.empty((0, 2, 2), dtype=np.int64), np.empty((0, 2, 2))
-
-    def _layout(self):
-        return flat.Layout(np.array([-0.5, 0.5]), True, self.n_features, *self._tables())
-
-    def _n_unary(self):
-        return self.n_features
-
-    def _unary_feature(self, features, beliefs):
-        return np.asarray(features.T @ (beliefs @ [-0.5, 0.5])).ravel()
-
-    def _unary_scores(self, features, weights):
-        return np.outer(features @ weights, [-0.5, 0.5])
-
-    def _inward(self, w):
-        return np.array(w, dtype=float)
-
-    _outward = _inward
-
-    def _output(self, labels, shape):
-        return 2 * labels.reshape(shape) - 1
-
-    def _join(self, outputs):
-        return np.array(outputs)
+    def make_output(self, states: Any, shape: tuple) -> Any:
+        return 2 * super().make_output(states, shape) - 1
 
 
-class MultiLabelClf(CRF):
-    r"""Sets of labels that depend on each other.
+@shared_docs
+class MultiLabelClf(_Classes):
+    r"""Multi-label classification with dependent labels.
 
     .. math::
 
         w \cdot \phi(x, y) = \sum_l (2 y_l - 1) \, w_l \cdot x + \sum_{(k, l)} P_{kl}[y_k, y_l]
 
     An output is an array of zeros and ones, one for each label. Without edges the labels are
-    independent; a tree of the strongest dependences (Chow and Liu, 1968) keeps inference fast and
-    exact for any number of labels; all pairs are exact for up to 12 labels.
+    independent. With the tree of the strongest dependences (Chow and Liu, 1968) inference is fast
+    and exact for any number of labels. With all pairs it is exact for up to 12 labels.
 
     Parameters
     ----------
     n_labels : int, default=None
-        Number of labels; learnt from the data by default.
+        Number of labels; inferred from the data by default.
     n_features : int, default=None
-        Number of features; learnt from the data by default.
+        Number of features; inferred from the data by default.
     edges : {'chow_liu', 'full'} or array-like of shape (n_edges, 2), default=None
-        Pairs of labels that are joined: those of a tree learnt from the data, all pairs, the given
-        ones, or none.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
+        Pairs of labels that are joined: those of a tree inferred from the data, all pairs, the
+        given ones, or none.
+    <<inference_method>>
 
     Attributes
     ----------
     edges_ : ndarray of shape (n_edges, 2)
         Pairs of labels that are joined.
     size_joint_feature : int
-        Number of weights, once sizes are known: `n_labels` times `n_features`, then 4 for each
-        edge.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known: `n_labels` times `n_features`, followed by 4
+        for each edge.
+    <<last_inference_>>
 
     References
     ----------
@@ -227,130 +187,62 @@ class MultiLabelClf(CRF):
     (3, 2)
     """
 
-    _shared_weights = True
+    sizes = ("n_labels", "n_features")
+    n_labels: Any
 
-    def __init__(self, n_labels=None, n_features=None, edges=None, inference_method=None):
+    def __init__(
+        self,
+        n_labels: int | None = None,
+        n_features: int | None = None,
+        edges: Any = None,
+        inference_method: Any = None,
+    ) -> None:
         super().__init__(2, n_features, inference_method)
         self.n_labels = n_labels
         self.edges = edges
 
-    def initialize(self, X, Y=None):
-        """Learn the numbers of labels and features, and the tree, from training data.
+    def infer_sizes(self, samples: ParsedSamples) -> None:
+        super().infer_sizes(samples)
+        if samples.states is not None:
+            self.infer_size("n_labels", len(samples.states[0]))
+        self.check_sizes()
+        self.edges_ = self._make_edges(samples.states)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        Y : array-like of shape (n_samples, n_labels), default=None
-            Outputs.
-        """
-        self._infer("n_features", _one_row(X[0]).shape[1])
-        if sp.issparse(Y):
-            raise ValueError("Y must not be sparse: give Y.toarray().")
-        if Y is not None:
-            self._infer("n_labels", len(Y[0]))
-        if self.n_labels is None:
-            raise ValueError("n_labels must be given where there are no outputs to learn it from.")
-        self.edges_ = self._edges(None if Y is None else np.asarray(Y))
-        self.size_joint_feature = self._layout().size
+    def check_input(self, graph: InputGraph) -> InputGraph:
+        graph, edges = super().check_input(graph), self._label_edges()
+        return graph._replace(edges=edges, edge_features=np.eye(len(edges)), shape=(self.n_labels,))
 
-    def max_loss(self, y):
-        """The number of labels.
+    def node_weights(self) -> SignedWeights:
+        return SignedWeights([-1.0, 1.0], self.n_labels, self.n_features)
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_labels,)
-            The truth.
+    def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        return full_matrices(len(self._label_edges()), 2)
 
-        Returns
-        -------
-        loss : float
-            The largest Hamming loss.
-        """
-        return float(len(y))
+    def _label_edges(self) -> np.ndarray:
+        edges = self.edges_ if hasattr(self, "edges_") else self._make_edges(None)
+        return check_edges(edges, self.n_labels)
 
-    def _edges(self, Y):
+    def _make_edges(self, states: list[np.ndarray] | None) -> np.ndarray:
         if self.edges is None:
-            return _NO_EDGES
-        if isinstance(self.edges, str):
-            if self.edges == "full":
-                return np.stack(np.triu_indices(self.n_labels, 1), axis=1)
-            if self.edges == "chow_liu":
-                if Y is None:
-                    raise ValueError("edges='chow_liu' needs outputs to learn the tree from.")
-                return chow_liu_tree(Y)
+            return NO_EDGES
+        if not isinstance(self.edges, str):
+            return check_edges(self.edges, self.n_labels)
+        if self.edges == "full":
+            return np.stack(np.triu_indices(self.n_labels, 1), axis=1)
+        if self.edges != "chow_liu":
             raise ValueError(
                 f"edges must be 'chow_liu', 'full', pairs of labels or None, got {self.edges!r}."
             )
-        return check_edges(self.edges, self.n_labels)
-
-    def _check_initialized(self):
-        if self.n_labels is None or self.n_features is None:
-            raise ValueError(
-                "MultiLabelClf does not know its n_labels and n_features yet: give them, or call "
-                "initialize(X, Y)."
-            )
-        if not hasattr(self, "edges_"):
-            self.edges_ = self._edges(None)
-        check_edges(self.edges_, self.n_labels)
-        self.size_joint_feature = self._layout().size
-
-    def _parts(self, x):
-        edges = getattr(self, "edges_", _NO_EDGES)
-        return Parts(_one_row(x), edges, np.eye(len(edges)), (self.n_labels,))
-
-    def _check_states(self, parts, y):
-        if len(y) != self.n_labels:
-            raise ValueError(f"y must have {self.n_labels} labels, got {len(y)}.")
-        return super()._check_states(parts, y)
-
-    def _tables(self):
-        shape = len(self.edges_), 2, 2
-        return np.arange(4 * len(self.edges_)).reshape(shape), np.ones(shape)
-
-    def _layout(self):
-        signs = np.array([-1.0, 1.0])
-        return flat.Layout(signs, True, self.n_labels * self.n_features, *self._tables())
-
-    def _n_unary(self):
-        return self.n_labels * self.n_features
-
-    def _unary_feature(self, features, beliefs):
-        return np.outer(beliefs @ [-1.0, 1.0], np.asarray(_dense(features))).ravel()
-
-    def _unary_scores(self, features, weights):
-        scores = np.ravel(features @ weights.reshape(self.n_labels, self.n_features).T)
-        return np.outer(scores, [-1.0, 1.0])
-
-    def _inward(self, w):
-        return np.array(w, dtype=float)
-
-    _outward = _inward
-
-    def _join(self, outputs):
-        return np.array(outputs)
-
-    def _graphs(self, parts):
-        """Every label of a sample reads the same row, with weights of its own."""
-        n, n_labels, n_edges = len(parts), self.n_labels, len(self.edges_)
-        rows = stacked_rows([part.features for part in parts], "X")
-        first = rows.indptr.astype(np.int64)
-        features = (
-            np.repeat(first[:-1], n_labels),
-            np.repeat(first[1:], n_labels),
-            np.tile(np.arange(n_labels) * self.n_features, n),
-            rows.indices.astype(np.int32, copy=False),
-            rows.data,
-        )
-        edge_features = (
-            np.arange(n * n_edges + 1), np.tile(np.arange(n_edges), n), np.ones(n * n_edges),
-        )  # fmt: skip
-        ends = ends_of([n_labels] * n), ends_of([n_edges] * n)
-        return flat.make_graphs(*ends, features, np.tile(self.edges_, (n, 1)), edge_features)
+        if states is None:
+            raise ValueError("edges='chow_liu' needs outputs to infer the tree from.")
+        wrong = next((len(own) for own in states if len(own) != self.n_labels), None)
+        if wrong is not None:
+            raise ValueError(f"y must have {self.n_labels} labels, got {wrong}.")
+        return chow_liu_tree(np.array(states))
 
 
-def chow_liu_tree(Y):
-    """Return the edges of a spanning tree of labels with the greatest mutual information."""
+def chow_liu_tree(Y: np.ndarray) -> np.ndarray:
+    """Return the edges of the spanning tree of labels with the largest mutual information."""
     n = len(Y)
     both = np.stack([Y == 0, Y == 1]).astype(float)
     joint = np.einsum("anl,bnm->ablm", both, both) / n
@@ -358,14 +250,6 @@ def chow_liu_tree(Y):
     expected = alone[:, None, :, None] * alone[None, :, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         information = np.where(joint > 0, joint * np.log(joint / expected), 0.0).sum(axis=(0, 1))
-    # The tree of least 1 + max - information, positive where SciPy would take 0 for no edge.
+    # SciPy takes 0 for no edge: minimize 1 + max - information, which is positive.
     tree = sp.csgraph.minimum_spanning_tree(1.0 + information.max() - information)
     return np.stack(tree.nonzero(), axis=1).astype(np.int64)
-
-
-def _one_row(x):
-    return check_features(x if sp.issparse(x) and x.ndim == 2 else np.atleast_2d(_dense(x)))
-
-
-def _dense(x):
-    return x.toarray() if sp.issparse(x) else np.asarray(x)

@@ -1,335 +1,190 @@
-"""What the conditional random fields share: from an input as a graph to all that learners ask."""
+"""The base class of conditional random fields: everything that follows from an input as a graph.
 
-import warnings
-from typing import NamedTuple
+A model has one class, which defines `CRF.parse_input` and, where the pairwise weights are not one
+free matrix, `CRF.pairwise_weights`. The joint feature and the potentials follow
+(`widemargin.structured.models.joint_feature`), and so do inference
+(`widemargin.structured.inference`), the loss (`widemargin.structured.models.losses`) and the
+compiled oracle (`widemargin.structured.oracles`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from widemargin.structured.inference import graphs as flat
-from widemargin.structured.inference.dispatch import check_method, infer, one_hot
+from widemargin._base.threads import for_each
 from widemargin.structured.models.base import StructuredModel
-from widemargin.structured.oracle import GraphOracle, PlainOracle
+from widemargin.structured.models.inputs import InputGraph, ParsedSamples, parse_samples
+from widemargin.structured.models.joint_feature import SignedWeights, StateWeights, full_matrices
+from widemargin.structured.models.labeling import GraphLabeling, Inference
+from widemargin.structured.models.losses import NodeLoss
+from widemargin.structured.models.sizes import InferredSizes
+from widemargin.structured.oracles import GraphOracle, PlainOracle
 
-_METHODS = "joint_feature", "inference", "loss", "loss_augmented_inference"
+__all__ = ["CRF", "Inference"]
+
+# The methods that compiled code replaces, unless a subclass defines its own.
+_COMPILED = "joint_feature", "inference", "loss", "loss_augmented_inference"
 
 
-class Parts(NamedTuple):
-    """An input as a graph."""
+class CRF(InferredSizes, StructuredModel):
+    r"""Base class of conditional random fields.
 
-    features: np.ndarray
-    edges: np.ndarray
-    edge_features: np.ndarray | None
-    shape: tuple
+    .. math::
 
+        w \cdot \phi(x, y) = \sum_v w_{y_v} \cdot x_v
+        + \sum_{e = (u, v)} \sum_k z_{ek} P_k[y_u, y_v]
 
-class Inference(NamedTuple):
-    """What is known about the latest inference of a model.
+    A new model defines `parse_input`, which returns an input as an `InputGraph`. By default there
+    is one free pairwise matrix; a model with other matrices defines `pairwise_weights`. All other
+    methods follow, and training is compiled.
+
+    Parameters
+    ----------
+    n_states : int, default=None
+        Number of states of a node; inferred from the data by default.
+    n_features : int, default=None
+        Number of features of a node; inferred from the data by default.
+    inference_method : str, default=None
+        See `inference_dispatch`; None means "auto".
+    class_weight : array-like of shape (n_states,), default=None
+        Loss of a node by its true state; 1 by default.
 
     Attributes
     ----------
-    method : str
-        The method that was used; several are joined by commas.
-    exact : bool
-        Whether no output has a lower energy.
-    energy : float
-        Minus the score, summed over samples.
-    bound : float
-        No output has a lower energy than this; minus infinity if no bound is known.
+    size_joint_feature : int
+        Number of weights, once the sizes are known.
+    last_inference_ : Inference
+        Method, exactness, energy and bound of the latest inference.
+
+    See Also
+    --------
+    GraphCRF : Any graph.
+    StructuredModel : Models that are not labeled graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.structured.models import CRF, InputGraph
+    >>> class StarCRF(CRF):
+    ...     def parse_input(self, x):
+    ...         leaves = np.arange(1, len(x))
+    ...         return InputGraph(x, np.column_stack([np.zeros_like(leaves), leaves]))
+    >>> star = StarCRF(n_states=2, n_features=1)
+    >>> star.joint_feature(np.ones((3, 1)), [0, 1, 1])
+    array([1., 2., 0., 2., 0., 0.])
     """
 
-    method: str
-    exact: bool
-    energy: float
-    bound: float
+    sizes: tuple[str, ...] = ("n_states", "n_features")
+    n_states: Any
+    n_features: Any
 
-
-class CRF(StructuredModel):
-    """What the models on graphs share; see `GraphCRF`."""
-
-    _shared_weights = False
-
-    def __init__(self, n_states=None, n_features=None, inference_method=None, class_weight=None):
+    def __init__(
+        self,
+        n_states: int | None = None,
+        n_features: int | None = None,
+        inference_method: Any = None,
+        class_weight: Any = None,
+    ) -> None:
         self.n_states = n_states
         self.n_features = n_features
         self.inference_method = inference_method
         self.class_weight = class_weight
 
-    # What differs between models.
+    # What a model defines: the first method, and others where it differs.
 
-    def _parts(self, x):
-        """The input as `Parts`."""
-        raise NotImplementedError
-
-    def _tables(self):
-        """Positions and factors of the weights of edges; see `Layout`."""
-        shape = self._n_edge_features(), self.n_states, self.n_states
-        return np.arange(np.prod(shape)).reshape(shape), np.ones(shape)
-
-    def _n_edge_features(self):
-        return 1
-
-    # What learners and users call.
-
-    def initialize(self, X, Y=None):
-        """Learn the numbers of states and features from training data.
+    def parse_input(self, x: Any) -> InputGraph:
+        """Return an input as a graph; it is called once for each input of a fit or prediction.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence, default=None
-            Outputs; needed unless `n_states` was given.
+        x : object
+            Input.
+
+        Returns
+        -------
+        graph : InputGraph
+            Features of the nodes, edges and, if there are any, features of the edges.
         """
-        check_method(self.inference_method)
-        parts = [self._parts(x) for x in X]
-        self._infer("n_features", parts[0].features.shape[1])
-        if Y is not None:
-            largest = max(int(self.states(y).max(initial=-1)) for y in Y)
-            self._infer("n_states", largest + 1, least=True)
+        raise NotImplementedError(f"{type(self).__name__} must have a method parse_input(x).")
+
+    def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the pairwise weights are: one free matrix by default.
+
+        Returns
+        -------
+        place : ndarray of shape (n_edge_features, n_states, n_states)
+            Position of the weight of each entry of the matrix of each edge feature, counted from
+            the first pairwise weight.
+        factor : ndarray of shape (n_edge_features, n_states, n_states)
+            Factor of that weight.
+        """
+        return full_matrices(1, self.n_states)
+
+    def node_weights(self) -> StateWeights | SignedWeights:
+        """Return how node features are weighted: by one vector for each state by default.
+
+        Returns
+        -------
+        weights : StateWeights or SignedWeights
+            Weights of the nodes.
+        """
+        return StateWeights(self.n_states, self.n_features)
+
+    def infer_sizes(self, samples: ParsedSamples) -> None:
+        """Infer the sizes of the model from training samples.
+
+        Parameters
+        ----------
+        samples : ParsedSamples
+            Inputs and the states of outputs.
+        """
+        self.infer_size("n_features", samples.inputs[0].features.shape[1])
+        if samples.states is not None:
+            largest = max(int(states.max(initial=-1)) for states in samples.states)
+            self.infer_size("n_states", largest + 1, at_least=True)
         elif self.n_states is None:
-            raise ValueError("n_states must be given where there are no outputs to learn it from.")
-        self._initialize_edges(parts)
-        self._check_class_weight()
-        self.size_joint_feature = self._layout().size
+            raise ValueError("n_states must be set if there are no outputs to infer it from.")
 
-    def joint_feature(self, x, y):
-        """Features of an input together with an output.
+    def check_input(self, graph: InputGraph) -> InputGraph:
+        """Check a parsed input against the sizes of the model.
 
         Parameters
         ----------
-        x : object
-            Input.
+        graph : InputGraph
+            Result of `parse_input`.
+
+        Returns
+        -------
+        graph : InputGraph
+            The graph, completed by what depends on the sizes.
+        """
+        if graph.features.shape[1] != self.n_features:
+            raise ValueError(
+                f"x must have {self.n_features} features for each node, got "
+                f"{graph.features.shape[1]}."
+            )
+        return graph
+
+    def make_output(self, states: Any, shape: tuple) -> Any:
+        """Return an output, from the states of its nodes.
+
+        Parameters
+        ----------
+        states : ndarray of shape (n_nodes,), or tuple of beliefs
+            States of the nodes, or fractional beliefs of nodes and edges.
+        shape : tuple
+            Shape of the output.
+
+        Returns
+        -------
         y : ndarray, or tuple of beliefs
-            Output, or the fractional beliefs of nodes and edges that relaxed inference returns.
-
-        Returns
-        -------
-        joint_feature : ndarray of shape (size_joint_feature,)
-            Sums over nodes and over edges, one after the other.
-        """
-        self._check_initialized()
-        parts = self._checked(x)
-        if not isinstance(y, tuple):
-            y = one_hot(self._check_states(parts, y), parts.edges, self.n_states)
-        place, factor = self._tables()
-        sums = np.zeros(self.size_joint_feature - self._n_unary())
-        if len(parts.edges):
-            across = _edge_features(parts).T @ y[1].reshape(len(parts.edges), -1)
-            np.add.at(sums, place.ravel(), factor.ravel() * across.ravel())
-        return np.concatenate([self._unary_feature(parts.features, y[0]), sums])
-
-    def inference(self, x, w, relaxed=False, return_energy=False, extra=None):
-        """The output with the highest score.
-
-        `last_inference_` then says by which method, and whether the answer is exact.
-
-        Parameters
-        ----------
-        x : object
-            Input.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            With ``inference_method="lp"``, return fractional beliefs.
-        return_energy : bool, default=False
-            Return the energy, minus the score, too.
-        extra : ndarray of shape (n_nodes, n_states), default=None
-            Added to the scores of the states of each node.
-
-        Returns
-        -------
-        y : ndarray
             Output.
-        energy : float
-            Minus its score, if ``return_energy``.
         """
-        parts, unary, pairwise = self._potentials(x, w)
-        if extra is not None:
-            unary = unary + np.asarray(extra).reshape(unary.shape)
-        y, energy = self._solve(parts, unary, pairwise, relaxed)
-        return (y, energy) if return_energy else y
+        return states if isinstance(states, tuple) else states.reshape(shape)
 
-    def loss_augmented_inference(self, x, y, w, relaxed=False, return_energy=False, extra=None):
-        """The output with the highest sum of score and loss.
-
-        Parameters
-        ----------
-        x : object
-            Input.
-        y : ndarray
-            The truth.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            With ``inference_method="lp"``, return fractional beliefs.
-        return_energy : bool, default=False
-            Return minus the sum of score and loss, too.
-        extra : ndarray of shape (n_nodes, n_states), default=None
-            What else is added to the scores of the states of each node.
-
-        Returns
-        -------
-        y_hat : ndarray
-            Output.
-        energy : float
-            Minus the sum, if ``return_energy``.
-        """
-        parts, unary, pairwise = self._potentials(x, w)
-        states = self._check_states(parts, y)
-        cost = self._costs(states)
-        unary = unary + cost[:, np.newaxis]
-        unary[np.arange(len(states)), states] -= cost
-        if extra is not None:
-            unary += np.asarray(extra).reshape(unary.shape)
-        y_hat, energy = self._solve(parts, unary, pairwise, relaxed)
-        return (y_hat, energy) if return_energy else y_hat
-
-    def loss(self, y, y_hat):
-        """The sum over wrong nodes of the weight of the true class.
-
-        Parameters
-        ----------
-        y : ndarray
-            The truth.
-        y_hat : ndarray, or tuple of beliefs
-            Output.
-
-        Returns
-        -------
-        loss : float
-            With `class_weight` None, the number of wrong nodes.
-        """
-        truth = self.states(y)
-        cost = self._costs(truth)
-        if isinstance(y_hat, tuple):
-            return float(cost @ (1.0 - y_hat[0][np.arange(len(truth)), truth]))
-        return float(cost @ (truth != self.states(y_hat)))
-
-    def max_loss(self, y):
-        """The loss of an output that is wrong everywhere.
-
-        Parameters
-        ----------
-        y : ndarray
-            The truth.
-
-        Returns
-        -------
-        loss : float
-            With `class_weight` None, the number of nodes.
-        """
-        return float(self._costs(self.states(y)).sum())
-
-    def batch_inference(self, X, w, relaxed=False, extra=None, threads=None):
-        """The outputs with the highest scores, over threads.
-
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            With ``inference_method="lp"``, return fractional beliefs.
-        extra : list of ndarray, default=None
-            Added to the scores of the states of each node, for each input.
-        threads : int, default=None
-            How many threads to use.
-
-        Returns
-        -------
-        Y : list or ndarray
-            Outputs.
-        """
-        if not self._has_our_methods():
-            return self._one_by_one(
-                lambda x, **more: self.inference(x, w, **more), zip(X), relaxed, extra
-            )
-        return self._decoded(self.oracle(X, None, threads), w, relaxed, extra)
-
-    def batch_loss_augmented_inference(self, X, Y, w, relaxed=False, extra=None, threads=None):
-        """The outputs with the highest sums of score and loss, over threads.
-
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            The truth.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            With ``inference_method="lp"``, return fractional beliefs.
-        extra : list of ndarray, default=None
-            What else is added to the scores of the states of each node, for each input.
-        threads : int, default=None
-            How many threads to use.
-
-        Returns
-        -------
-        Y_hat : list or ndarray
-            Outputs.
-        """
-        if not self._has_our_methods():
-            return self._one_by_one(
-                lambda x, y, **more: self.loss_augmented_inference(x, y, w, **more),
-                zip(X, Y, strict=True),
-                relaxed,
-                extra,
-            )
-        oracle = self.oracle(X, Y, threads)
-        losses = oracle.cost[:, np.newaxis] * (1.0 - np.eye(self.n_states)[oracle.truth])
-        if extra is not None:
-            losses += np.concatenate(oracle.checked_extra(extra))
-        parts = [losses[oracle.nodes(i)] for i in range(oracle.n_samples)]
-        return self._decoded(oracle, w, relaxed, parts)
-
-    def oracle(self, X, Y, threads=None):
-        """What learners work with: all samples in flat arrays, for compiled inference.
-
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-        Y : sequence or None
-            Outputs.
-        threads : int, default=None
-            How many threads to use.
-
-        Returns
-        -------
-        oracle : GraphOracle
-            Answers for many samples at once. A PlainOracle where a subclass has a `joint_feature`,
-            `inference`, `loss` or `loss_augmented_inference` of its own.
-        """
-        self._check_initialized()
-        if not self._has_our_methods():
-            return PlainOracle(self, X, Y, threads)
-        parts = [self._checked(x) for x in X]
-        if not parts:
-            raise ValueError("X must hold at least one input, got none.")
-        truth = cost = None
-        if Y is not None:
-            if len(parts) != len(Y):
-                raise ValueError(f"X and Y must have equal lengths, got {len(parts)} and {len(Y)}.")
-            states = [self._check_states(part, y) for part, y in zip(parts, Y, strict=True)]
-            truth = np.concatenate(states)
-            cost = self._costs(truth)
-        return GraphOracle(
-            self._graphs(parts),
-            self._layout(),
-            check_method(self.inference_method),
-            truth,
-            cost,
-            inward=lambda w: self._inward(self._check_weights(w)),
-            outward=self._outward,
-            output=lambda i, labels: self._output(labels, parts[i].shape),
-            threads=threads,
-        )
-
-    def states(self, y):
-        """The states of the nodes of an output, as whole numbers from 0.
+    def states(self, y: Any) -> np.ndarray:
+        """Return the states of the nodes of an output, as integers from 0.
 
         Parameters
         ----------
@@ -345,211 +200,322 @@ class CRF(StructuredModel):
         kind = labels.dtype.kind
         if kind not in "iub" and not (kind == "f" and np.array_equal(labels, np.floor(labels))):
             raise ValueError(
-                f"y must hold labels as whole numbers from 0, got {labels[:3]}. Encode classes "
-                "with sklearn.preprocessing.LabelEncoder."
+                f"y must contain labels as integers from 0, got {labels[:3]}. Encode classes with "
+                "sklearn.preprocessing.LabelEncoder."
             )
         return labels.astype(np.int64)
 
-    # Helpers.
+    # The interface of StructuredModel.
 
-    def _has_our_methods(self):
-        """Whether compiled code may stand for the methods: no subclass has changed them."""
-        ours = __name__.rpartition(".")[0]
-        return all(getattr(self, name).__module__.startswith(ours) for name in _METHODS)
+    @property
+    def size_joint_feature(self) -> int:  # type: ignore[override]
+        """Number of weights."""
+        if self.unknown_sizes():
+            raise AttributeError(f"{type(self).__name__} has no sizes yet: call initialize(X, Y).")
+        return GraphLabeling(self).joint.size
 
-    def _one_by_one(self, method, samples, relaxed, extra):
-        """Outputs by methods of a subclass, which need not know arguments that are not used."""
-        outputs = []
-        for i, sample in enumerate(samples):
-            more = {"relaxed": True} if relaxed else {}
-            if extra is not None:
-                more["extra"] = extra[i]
-            outputs.append(method(*sample, **more))
-        return self._join(outputs)
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code may replace the methods: no subclass has changed them."""
+        return self._inherits(*_COMPILED)
 
-    def _decoded(self, oracle, w, relaxed, extra):
-        labels, energies, bounds, exact, methods = oracle.decode(oracle.inward(w), extra, relaxed)
+    def initialize(self, X: Sequence, Y: Any = None) -> None:
+        """Infer the sizes of the model from training data.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence, default=None
+            Outputs; needed unless the number of states was given.
+        """
+        self.infer_sizes(parse_samples(self, X, Y))
+        GraphLabeling(self)  # checks the parameters against the sizes
+
+    def prepare(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
+        if not self._inherits("initialize", "oracle", *_COMPILED):
+            return super().prepare(X, Y, threads)
+        samples = parse_samples(self, X, Y)
+        self.infer_sizes(samples)
+        return GraphLabeling(self).oracle(samples, threads)
+
+    def oracle(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
+        """Return the oracle that solvers call: all samples in flat arrays, for compiled inference.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence or None
+            Outputs.
+        threads : int, default=None
+            Number of threads; None for as many as available.
+
+        Returns
+        -------
+        oracle : GraphOracle or PlainOracle
+            A PlainOracle if a subclass defines `joint_feature`, `inference`, `loss` or
+            `loss_augmented_inference`.
+        """
+        self.check_sizes()
+        if not self.is_compiled:
+            return PlainOracle(self, X, Y, threads)
+        return GraphLabeling(self).oracle(parse_samples(self, X, Y), threads)
+
+    def joint_feature(self, x: Any, y: Any) -> np.ndarray:
+        """Compute the features of an input together with an output.
+
+        Parameters
+        ----------
+        x : object
+            Input.
+        y : ndarray, or tuple of beliefs
+            Output, or the fractional beliefs of nodes and edges that relaxed inference returns.
+
+        Returns
+        -------
+        joint_feature : ndarray of shape (size_joint_feature,)
+            Sums over the nodes, followed by sums over the edges.
+        """
+        return GraphLabeling(self).joint_feature(x, y)
+
+    def inference(
+        self,
+        x: Any,
+        w: np.ndarray,
+        relaxed: bool = False,
+        return_energy: bool = False,
+        extra: Any = None,
+    ) -> Any:
+        """Find the output with the highest score.
+
+        `last_inference_` then holds the method and whether the output is exact.
+
+        Parameters
+        ----------
+        x : object
+            Input.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+        relaxed : bool, default=False
+            Whether to return fractional beliefs with ``inference_method="lp"``.
+        return_energy : bool, default=False
+            Whether to return the energy, the negative score.
+        extra : ndarray of shape (n_nodes, n_states), default=None
+            Terms that are added to the scores of the states of each node.
+
+        Returns
+        -------
+        y : ndarray
+            Output.
+        energy : float
+            Negative score, if ``return_energy``.
+        """
+        labeling = GraphLabeling(self)
+        y, self.last_inference_ = labeling.infer(x, w, extra=extra, relaxed=relaxed)
+        return (y, labeling.energy(self.last_inference_, y)) if return_energy else y
+
+    def loss_augmented_inference(  # type: ignore[override]
+        self,
+        x: Any,
+        y: Any,
+        w: np.ndarray,
+        relaxed: bool = False,
+        return_energy: bool = False,
+        extra: Any = None,
+    ) -> Any:
+        """Find the output with the highest sum of score and loss.
+
+        Parameters
+        ----------
+        x : object
+            Input.
+        y : ndarray
+            True output.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+        relaxed : bool, default=False
+            Whether to return fractional beliefs with ``inference_method="lp"``.
+        return_energy : bool, default=False
+            Whether to return the negative sum of score and loss.
+        extra : ndarray of shape (n_nodes, n_states), default=None
+            Further terms that are added to the scores of the states of each node.
+
+        Returns
+        -------
+        y_hat : ndarray
+            Output.
+        energy : float
+            Negative sum of score and loss, if ``return_energy``.
+        """
+        labeling = GraphLabeling(self)
+        y_hat, self.last_inference_ = labeling.infer(x, w, y=y, extra=extra, relaxed=relaxed)
+        return (y_hat, labeling.energy(self.last_inference_, y_hat)) if return_energy else y_hat
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Compute the sum over wrong nodes of the weight of the true state.
+
+        Parameters
+        ----------
+        y : ndarray
+            True output.
+        y_hat : ndarray, or tuple of beliefs
+            Output.
+
+        Returns
+        -------
+        loss : float
+            The number of wrong nodes if `class_weight` is None.
+        """
+        states = y_hat if isinstance(y_hat, tuple) else self.states(y_hat)
+        return NodeLoss(self.class_weight).compute(self.states(y), states)
+
+    def max_loss(self, y: Any) -> float:
+        """Compute the loss of an output whose nodes are all wrong.
+
+        Parameters
+        ----------
+        y : ndarray
+            True output.
+
+        Returns
+        -------
+        loss : float
+            The number of nodes if `class_weight` is None.
+        """
+        return NodeLoss(self.class_weight).maximum(self.states(y))
+
+    def state_costs(self, states: np.ndarray) -> np.ndarray:
+        return NodeLoss(self.class_weight).costs(states)
+
+    def score_outputs(self, Y: Any, Y_hat: Any) -> float:
+        if not self._inherits("loss", "max_loss"):
+            return super().score_outputs(Y, Y_hat)
+        loss, truth = NodeLoss(self.class_weight), [self.states(y) for y in Y]
+        pairs = zip(truth, Y_hat, strict=True)
+        losses = [loss.compute(states, self.states(y_hat)) for states, y_hat in pairs]
+        return 1.0 - float(np.sum(losses)) / sum(loss.maximum(states) for states in truth)
+
+    def batch_inference(
+        self,
+        X: Sequence,
+        w: np.ndarray,
+        relaxed: bool = False,
+        extra: Any = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Find the outputs with the highest scores.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+        relaxed : bool, default=False
+            Whether to return fractional beliefs with ``inference_method="lp"``.
+        extra : list of ndarray, default=None
+            For each input terms that are added to the scores of the states of each node.
+        threads : int, default=None
+            Number of threads; None for as many as available.
+
+        Returns
+        -------
+        Y : list or ndarray
+            Outputs.
+        """
+        if not self.is_compiled:
+            return _call_each(
+                self, lambda x, **options: self.inference(x, w, **options), zip(X), relaxed, extra
+            )
+        return self.decode(self.oracle(X, None, threads), [w], relaxed, extra)[0]
+
+    def batch_loss_augmented_inference(
+        self,
+        X: Sequence,
+        Y: Sequence,
+        w: np.ndarray,
+        relaxed: bool = False,
+        extra: Any = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Find the outputs with the highest sums of score and loss.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            True outputs.
+        w : ndarray of shape (size_joint_feature,)
+            Weights.
+        relaxed : bool, default=False
+            Whether to return fractional beliefs with ``inference_method="lp"``.
+        extra : list of ndarray, default=None
+            For each input further terms that are added to the scores of the states of each node.
+        threads : int, default=None
+            Number of threads; None for as many as available.
+
+        Returns
+        -------
+        Y_hat : list or ndarray
+            Outputs.
+        """
+        if not self.is_compiled:
+            return _call_each(
+                self,
+                lambda x, y, **options: self.loss_augmented_inference(x, y, w, **options),
+                zip(X, Y, strict=True),
+                relaxed,
+                extra,
+            )
+        oracle = self.oracle(X, Y, threads)
+        return self.decode(oracle, [w], relaxed, oracle.loss_terms(extra))[0]
+
+    def decode(self, oracle: GraphOracle, W: Any, relaxed: bool = False, extra: Any = None) -> list:
+        """Find the outputs with the highest scores, for several vectors of weights.
+
+        `last_inference_` then describes all of them together.
+
+        Parameters
+        ----------
+        oracle : GraphOracle
+            The inputs, from `oracle`.
+        W : array-like of shape (n_vectors, size_joint_feature)
+            Vectors of weights.
+        relaxed : bool, default=False
+            Whether to return fractional beliefs with ``inference_method="lp"``.
+        extra : list of ndarray, default=None
+            For each input terms that are added to the scores of the states of each node.
+
+        Returns
+        -------
+        outputs : list
+            Outputs for each vector of weights.
+        """
+        found = for_each(
+            lambda w: oracle.decode(oracle.from_model_order(w), extra, relaxed), W, oracle.threads
+        )
         self.last_inference_ = Inference(
-            ", ".join(sorted(methods)), exact, float(energies.sum()), float(bounds.sum())
+            ", ".join(sorted(set().union(*(result.methods for result in found)))),
+            all(result.exact for result in found),
+            float(np.sum([result.energies for result in found])),
+            float(np.sum([result.bounds for result in found])),
         )
-        return self._join(oracle.outputs(labels))
+        return [self.join_outputs(oracle.outputs(result.labels)) for result in found]
 
-    def _infer(self, name, seen, least=False):
-        given = getattr(self, name)
-        if given is None or self._is_inferred(name):
-            if least and seen == 1:
-                warnings.warn(
-                    f"The outputs show a single state, so that {name}=1 is learnt from them and "
-                    f"nothing can be told apart. Give {name} if there are more.",
-                    stacklevel=3,
-                )
-            setattr(self, name, seen)
-            self._inferred = {**self._inferred, name: seen}
-        elif given != seen and not (least and seen < given):
-            raise ValueError(f"{name} must fit the data, got {name}={given}; the data have {seen}.")
-
-    def _initialize_edges(self, parts):
-        """Learn what is particular to the model's edges."""
-
-    def _check_initialized(self):
-        if self.n_states is None or self.n_features is None:
-            raise ValueError(
-                f"{type(self).__name__} does not know its n_states and n_features yet: give them, "
-                "or call initialize(X, Y)."
-            )
-        self._check_class_weight()
-        # Anew each time: parameters may have been set since.
-        self.size_joint_feature = self._layout().size
-
-    def _check_class_weight(self):
-        if self.class_weight is None:
-            return
-        weight = np.asarray(self.class_weight, dtype=float)
-        if weight.shape != (self.n_states,):
-            raise ValueError(
-                f"class_weight must have one entry for each of {self.n_states} states, got shape "
-                f"{weight.shape}."
-            )
-        if not (np.isfinite(weight).all() and weight.min() >= 0.0):
-            raise ValueError(f"class_weight must hold finite numbers of at least 0, got {weight}.")
-
-    def _costs(self, states):
-        if self.class_weight is None:
-            return np.ones(len(states))
-        return np.asarray(self.class_weight, dtype=float)[states]
-
-    def _checked(self, x):
-        parts = self._parts(x)
-        if parts.features.shape[1] != self.n_features:
-            raise ValueError(
-                f"x must have {self.n_features} features for each node, got "
-                f"{parts.features.shape[1]}."
-            )
-        return parts
-
-    def _check_states(self, parts, y):
-        states = self.states(y)
-        if len(states) != parts.features.shape[0] and not self._shared_weights:
-            raise ValueError(
-                f"y must have a label for each of {parts.features.shape[0]} nodes, got "
-                f"{len(states)}."
-            )
-        if len(states) and not 0 <= states.min() <= states.max() < self.n_states:
-            raise ValueError(
-                f"y must hold labels 0 to {self.n_states - 1}, got {states.min()} to "
-                f"{states.max()}."
-            )
-        return states
-
-    def _check_weights(self, w):
-        w = np.asarray(w, dtype=float)
-        if w.shape != (self.size_joint_feature,):
-            raise ValueError(
-                f"w must have shape {(self.size_joint_feature,)}, got {w.shape}. Use weights with "
-                "the model that was trained with them, `model_` of the learner."
-            )
-        _check_finite(w, "w")
-        return w
-
-    def _n_unary(self):
-        return self.n_states * self.n_features
-
-    def _layout(self):
-        place, factor = self._tables()
-        return flat.Layout(np.ones(self.n_states), False, self.n_features, place, factor)
-
-    def _unary_feature(self, features, beliefs):
-        return np.asarray((features.T @ beliefs).T).ravel()
-
-    def _unary_scores(self, features, weights):
-        return np.asarray(features @ weights.reshape(self.n_states, self.n_features).T)
-
-    def _potentials(self, x, w):
-        self._check_initialized()
-        w, parts = self._check_weights(w), self._checked(x)
-        _check_finite(parts.features, "x")
-        if parts.edge_features is not None:
-            _check_finite(parts.edge_features, "edge_features")
-        place, factor = self._tables()
-        matrices = factor * w[self._n_unary() + place]
-        pairwise = np.tensordot(_edge_features(parts), matrices, axes=1)
-        unary = self._unary_scores(parts.features, w[: self._n_unary()])
-        return parts, np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
-
-    def _solve(self, parts, unary, pairwise, relaxed):
-        found = infer(unary, parts.edges, pairwise, check_method(self.inference_method))
-        self.last_inference_ = Inference(found.method, found.exact, -found.score, -found.bound)
-        if relaxed and found.beliefs is not None:
-            return found.beliefs, -found.bound
-        return self._output(found.labels, parts.shape), -found.score
-
-    def _output(self, labels, shape):
-        return labels if isinstance(labels, tuple) else labels.reshape(shape)
-
-    def _join(self, outputs):
-        return outputs
-
-    def _inward(self, w):
-        unary = w[: self._n_unary()].reshape(self.n_states, self.n_features)
-        return np.concatenate([unary.T.ravel(), w[self._n_unary() :]])
-
-    def _outward(self, w):
-        unary = w[: self._n_unary()].reshape(self.n_features, self.n_states)
-        return np.concatenate([unary.T.ravel(), w[self._n_unary() :]])
-
-    def _graphs(self, parts):
-        nodes = ends_of([part.features.shape[0] for part in parts])
-        links = ends_of([len(part.edges) for part in parts])
-        rows = stacked_rows([part.features for part in parts], "X")
-        first = rows.indptr.astype(np.int64)
-        features = first[:-1], first[1:], np.zeros(len(first) - 1, dtype=np.int64)
-        edges = np.concatenate([part.edges for part in parts])
-        entries = rows.indices.astype(np.int32, copy=False), rows.data
-        return flat.make_graphs(
-            nodes, links, (*features, *entries), edges, _edge_rows(parts, edges)
-        )
+    def _inherits(self, *names: str) -> bool:
+        """Return whether methods are those of this library."""
+        library = __name__.rpartition(".")[0]
+        return all(getattr(self, name).__module__.startswith(library) for name in names)
 
 
-def check_features(features):
-    """Return features of nodes as a matrix, or say what is wrong with them."""
-    if sp.issparse(features):
-        return sp.csr_array(features, dtype=np.float64)
-    features = np.asarray(features)
-    if features.ndim != 2:
-        raise ValueError(f"x must have shape (n_nodes, n_features), got {features.shape}.")
-    return features
-
-
-def _edge_features(parts):
-    if parts.edge_features is None:
-        return np.ones((len(parts.edges), 1))
-    return parts.edge_features
-
-
-def ends_of(lengths):
-    """Return where parts of these lengths begin, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def stacked_rows(blocks, name):
-    """Blocks of rows below each other, as one CSR array of finite float64 numbers."""
-    if any(sp.issparse(block) for block in blocks):
-        rows = sp.vstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.float64)
-        rows.sum_duplicates()
-    else:
-        rows = sp.csr_array(np.concatenate(blocks), dtype=np.float64)
-    _check_finite(rows, name)
-    return rows
-
-
-def _check_finite(values, name):
-    if not np.isfinite(values.data if sp.issparse(values) else values).all():
-        raise ValueError(f"{name} must hold finite numbers; it contains NaN or infinity.")
-
-
-def _edge_rows(parts, edges):
-    if parts[0].edge_features is None or len(edges) == 0:
-        count = np.arange(len(edges) + 1)
-        return count, np.zeros(len(edges), dtype=np.int64), np.ones(len(edges))
-    rows = stacked_rows([part.edge_features for part in parts], "edge_features")
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+def _call_each(model: CRF, method: Callable, samples: Iterable, relaxed: bool, extra: Any) -> Any:
+    """Return outputs by a method of a subclass, which may lack arguments that are not used."""
+    outputs = []
+    for i, sample in enumerate(samples):
+        options: dict[str, Any] = {"relaxed": True} if relaxed else {}
+        if extra is not None:
+            options["extra"] = extra[i]
+        outputs.append(method(*sample, **options))
+    return model.join_outputs(outputs)

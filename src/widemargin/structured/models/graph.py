@@ -1,44 +1,47 @@
-"""Conditional random fields on graphs: chains, graphs, graphs with features of edges."""
+"""Conditional random fields on graphs: chains, graphs, graphs with edge features."""
+
+from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges
-from widemargin.structured.models.crf import CRF, Parts, check_features
+from widemargin.structured.models.crf import CRF
+from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_features
+from widemargin.structured.models.joint_feature import full_matrices, symmetric_matrix
+
+__all__ = ["ChainCRF", "EdgeFeatureGraphCRF", "GraphCRF"]
 
 
+@shared_docs
 class GraphCRF(CRF):
-    r"""Labels of the nodes of graphs, with one matrix of pairwise weights for all edges.
+    r"""Conditional random field on graphs, with one pairwise matrix for all edges.
 
     .. math::
 
         w \cdot \phi(x, y) = \sum_v w_{y_v} \cdot x_v + \sum_{(u, v)} P[y_u, y_v]
 
-    An input is a pair (features of nodes, edges), an output the array of labels of the nodes.
+    An input is a pair (node features, edges), an output is the array of the labels of the nodes.
 
     Parameters
     ----------
-    n_states : int, default=None
-        Number of labels; learnt from the data by default.
-    n_features : int, default=None
-        Features of a node; learnt from the data by default.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
-    class_weight : array-like of shape (n_states,), default=None
-        Loss of a node by its true label; 1 by default.
+    <<n_states>>
+    <<n_node_features>>
+    <<inference_method>>
+    <<node_class_weight>>
     directed : bool, default=False
-        Whether an edge's first and second end differ. If not, the matrix P is symmetric.
+        Whether the direction of an edge matters. If not, the matrix P is symmetric.
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known: `n_states` times `n_features` of nodes, then those
-        of P, its lower triangle row by row where it is symmetric.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known: `n_states` times `n_features` of the nodes,
+        followed by those of P, its lower triangle by rows if it is symmetric.
+    <<last_inference_>>
 
     See Also
     --------
-    EdgeFeatureGraphCRF : Pairwise weights that depend on features of the edges.
+    EdgeFeatureGraphCRF : Pairwise weights that depend on edge features.
 
     Examples
     --------
@@ -55,55 +58,49 @@ class GraphCRF(CRF):
 
     def __init__(
         self,
-        n_states=None,
-        n_features=None,
-        inference_method=None,
-        class_weight=None,
-        directed=False,
-    ):
+        n_states: int | None = None,
+        n_features: int | None = None,
+        inference_method: Any = None,
+        class_weight: Any = None,
+        directed: bool = False,
+    ) -> None:
         super().__init__(n_states, n_features, inference_method, class_weight)
         self.directed = directed
 
-    def _parts(self, x):
+    def parse_input(self, x: Any) -> InputGraph:
         features, edges = _unpack(x, ("features", "edges"))
         features = check_features(features)
-        n_nodes = features.shape[0]
-        return Parts(features, check_edges(edges, n_nodes), None, (n_nodes,))
+        return InputGraph(features, check_edges(edges, features.shape[0]))
 
-    def _tables(self):
-        place, factor = super()._tables()
-        return (place, factor) if self.directed else (_lower_triangle(self.n_states)[None], factor)
+    def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        return super().pairwise_weights() if self.directed else symmetric_matrix(self.n_states)
 
 
+@shared_docs
 class ChainCRF(GraphCRF):
-    r"""Labels of sequences: every node is joined to the next.
+    r"""Conditional random field on sequences: every node is joined to the next.
 
     .. math::
 
         w \cdot \phi(x, y) = \sum_v w_{y_v} \cdot x_v + \sum_v P[y_v, y_{v + 1}]
 
-    An input is an array of shape (length, n_features), dense or sparse, an output the array of its
-    labels. Inference is exact.
+    An input is an array of shape (length, n_features), dense or sparse, an output is the array of
+    its labels. Inference is exact.
 
     Parameters
     ----------
-    n_states : int, default=None
-        Number of labels; learnt from the data by default.
-    n_features : int, default=None
-        Features of a node; learnt from the data by default.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
-    class_weight : array-like of shape (n_states,), default=None
-        Loss of a node by its true label; 1 by default.
+    <<n_states>>
+    <<n_node_features>>
+    <<inference_method>>
+    <<node_class_weight>>
     directed : bool, default=True
         Whether the order matters. If not, the matrix P is symmetric.
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known.
+    <<last_inference_>>
 
     Examples
     --------
@@ -118,61 +115,57 @@ class ChainCRF(GraphCRF):
 
     def __init__(
         self,
-        n_states=None,
-        n_features=None,
-        inference_method=None,
-        class_weight=None,
-        directed=True,
-    ):
+        n_states: int | None = None,
+        n_features: int | None = None,
+        inference_method: Any = None,
+        class_weight: Any = None,
+        directed: bool = True,
+    ) -> None:
         super().__init__(n_states, n_features, inference_method, class_weight, directed)
 
-    def _parts(self, x):
+    def parse_input(self, x: Any) -> InputGraph:
         features = check_features(x)
         count = np.arange(features.shape[0])
-        return Parts(features, np.stack([count[:-1], count[1:]], axis=1), None, (len(count),))
+        return InputGraph(features, np.stack([count[:-1], count[1:]], axis=1))
 
 
+@shared_docs
 class EdgeFeatureGraphCRF(CRF):
-    r"""Labels of the nodes of graphs whose edges have features.
+    r"""Conditional random field on graphs whose edges have features.
 
     .. math::
 
         w \cdot \phi(x, y) = \sum_v w_{y_v} \cdot x_v
         + \sum_{e = (u, v)} \sum_k z_{ek} P_k[y_u, y_v]
 
-    An input is a triple (features of nodes, edges, features of edges), an output the array of
-    labels of the nodes.
+    An input is a triple (node features, edges, edge features), an output is the array of the labels
+    of the nodes.
 
     Parameters
     ----------
-    n_states : int, default=None
-        Number of labels; learnt from the data by default.
-    n_features : int, default=None
-        Features of a node; learnt from the data by default.
+    <<n_states>>
+    <<n_node_features>>
     n_edge_features : int, default=None
-        Features of an edge; learnt from the data by default.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
-    class_weight : array-like of shape (n_states,), default=None
-        Loss of a node by its true label; 1 by default.
+        Number of features of an edge; inferred from the data by default.
+    <<inference_method>>
+    <<node_class_weight>>
     symmetric_edge_features : sequence of int, default=None
-        Features k of edges for which P_k is symmetric: the direction of the edge does not matter.
-        The weights hold a whole matrix W_k, and P_k is (W_k + W_k^T) / 2.
+        Edge features k for which P_k is symmetric: the direction of the edge does not matter. The
+        weights contain a whole matrix W_k, and P_k is (W_k + W_k^T) / 2.
     antisymmetric_edge_features : sequence of int, default=None
-        Features k of edges for which P_k is antisymmetric: turning the edge changes the sign. P_k
-        is (W_k - W_k^T) / 2.
+        Edge features k for which P_k is antisymmetric: reversing the edge changes the sign. P_k is
+        (W_k - W_k^T) / 2.
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known: `n_states` times `n_features` of nodes, then
-        the `n_edge_features` matrices P_k.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known: `n_states` times `n_features` of the nodes,
+        followed by the `n_edge_features` matrices P_k.
+    <<last_inference_>>
 
     See Also
     --------
-    GraphCRF : One matrix of pairwise weights for all edges.
+    GraphCRF : One pairwise matrix for all edges.
 
     Examples
     --------
@@ -184,26 +177,29 @@ class EdgeFeatureGraphCRF(CRF):
     array([1. , 0. , 0. , 1. , 0. , 1. , 0. , 0. , 0. , 0.5, 0. , 0. ])
     """
 
+    sizes = ("n_states", "n_features", "n_edge_features")
+    n_edge_features: Any
+
     def __init__(
         self,
-        n_states=None,
-        n_features=None,
-        n_edge_features=None,
-        inference_method=None,
-        class_weight=None,
-        symmetric_edge_features=None,
-        antisymmetric_edge_features=None,
-    ):
+        n_states: int | None = None,
+        n_features: int | None = None,
+        n_edge_features: int | None = None,
+        inference_method: Any = None,
+        class_weight: Any = None,
+        symmetric_edge_features: Any = None,
+        antisymmetric_edge_features: Any = None,
+    ) -> None:
         super().__init__(n_states, n_features, inference_method, class_weight)
         self.n_edge_features = n_edge_features
         self.symmetric_edge_features = symmetric_edge_features
         self.antisymmetric_edge_features = antisymmetric_edge_features
 
-    def _parts(self, x):
+    def parse_input(self, x: Any) -> InputGraph:
         features, edges, edge_features = _unpack(x, ("features", "edges", "edge_features"))
         features = check_features(features)
-        n_nodes = features.shape[0]
-        edges, edge_features = check_edges(edges, n_nodes), np.asarray(edge_features, dtype=float)
+        edges = check_edges(edges, features.shape[0])
+        edge_features = np.asarray(edge_features, dtype=float)
         if len(edges) == edge_features.size == 0:
             edge_features = np.empty((0, self.n_edge_features or 0))
         if edge_features.ndim != 2 or len(edge_features) != len(edges):
@@ -211,41 +207,28 @@ class EdgeFeatureGraphCRF(CRF):
                 f"edge_features must have one row for each of {len(edges)} edges, got shape "
                 f"{edge_features.shape}."
             )
-        known = edge_features.shape[1] if self.n_edge_features is None else self.n_edge_features
-        if edge_features.shape[1] != known and not self._is_inferred("n_edge_features"):
+        return InputGraph(features, edges, edge_features)
+
+    def infer_sizes(self, samples: ParsedSamples) -> None:
+        super().infer_sizes(samples)
+        inputs = samples.inputs
+        first = next((graph for graph in inputs if len(graph.edges)), inputs[0])
+        self.infer_size("n_edge_features", first.edge_matrix().shape[1])
+
+    def check_input(self, graph: InputGraph) -> InputGraph:
+        graph, features = super().check_input(graph), graph.edge_matrix()
+        if len(graph.edges) == 0:
+            features = np.empty((0, self.n_edge_features))
+        if features.shape[1] != self.n_edge_features:
             raise ValueError(
-                f"edge_features must have {known} columns, got {edge_features.shape[1]}."
+                f"edge_features must have {self.n_edge_features} columns, got {features.shape[1]}."
             )
-        return Parts(features, edges, edge_features, (n_nodes,))
+        # Tied features are there twice: the second time they read their matrix transposed.
+        both = np.concatenate([features, features[:, self._tied()[0]]], axis=1)
+        return graph._replace(edge_features=both)
 
-    def _initialize_edges(self, parts):
-        first = next((part for part in parts if len(part.edges)), parts[0])
-        self._infer("n_edge_features", first.edge_features.shape[1])
-
-    def _check_initialized(self):
-        if self.n_edge_features is None:
-            raise ValueError(
-                "EdgeFeatureGraphCRF does not know its n_edge_features yet: give it, or call "
-                "initialize(X, Y)."
-            )
-        super()._check_initialized()
-
-    def _checked(self, x):
-        parts = super()._checked(x)
-        if parts.edge_features.shape[1] != self.n_edge_features:
-            raise ValueError(
-                f"edge_features must have {self.n_edge_features} columns, got "
-                f"{parts.edge_features.shape[1]}."
-            )
-        both = [parts.edge_features, parts.edge_features[:, self._tied()[0]]]
-        return parts._replace(edge_features=np.concatenate(both, axis=1))
-
-    def _n_edge_features(self):
-        return self.n_edge_features
-
-    def _tables(self):
-        """Tied features are there twice: the second time they read their matrix transposed."""
-        place, factor = super()._tables()
+    def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        place, factor = full_matrices(self.n_edge_features, self.n_states)
         tied, signs = self._tied()
         halves = np.full((len(tied), self.n_states, self.n_states), 0.5)
         factor[tied] = halves
@@ -254,8 +237,8 @@ class EdgeFeatureGraphCRF(CRF):
             np.concatenate([factor, signs[:, np.newaxis, np.newaxis] * halves]),
         )
 
-    def _tied(self):
-        """Features with a symmetric or an antisymmetric matrix, and 1 or -1 for them."""
+    def _tied(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features with a symmetric or antisymmetric matrix, and 1 or -1 for each."""
         even, odd = (
             np.unique(np.asarray(() if features is None else features, dtype=np.int64))
             for features in (self.symmetric_edge_features, self.antisymmetric_edge_features)
@@ -274,14 +257,7 @@ class EdgeFeatureGraphCRF(CRF):
         return tied, np.repeat([1.0, -1.0], [len(even), len(odd)])
 
 
-def _unpack(x, names):
+def _unpack(x: Any, names: tuple[str, ...]) -> Any:
     if not isinstance(x, tuple | list) or len(x) != len(names):
         raise ValueError(f"x must be a tuple ({', '.join(names)}), got {type(x).__name__}.")
     return x
-
-
-def _lower_triangle(n_states):
-    """Positions in the lower triangle of a symmetric matrix, row by row."""
-    rows, columns = np.indices((n_states, n_states))
-    high, low = np.maximum(rows, columns), np.minimum(rows, columns)
-    return high * (high + 1) // 2 + low

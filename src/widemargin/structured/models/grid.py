@@ -1,40 +1,41 @@
-"""Conditional random fields on images: one label for every pixel."""
+"""Conditional random fields on images: one label for each pixel."""
+
+from typing import Any
 
 import numpy as np
 
-from widemargin.structured.models.crf import Parts
+from widemargin._base.docs import shared_docs
 from widemargin.structured.models.graph import GraphCRF
+from widemargin.structured.models.inputs import InputGraph
+from widemargin.structured.models.joint_feature import full_matrices
+
+__all__ = ["DirectionalGridCRF", "GridCRF", "make_grid_edges"]
 
 
+@shared_docs
 class GridCRF(GraphCRF):
-    r"""Labels of pixels, with one symmetric matrix of pairwise weights for all neighbours.
+    r"""Conditional random field on pixels, with one symmetric pairwise matrix.
 
     .. math::
 
         w \cdot \phi(x, y) = \sum_v w_{y_v} \cdot x_v + \sum_{(u, v)} P[y_u, y_v]
 
-    An input is an array of shape (height, width, n_features), an output one of shape (height,
-    width).
+    An input is an array of shape (height, width, n_features), an output is an array of shape
+    (height, width).
 
     Parameters
     ----------
-    n_states : int, default=None
-        Number of labels; learnt from the data by default.
-    n_features : int, default=None
-        Features of a pixel; learnt from the data by default.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
-    neighborhood : {4, 8}, default=4
-        Neighbours of a pixel: those beside it, or the diagonal ones too.
-    class_weight : array-like of shape (n_states,), default=None
-        Loss of a pixel by its true label; 1 by default.
+    <<n_states>>
+    <<n_node_features>>
+    <<inference_method>>
+    <<neighborhood>>
+    <<node_class_weight>>
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known.
+    <<last_inference_>>
 
     See Also
     --------
@@ -55,55 +56,50 @@ class GridCRF(GraphCRF):
 
     def __init__(
         self,
-        n_states=None,
-        n_features=None,
-        inference_method=None,
-        neighborhood=4,
-        class_weight=None,
-    ):
+        n_states: int | None = None,
+        n_features: int | None = None,
+        inference_method: Any = None,
+        neighborhood: int = 4,
+        class_weight: Any = None,
+    ) -> None:
         super().__init__(n_states, n_features, inference_method, class_weight, directed=False)
         self.neighborhood = neighborhood
 
-    def _parts(self, x):
+    def parse_input(self, x: Any) -> InputGraph:
         features, shape = _pixels(x)
         edges = np.concatenate(_edges_by_direction(shape, self.neighborhood))
-        return Parts(features, edges, None, shape)
+        return InputGraph(features, edges, shape=shape)
 
 
+@shared_docs
 class DirectionalGridCRF(GridCRF):
-    r"""Labels of pixels, with a matrix of pairwise weights for each direction.
+    r"""Conditional random field on pixels, with a pairwise matrix for each direction.
 
     .. math::
 
         w \cdot \phi(x, y) = \sum_v w_{y_v} \cdot x_v + \sum_d \sum_{(u, v) \in d} P_d[y_u, y_v]
 
-    An input is an array of shape (height, width, n_features), an output one of shape (height,
-    width).
+    An input is an array of shape (height, width, n_features), an output is an array of shape
+    (height, width).
 
     Parameters
     ----------
-    n_states : int, default=None
-        Number of labels; learnt from the data by default.
-    n_features : int, default=None
-        Features of a pixel; learnt from the data by default.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
-    neighborhood : {4, 8}, default=4
-        Neighbours of a pixel: those beside it, or the diagonal ones too.
-    class_weight : array-like of shape (n_states,), default=None
-        Loss of a pixel by its true label; 1 by default.
+    <<n_states>>
+    <<n_node_features>>
+    <<inference_method>>
+    <<neighborhood>>
+    <<node_class_weight>>
 
     Attributes
     ----------
     size_joint_feature : int
-        Number of weights, once sizes are known: those of pixels, then a matrix each for edges to
-        the right, down and, with 8 neighbours, up right and down right.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+        Number of weights, once the sizes are known: those of the pixels, followed by one matrix for
+        edges to the right, down and, with 8 neighbors, up right and down right.
+    <<last_inference_>>
 
     See Also
     --------
-    GridCRF : One symmetric matrix for all neighbours.
+    GridCRF : One symmetric matrix for all neighbors.
 
     Examples
     --------
@@ -115,42 +111,42 @@ class DirectionalGridCRF(GridCRF):
 
     def __init__(
         self,
-        n_states=None,
-        n_features=None,
-        inference_method=None,
-        neighborhood=4,
-        class_weight=None,
-    ):
+        n_states: int | None = None,
+        n_features: int | None = None,
+        inference_method: Any = None,
+        neighborhood: int = 4,
+        class_weight: Any = None,
+    ) -> None:
         super().__init__(n_states, n_features, inference_method, neighborhood, class_weight)
         self.directed = True
 
-    def _parts(self, x):
+    def parse_input(self, x: Any) -> InputGraph:
         features, shape = _pixels(x)
         directions = _edges_by_direction(shape, self.neighborhood)
         kind = np.repeat(np.arange(len(directions)), [len(edges) for edges in directions])
         one_hot = np.eye(len(directions))[kind]
-        return Parts(features, np.concatenate(directions), one_hot, shape)
+        return InputGraph(features, np.concatenate(directions), one_hot, shape)
 
-    def _n_edge_features(self):
-        return self.neighborhood // 2
+    def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        return full_matrices(self.neighborhood // 2, self.n_states)
 
 
-def make_grid_edges(x, neighborhood=4, return_lists=False):
-    """The edges between neighbouring pixels of an image.
+@shared_docs
+def make_grid_edges(x: Any, neighborhood: int = 4, return_lists: bool = False) -> Any:
+    """Return the edges between neighboring pixels of an image.
 
     Parameters
     ----------
     x : ndarray of shape (height, width, ...)
         Image; its pixels are counted row by row.
-    neighborhood : {4, 8}, default=4
-        Neighbours of a pixel: those beside it, or the diagonal ones too.
+    <<neighborhood>>
     return_lists : bool, default=False
-        Return the edges of each direction by themselves.
+        Whether to return a list with the edges of each direction.
 
     Returns
     -------
     edges : ndarray of shape (n_edges, 2), or list of such
-        To the right, down and, with 8 neighbours, up right and down right.
+        Edges to the right, down and, with 8 neighbors, up right and down right.
 
     Examples
     --------
@@ -163,7 +159,7 @@ def make_grid_edges(x, neighborhood=4, return_lists=False):
     return edges if return_lists else np.concatenate(edges)
 
 
-def _edges_by_direction(shape, neighborhood):
+def _edges_by_direction(shape: tuple[int, ...], neighborhood: int) -> list[np.ndarray]:
     if neighborhood not in (4, 8):
         raise ValueError(f"neighborhood must be 4 or 8, got {neighborhood!r}.")
     pixels = np.arange(shape[0] * shape[1]).reshape(shape)
@@ -173,7 +169,7 @@ def _edges_by_direction(shape, neighborhood):
     return [np.stack([first.ravel(), second.ravel()], axis=1) for first, second in pairs]
 
 
-def _pixels(x):
+def _pixels(x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
     x = np.asarray(x)
     if x.ndim != 3:
         raise ValueError(f"x must have shape (height, width, n_features), got {x.shape}.")

@@ -1,6 +1,7 @@
 """CodeMatrixClassifier: many classes by binary machines and a code matrix."""
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -9,11 +10,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
+from widemargin._base.convergence import report_convergence
 from widemargin._base.matmul import tiled_multiply
-from widemargin._base.sklearn_compat import HasMethods, StrOptions, check_y, fit_context
+from widemargin._base.sklearn_compat import (
+    HasMethods,
+    StrOptions,
+    check_y,
+    fit_context,
+    validate_parameters,
+)
 from widemargin._base.targets import encode_targets
-from widemargin._base.validation import validate_shape
-from widemargin.svm.code_matrix.binary_classifiers import ColumnMachines, SeparateMachines
+from widemargin._base.validation import validate_kernel_training, validate_shape
+from widemargin.svm.code_matrix.binary_classifiers import JointClassifiers, SeparateClassifiers
 from widemargin.svm.code_matrix.codes import (
     CODES,
     check_code,
@@ -22,6 +30,7 @@ from widemargin.svm.code_matrix.codes import (
     minimum_distance,
 )
 from widemargin.svm.code_matrix.decoding import LOSSES, agreement, couple, smallest_step, total_loss
+from widemargin.svm.kernel_classifier import validate_samples
 from widemargin.svm.svc import SVC
 
 _CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
@@ -187,26 +196,23 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         self._check_estimator(sample_weight)
-        validate_shape(self, X, y)
-        y = check_y(y, estimator=self)
-        check_classification_targets(y)
-        check_consistent_length(X, y)
-        rows, labels = encode_targets(y, sample_weight, class_weight=None)
-        classes = labels.classes
+        X, y = self._validate_training(X, y)
+        positive, targets = encode_targets(y, sample_weight, class_weight=None)
+        classes = targets.classes
         matrix, distance = self._code(classes)
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        if type(self.estimator) is SVC:
-            machines = ColumnMachines.of(self.estimator, matrix, self.n_jobs)
-            machines.fit(X, codes, sample_weight)
-        else:
-            rows = np.arange(len(y))[rows]
-            machines = SeparateMachines(self.estimator, matrix, self.n_jobs)
-            machines.fit(X, codes, rows, sample_weight)
         for name in _CERTIFICATE:
             self.__dict__.pop(name, None)
-            if hasattr(machines, name):
-                setattr(self, name, getattr(machines, name))
-        self._machines = machines
+        if type(self.estimator) is SVC:
+            joint = JointClassifiers(self.estimator, matrix, self.n_jobs)
+            solutions = joint.fit(X, codes, sample_weight)
+            report_convergence(self.estimator, solutions, stopped=False)
+            vars(self).update({name: joint.attributes[name] for name in _CERTIFICATE})
+            self._classifiers: JointClassifiers | SeparateClassifiers = joint
+        else:
+            separate = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
+            separate.fit(X, codes, np.arange(len(y))[positive], sample_weight)
+            self._classifiers = separate
         self.classes_, self.code_matrix_, self.minimum_distance_ = classes, matrix, distance
         return self
 
@@ -281,8 +287,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         probabilities : ndarray of shape (n_samples, n_classes)
             Their rows add up to 1.
         """
-        X, machines = self._check_rows(X), self._machines
-        positive = machines.probabilities(X)
+        positive = self._classifiers.probabilities(self._validate(X))  # type: ignore[union-attr]
         matrix = self.code_matrix_
         if len(matrix) == 2:
             positive = np.where(matrix[1] > 0, positive, 1.0 - positive).mean(axis=1)
@@ -296,7 +301,9 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def estimators_(self):
         """The fitted machines, in the order of the columns."""
         check_is_fitted(self)
-        return self._machines.separate()
+        names = ("n_features_in_", "feature_names_in_")
+        features = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return self._classifiers.separate(**features)
 
     def _check_estimator(self, sample_weight):
         if not hasattr(self.estimator, "decision_function") and not _gives_probabilities(
@@ -317,14 +324,28 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         matrix = check_code(self.code, classes)
         return matrix, minimum_distance(matrix)
 
-    def _scores(self, X):
-        X = self._check_rows(X)
-        return np.ascontiguousarray(self._machines.scores(X), dtype=np.float64)
+    def _scores(self, X: Any) -> np.ndarray:
+        X = self._validate(X)
+        return np.ascontiguousarray(self._classifiers.scores(X), dtype=np.float64)
 
-    def _check_rows(self, X):
+    def _validate_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Validate as the joint `SVC` needs it, or leave the values to other estimators."""
+        if type(self.estimator) is SVC and not callable(self.estimator.kernel):
+            validate_parameters(self.estimator)
+            return validate_kernel_training(self, X, y, self.estimator.kernel)
+        validate_shape(self, X, y)
+        y = check_y(y, estimator=self)
+        check_classification_targets(y)
+        check_consistent_length(X, y)
+        return X, y
+
+    def _validate(self, X: Any) -> Any:
         check_is_fitted(self)
-        validate_shape(self, X)
-        return X
+        classifiers = self._classifiers
+        if isinstance(classifiers, SeparateClassifiers) or callable(classifiers.estimator.kernel):
+            validate_shape(self, X)
+            return X
+        return validate_samples(self, X, sparse=classifiers.takes_sparse)
 
 
 def _gives_probabilities(estimator):

@@ -1,6 +1,6 @@
-"""A tour of widemargin: every stop trains something, shows what came out and adds to a report.
+"""Train the main estimators on included data and write a report with tables and figures.
 
-``make demo`` runs it; the stops are in `stops`.
+``make demo`` runs this script; its sections are in `sections`.
 """
 
 import argparse
@@ -16,64 +16,64 @@ matplotlib.use("Agg")
 
 import sklearn
 from pandas import DataFrame
-from stops import STOPS
+from sections import SECTIONS
 
 import widemargin
 
 
 def main(arguments=None):
-    """Walk all stops, print them, and write the report."""
+    """Run all sections, print them, and write the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("build/demo"), help="folder to write")
     folder = parser.parse_args(arguments).output
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"widemargin {widemargin.__version__} beside scikit-learn {sklearn.__version__}")
-    stops = []
-    for visit in STOPS:
-        stops.append(stop := visit())
-        print(f"\n{stop.title}\n{fill(stop.text, 100)}\n")
-        if stop.rows:
-            print(DataFrame(stop.rows, columns=stop.header).to_string(index=False))
-        if stop.figure:
-            picture = folder / f"{stop.name}.png"
-            stop.figure.savefig(picture, dpi=110)
-            print(f"Picture: {picture.resolve()}")
+    print(f"widemargin {widemargin.__version__}, scikit-learn {sklearn.__version__}")
+    sections = []
+    for run in SECTIONS:
+        sections.append(section := run())
+        print(f"\n{section.title}\n{fill(section.text, 100)}\n")
+        if section.rows:
+            print(DataFrame(section.rows, columns=section.header).to_string(index=False))
+        if section.figure:
+            picture = folder / f"{section.name}.png"
+            section.figure.savefig(picture, dpi=110)
+            print(f"Figure: {picture.resolve()}")
     report = folder / "report.html"
-    report.write_text(_report(stops), encoding="utf-8")
+    report.write_text(_report(sections), encoding="utf-8")
     print(f"\nReport:  {report.resolve()}")
 
 
-def _report(stops):
-    """Return one page with everything inside, pictures too."""
+def _report(sections):
+    """Return one HTML page with all tables and figures embedded."""
     body = "".join(
-        f"<section><h2>{html.escape(stop.title)}</h2><p>{html.escape(stop.text)}</p>"
-        f"{_html_table(stop)}{_html_picture(stop)}</section>"
-        for stop in stops
+        f"<section><h2>{html.escape(section.title)}</h2><p>{html.escape(section.text)}</p>"
+        f"{_html_table(section)}{_html_picture(section)}</section>"
+        for section in sections
     )
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width'><title>A tour of widemargin</title>"
-        f"<style>{_STYLE}</style></head><body><h1>A tour of widemargin</h1>"
+        "<meta name='viewport' content='width=device-width'><title>widemargin demo</title>"
+        f"<style>{_STYLE}</style></head><body><h1>widemargin demo</h1>"
         f"<p>widemargin {widemargin.__version__}, scikit-learn {sklearn.__version__}</p>"
         f"{body}</body></html>\n"
     )
 
 
-def _html_table(stop):
-    if not stop.rows:
+def _html_table(section):
+    if not section.rows:
         return ""
-    lines = [("th", stop.header), *(("td", row) for row in stop.rows)]
+    lines = [("th", section.header), *(("td", row) for row in section.rows)]
     cells = ("".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in line) for tag, line in lines)
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in cells)}</table>"
 
 
-def _html_picture(stop):
-    if stop.figure is None:
+def _html_picture(section):
+    if section.figure is None:
         return ""
     buffer = io.BytesIO()
-    stop.figure.savefig(buffer, format="png", dpi=110)
+    section.figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode()
-    return f"<img src='data:image/png;base64,{data}' alt='{html.escape(stop.title)}'>"
+    return f"<img src='data:image/png;base64,{data}' alt='{html.escape(section.title)}'>"
 
 
 _STYLE = """

@@ -1,4 +1,4 @@
-"""SVM1+ and SVM-2K, held to exact optima."""
+"""SVM1+ and SVM-2K compared with exact optima."""
 
 import numpy as np
 import pytest
@@ -7,17 +7,18 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import privileged as oracle
 
+from widemargin._base.options import ActiveSetOptions, CoupledOptions
 from widemargin.solvers import HingeProblem, solve_hinge
-from widemargin.solvers.coupled import active_set, two_kernels
+from widemargin.solvers.coupled import active_set, solver
+from widemargin.solvers.coupled.solver import start
 from widemargin.solvers.coupled.svm1plus import solve_svm1plus
-from widemargin.solvers.coupled.svm2k import _problem, solve_two_view
-from widemargin.solvers.coupled.two_kernels import start
+from widemargin.solvers.coupled.svm2k import _problem, solve_svm2k
 
 PENALTIES = [1e2, 1.0, 1e-2, 1e-5, 1e-8]
 
 
 def problem(seed, n=40, kernel="linear", columns=3, privileged=2):
-    """Two Gram matrices and signs that both explain in part."""
+    """Two Gram matrices, and signs that depend on both."""
     rng = np.random.default_rng(seed)
     X, Z = rng.standard_normal((n, columns)), rng.standard_normal((n, privileged))
     sign = np.where(X[:, 0] + Z[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
@@ -28,11 +29,13 @@ def problem(seed, n=40, kernel="linear", columns=3, privileged=2):
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("columns", [3, 60])
-def test_svm1plus_reaches_the_exact_optimum(kernel, penalty, columns):
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_svm1plus_reaches_the_exact_optimum(kernel, penalty, columns, low_rank):
     K, M, sign = problem(0, kernel=kernel, columns=columns)
     cost = np.linspace(0.5, 2.0, len(sign))
     exact = oracle.svm1plus(K, M, sign, cost, penalty)
-    found = solve_svm1plus(K, M, sign, cost, penalty, factor=oracle.factor(M))
+    factor = oracle.factor(M)
+    found = solve_svm1plus(K, M, sign, cost, penalty, factor=factor, low_rank=low_rank)
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
     np.testing.assert_allclose(K @ found.dual, exact.f, atol=1e-6)
     np.testing.assert_allclose(found.slack, exact.slack, atol=1e-6)
@@ -43,12 +46,13 @@ def test_svm1plus_reaches_the_exact_optimum(kernel, penalty, columns):
 @pytest.mark.parametrize("agreement", [0.0, 0.1, 10.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_two_views_reach_the_exact_optimum(kernel, epsilon, agreement):
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_two_views_reach_the_exact_optimum(kernel, epsilon, agreement, low_rank):
     K, M, sign = problem(1, kernel=kernel)
     costs = np.vstack([np.linspace(0.5, 2.0, len(sign)), np.full(len(sign), 0.3)])
     cost = np.full(len(sign), agreement)
     exact = oracle.two_view(K, M, sign, costs, cost, epsilon)
-    found = solve_two_view(K, M, sign, costs, cost, epsilon)
+    found = solve_svm2k(K, M, sign, costs, cost, epsilon, low_rank=low_rank)
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
     # The constants need not be unique; the functions are.
     for gram, dual, values in zip((K, M), found.duals, (exact.f, exact.slack), strict=True):
@@ -56,23 +60,23 @@ def test_two_views_reach_the_exact_optimum(kernel, epsilon, agreement):
     assert found.gap < 1e-8
 
 
-def test_two_views_that_need_not_agree_are_two_machines():
+def test_two_views_without_agreement_are_two_classifiers():
     K, M, sign = problem(2)
     costs = np.vstack([np.ones(len(sign)), np.full(len(sign), 0.5)])
-    found = solve_two_view(K, M, sign, costs, np.zeros(len(sign)), 0.1)
+    found = solve_svm2k(K, M, sign, costs, np.zeros(len(sign)), 0.1)
     alone = [solve_hinge(HingeProblem(G, sign, 1.0, c)) for G, c in zip((K, M), costs, strict=True)]
     assert found.objective == pytest.approx(sum(s.objective for s in alone), rel=1e-9)
 
 
 @given(seed=st.integers(0, 10_000), kernel=st.sampled_from(["linear", "rbf"]))
 @settings(max_examples=15)
-def test_steps_alone_come_within_what_the_gap_says(seed, kernel):
+def test_pair_updates_alone_are_within_the_gap(seed, kernel):
     K, M, sign = problem(seed, n=30, kernel=kernel)
     if abs(sign.sum()) == len(sign):
         return
     cost = np.ones(len(sign))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(active_set, "MOST_UNKNOWNS", 0)
+        patch.setattr(active_set, "options", ActiveSetOptions(most_unknowns=0))
         found = solve_svm1plus(K, M, sign, cost, 0.5, tol=1e-4)
     exact = solve_svm1plus(K, M, sign, cost, 0.5, factor=oracle.factor(M))
     assert found.converged
@@ -106,7 +110,7 @@ def test_any_feasible_start_leads_to_the_same_optimum():
 
 
 def test_work_comes_in_slices(monkeypatch):
-    monkeypatch.setattr(two_kernels, "_SLICE_WORK", 500)
+    monkeypatch.setattr(solver, "options", CoupledOptions(slice_work=500))
     K, M, sign = problem(5, kernel="rbf")
     slices = []
     cost = np.ones(len(sign))
@@ -120,8 +124,8 @@ def test_functions_are_those_of_the_point():
     K, M, sign = problem(6)
     costs = np.ones((2, len(sign)))
     state = start(_problem(K, M, sign, costs, np.ones(len(sign)), 0.1), np.zeros((4, len(sign))))
-    while not two_kernels.advance(state):
+    while not solver.advance(state):
         pass
-    g, h = state.problem.sides(state.point)
+    g, h = state.problem.expansions(state.point)
     np.testing.assert_allclose(state.first, K @ g, atol=1e-9)
     np.testing.assert_allclose(state.second, M @ h, atol=1e-9)

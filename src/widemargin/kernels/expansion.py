@@ -1,0 +1,197 @@
+r"""Kernel expansions: sums of kernel values over support vectors.
+
+.. math::
+
+    f_k(x) = \sum_j c_{kj} \, k(x_j, x) + b_k
+
+They are evaluated in blocks of samples over threads, and in float32 where a trial at the end of
+training has shown that this gives the same values well within the tolerance of the fit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.threads import for_each
+from widemargin._base.validation import canonical_csr
+from widemargin.kernels.gram import KernelGram
+from widemargin.kernels.parameters import KernelParameters
+
+__all__ = ["KernelExpansion", "weighted_sums"]
+
+_BLOCK_SAMPLES = 512
+_BLOCK_BYTES = 1 << 25
+_FLOAT32_VECTORS = 1000
+_FLOAT32_SAMPLE = 256
+
+
+def weighted_sums(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Return the sums of kernel values, a row of coefficients for each function."""
+    return tiled_multiply(values, coefficients.T)
+
+
+class KernelExpansion:
+    """Functions that are weighted sums of kernel values, for prediction.
+
+    An expansion does not change once it is fitted, and may be evaluated from several threads. What
+    it computes on first use (norms of the vectors) is not pickled.
+
+    Parameters
+    ----------
+    parameters : KernelParameters
+        With gamma resolved.
+    vectors : ndarray or CSR matrix of shape (n_vectors, n_features), or None
+        Support vectors. All training samples for a callable kernel, None for "precomputed".
+    coefficients : ndarray of shape (n_functions, n_vectors)
+        Weights of the kernel values, in the layout of `combine`.
+    intercept : float or ndarray of shape (n_functions,), default=0.0
+        Added to the sums.
+    columns : index array of shape (n_vectors,), optional
+        Indices of the vectors among the training samples, for a callable or precomputed kernel
+        whose values are computed against all of them; all by default.
+    combine : callable, default=weighted_sums
+        ``combine(values, coefficients)`` returns the sums, given the kernel values of samples
+        against the vectors. Must be picklable.
+    """
+
+    def __init__(
+        self,
+        parameters: KernelParameters,
+        vectors: Any,
+        coefficients: np.ndarray,
+        intercept: float | np.ndarray = 0.0,
+        *,
+        columns: np.ndarray | None = None,
+        combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = weighted_sums,
+    ):
+        self.parameters = parameters
+        self.vectors = vectors
+        self.coefficients = coefficients
+        self.intercept = intercept
+        self.columns = columns
+        self.combine = combine
+        self.float32 = False
+        self._grams: dict[type, KernelGram] = {}
+
+    @classmethod
+    def from_dual(
+        cls, parameters: KernelParameters, X: Any, dual: np.ndarray, intercept: float, tol: float
+    ) -> "KernelExpansion":
+        """Return the function of a binary problem over the samples X, by its signed dual variables.
+
+        Parameters
+        ----------
+        parameters : KernelParameters
+            Of a named kernel.
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        dual : ndarray of shape (n_samples,)
+        intercept : float
+        tol : float
+            Tolerance of the fit, for `use_float32_within`.
+
+        Returns
+        -------
+        KernelExpansion
+            Its vectors are the samples of nonzero dual variables, those of negative ones first.
+        """
+        support = np.concatenate([np.flatnonzero(dual < 0), np.flatnonzero(dual > 0)])
+        expansion = cls(parameters, X[support], dual[support][np.newaxis], np.array([intercept]))
+        expansion.use_float32_within(tol)
+        return expansion
+
+    def evaluate(self, X: Any) -> np.ndarray:
+        """Compute the values of all functions.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features) or (n_samples, n_samples_fit)
+            Validated samples, or their kernel values against the training samples for
+            "precomputed".
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_functions)
+        """
+        return self._evaluate(self._samples(X), self.float32)
+
+    def select(self, functions: Any) -> "KernelExpansion":
+        """Return the expansion of some of the functions, with the vectors that they need."""
+        if self.combine is not weighted_sums:
+            raise ValueError("select needs a row of coefficients for each function.")
+        coefficients = self.coefficients[functions]
+        kept = np.flatnonzero(coefficients.any(axis=0))
+        kept = kept if len(kept) else np.array([0])
+        selected = KernelExpansion(
+            self.parameters,
+            self.vectors if self.parameters.is_pairwise else self.vectors[kept],
+            coefficients[:, kept],
+            np.broadcast_to(self.intercept, len(self.coefficients))[functions],
+            columns=kept if self.columns is None else self.columns[kept],
+        )
+        selected.float32 = self.float32
+        return selected
+
+    def use_float32_within(self, tol: float) -> None:
+        """Evaluate in float32 from now on if that changes the values by at most a tenth of tol.
+
+        This is tried on a sample of the vectors. Called once, at the end of a fit.
+        """
+        if self.parameters.is_pairwise or self.vectors.shape[0] < _FLOAT32_VECTORS:
+            return
+        if not self._gram(np.float64).fits_single():
+            return
+        sample = self.vectors[:: max(1, self.vectors.shape[0] // _FLOAT32_SAMPLE)]
+        error = np.abs(self._evaluate(sample, True) - self._evaluate(sample, False)).max()
+        self.float32 = bool(error <= 0.1 * tol)
+
+    def _samples(self, X):
+        """Samples in the container of the vectors, or kernel values against training samples."""
+        if callable(self.parameters.kernel):
+            return self.parameters.call(X, self.vectors)
+        if sp.issparse(self.vectors) and not sp.issparse(X):
+            X = type(self.vectors)(X)
+        return canonical_csr(X)
+
+    def _evaluate(self, X, float32):
+        n_vectors = self.coefficients.shape[1]
+        step = max(1, min(_BLOCK_SAMPLES, _BLOCK_BYTES // (8 * max(n_vectors, 1))))
+
+        def block(start):
+            values = self._kernel_values(X[start : start + step], float32)
+            return self.combine(values.astype(np.float64, copy=False), self.coefficients)
+
+        return np.concatenate(for_each(block, range(0, X.shape[0], step))) + self.intercept
+
+    def _kernel_values(self, X, float32):
+        """Kernel values of samples against the vectors."""
+        if self.parameters.is_pairwise:
+            return np.ascontiguousarray(X if self.columns is None else X[:, self.columns])
+        if sp.issparse(X) and not sp.issparse(self.vectors):
+            X = X.toarray()
+        exact = self._gram(np.float64)
+        if not float32:
+            return exact.against(X)
+        approximate = self._gram(np.float32)
+        # float32 was tried on the vectors: samples far beyond them are left to float64.
+        far = exact.are_far(X)
+        if not far.any():
+            return approximate.against(X)
+        out = np.empty((X.shape[0], exact.size))
+        out[~far], out[far] = approximate.against(X[~far]), exact.against(X[far])
+        return out
+
+    def _gram(self, dtype):
+        """The vectors with their norms, computed on first use."""
+        if dtype not in self._grams:
+            if dtype is np.float64:
+                gram = self.parameters.gram_of_vectors(self.vectors)
+            else:
+                gram = self._gram(np.float64).single(_BLOCK_BYTES)
+            self._grams[dtype] = gram
+        return self._grams[dtype]
+
+    def __getstate__(self):
+        return {**self.__dict__, "_grams": {}}

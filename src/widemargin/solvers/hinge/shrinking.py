@@ -1,0 +1,137 @@
+"""Shrinking: solve the hinge problem over the samples that are not held at a bound.
+
+Once half of the samples are at a bound, and their residuals say that they will stay there, the
+problem is solved over the others alone. Rows of its Gram matrix are shorter, more of them fit into
+memory, and the problem may become small enough for a dense matrix. Afterwards the residual of the
+removed samples is brought up to date, and the solver continues if any of them violates now.
+
+Shrinking may be applied repeatedly: the active sets form a stack.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin._base.options import smo_options as options
+from widemargin._base.threads import for_each
+from widemargin.kernels import Gram
+from widemargin.kernels.dense import Square
+from widemargin.solvers.hinge.pairs import residual_extremes, subtract_columns
+from widemargin.solvers.stopping import rounding_floor
+
+__all__ = ["ActiveSet", "shrink", "subtract_kernel_sum", "subtract_rows", "unshrink"]
+
+
+@dataclass
+class ActiveSet:
+    """Samples that the solver works on, and the state of their dual variables.
+
+    The first active set has all samples. A smaller one has copies of the entries of its ``index``
+    in the one before it, which keeps its values until `unshrink`.
+    """
+
+    index: np.ndarray
+    gram: Gram
+    dual: np.ndarray
+    residual: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    diagonal: np.ndarray
+    largest: float
+    """Largest absolute value of the Gram matrix."""
+    dense: Square | None = None
+    """The Gram matrix as an array for small problems; otherwise rows come from ``gram``."""
+
+    @property
+    def size(self) -> int:
+        return len(self.dual)
+
+    @property
+    def free(self) -> np.ndarray:
+        """Whether each dual variable is strictly between its bounds."""
+        return (self.lower < self.dual) & (self.dual < self.upper)
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the highest residual that can rise and the lowest that can fall."""
+        return residual_extremes(self.dual, self.residual, self.lower, self.upper)
+
+    def violation(self, intercept: bool) -> float:
+        """Return the largest violation of the optimality conditions by a pair of samples.
+
+        Without an intercept, that by a single sample.
+        """
+        highest, lowest = self.extremes()
+        return highest - lowest if intercept else max(highest, -lowest, 0.0)
+
+    def rounding(self) -> float:
+        """Return the size of violations that are rounding errors of the residual."""
+        return rounding_floor(float(np.abs(self.dual).sum()) * self.largest)
+
+    def subset(self, index: np.ndarray) -> "ActiveSet":
+        """Return the active set of some of the samples."""
+        gram, dense = self.gram, None
+        if self.dense is not None:
+            dense = self.dense.part(index)
+        elif len(index) <= options.dense_size:
+            dense = Square(gram.block(index, index))
+        else:
+            gram = gram.narrow(index)
+        names = ("dual", "residual", "lower", "upper", "diagonal")
+        parts = {name: getattr(self, name)[index] for name in names}
+        return replace(self, index=index, gram=gram, dense=dense, **parts)
+
+
+def shrink(active: ActiveSet, intercept: bool, first: bool) -> ActiveSet | None:
+    """Return the active set without the samples held at a bound, or None if they are few.
+
+    Parameters
+    ----------
+    active : ActiveSet
+    intercept : bool
+    first : bool
+        Whether no variable was updated yet: then only samples of cost 0 are held.
+    """
+    if active.size < options.shrink_size:
+        return None
+    held = active.lower == active.upper
+    if not first:
+        highest, lowest = active.extremes() if intercept else (0.0, 0.0)
+        held |= (active.dual <= active.lower) & (active.residual < lowest)
+        held |= (active.dual >= active.upper) & (active.residual > highest)
+    if np.count_nonzero(held) < options.shrink_share * active.size:
+        return None
+    return active.subset(np.flatnonzero(~held))
+
+
+def unshrink(active: ActiveSet, smaller: ActiveSet) -> None:
+    """Take over the variables of a smaller active set; update the residual of the others."""
+    index = smaller.index
+    smaller.gram = active.gram  # frees the cached rows of the smaller set
+    change = np.zeros(active.size)
+    change[index] = smaller.dual - active.dual[index]
+    if active.dense is None:
+        subtract_kernel_sum(active.gram, change, active.residual)
+    else:
+        moved = np.flatnonzero(change)
+        subtract_rows(active.dense.rows(moved), moved, change[moved], active.residual)
+    active.dual[index], active.residual[index] = smaller.dual, smaller.residual
+
+
+def subtract_kernel_sum(gram: Gram, change: np.ndarray, residual: np.ndarray) -> None:
+    """Compute residual -= K change in place."""
+    moved = np.flatnonzero(change)
+    size = min(options.working_set_size, gram.most_rows)
+    for i in range(0, len(moved), size):
+        part = moved[i : i + size]
+        subtract_rows(*gram.rows(part), change[part], residual)
+
+
+def subtract_rows(
+    rows: np.ndarray, positions: np.ndarray, change: np.ndarray, residual: np.ndarray
+) -> None:
+    """Compute residual -= change' rows[positions] in place, with threads over columns."""
+    columns = options.update_columns
+    for_each(
+        lambda first: subtract_columns(rows, positions, change, residual, first, first + columns),
+        range(0, len(residual), columns),
+    )

@@ -1,0 +1,140 @@
+"""Inputs of conditional random fields as graphs, and the checks of their arrays."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["InputGraph", "ParsedSamples", "check_features", "parse_samples"]
+
+NO_EDGES = np.empty((0, 2), dtype=np.int64)
+
+
+class InputGraph(NamedTuple):
+    """An input as a graph, parsed and checked once.
+
+    Attributes
+    ----------
+    features : ndarray or CSR array of shape (n_nodes, n_features)
+        Features of the nodes.
+    edges : ndarray of shape (n_edges, 2)
+        Nodes that an edge joins.
+    edge_features : ndarray of shape (n_edges, n_edge_features) or None
+        Features of the edges; None for a single feature of value 1.
+    shape : tuple or None
+        Shape of outputs; None for one label per node.
+    """
+
+    features: Any
+    edges: np.ndarray = NO_EDGES
+    edge_features: np.ndarray | None = None
+    shape: tuple | None = None
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self.features.shape[0]
+
+    @property
+    def output_shape(self) -> tuple:
+        """Shape of outputs."""
+        return (self.n_nodes,) if self.shape is None else self.shape
+
+    def edge_matrix(self) -> np.ndarray:
+        """Return the features of the edges, one row per edge."""
+        if self.edge_features is None:
+            return np.ones((len(self.edges), 1))
+        return self.edge_features
+
+
+class ParsedSamples(NamedTuple):
+    """Samples whose inputs and outputs have been parsed.
+
+    Attributes
+    ----------
+    inputs : list of InputGraph
+        Inputs.
+    states : list of ndarray, or None
+        States of the nodes of the outputs, if there are any.
+    """
+
+    inputs: list[InputGraph]
+    states: list[np.ndarray] | None
+
+
+def parse_samples(model: Any, X: Sequence, Y: Any) -> ParsedSamples:
+    """Parse the inputs and outputs of a model, each once.
+
+    Parameters
+    ----------
+    model : CRF
+        Its methods `parse_input` and `states` parse an input and an output.
+    X : sequence
+        Inputs.
+    Y : sequence or None
+        Outputs.
+
+    Returns
+    -------
+    samples : ParsedSamples
+        The samples.
+    """
+    if sp.issparse(Y):
+        raise ValueError("Y must not be sparse. Pass Y.toarray().")
+    inputs = [model.parse_input(x) for x in X]
+    if not inputs:
+        raise ValueError("X must contain at least one input, got none.")
+    if Y is not None and len(inputs) != len(Y):
+        raise ValueError(f"X and Y must have equal lengths, got {len(inputs)} and {len(Y)}.")
+    return ParsedSamples(inputs, None if Y is None else [model.states(y) for y in Y])
+
+
+def check_features(features: Any) -> Any:
+    """Return features of nodes as a two-dimensional array, or as a float64 CSR array.
+
+    Parameters
+    ----------
+    features : array-like or sparse matrix of shape (n_nodes, n_features)
+        Features of the nodes.
+
+    Returns
+    -------
+    features : ndarray or CSR array of shape (n_nodes, n_features)
+        The features.
+    """
+    if sp.issparse(features):
+        return sp.csr_array(features, dtype=np.float64)
+    features = np.asarray(features)
+    if features.ndim != 2:
+        raise ValueError(f"x must have shape (n_nodes, n_features), got {features.shape}.")
+    return features
+
+
+def check_single(x: Any) -> Any:
+    """Return one sample as a matrix of one row."""
+    if sp.issparse(x) and x.ndim == 2:
+        return check_features(x)
+    return check_features(np.atleast_2d(to_dense(x)))
+
+
+def check_finite(values: Any, name: str) -> None:
+    """Raise a ValueError unless all values are finite."""
+    if not np.isfinite(values.data if sp.issparse(values) else values).all():
+        raise ValueError(f"{name} must contain finite numbers, got NaN or infinity.")
+
+
+def stack_rows(blocks: Sequence[Any], name: str) -> Any:
+    """Return blocks of rows below each other, as one CSR array of finite float64 numbers."""
+    if any(sp.issparse(block) for block in blocks):
+        rows = sp.vstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.float64)
+        rows.sum_duplicates()
+    else:
+        rows = sp.csr_array(np.concatenate(blocks), dtype=np.float64)
+    check_finite(rows, name)
+    return rows
+
+
+def to_dense(x: Any) -> np.ndarray:
+    """Return an array."""
+    return x.toarray() if sp.issparse(x) else np.asarray(x)
