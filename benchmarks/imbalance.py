@@ -1,8 +1,8 @@
-"""Machines that care for rare classes, beside plain and balanced SVMs, SMOTE and balanced forests.
+"""Methods for rare classes, beside plain and balanced SVMs, SMOTE and balanced forests.
 
     python benchmarks/imbalance.py --data DIR [--full] [--json FILE] [--help]
 
-On every ``imbalanced_*`` set of DIR: five times twofold cross-validation on standardised features,
+On every ``imbalanced_*`` set of DIR: five times twofold cross-validation on standardized features,
 default parameters for all, nothing tuned. Ranks (1 is best) are over all methods, averaged over
 sets.
 """
@@ -111,13 +111,18 @@ def cross_validate(name, data, most):
     splits = list(RepeatedStratifiedKFold(n_splits=2, n_repeats=5, random_state=0).split(X, y))
     work = [(method, train, test) for method in (*PEERS, *OURS) for train, test in splits]
     results = Parallel(n_jobs=2)(
-        delayed(judge)(method, X[train], y[train], X[test], y[test]) for method, train, test in work
+        delayed(evaluate)(method, X[train], y[train], X[test], y[test])
+        for method, train, test in work
     )
     scores = {}
     for method in (*PEERS, *OURS):
-        own = [result for (m, _, _), result in zip(work, results, strict=True) if m == method]
-        scores[method] = {key: float(np.mean([r[key] for r in own])) for key in MEASURES}
-        scores[method]["seconds"] = sum(result["seconds"] for result in own)
+        results_of_method = [
+            result for (m, _, _), result in zip(work, results, strict=True) if m == method
+        ]
+        scores[method] = {
+            key: float(np.mean([r[key] for r in results_of_method])) for key in MEASURES
+        }
+        scores[method]["seconds"] = sum(result["seconds"] for result in results_of_method)
     rare = float(np.unique(y, return_counts=True)[1].min() / len(y))
     return {"rows": len(y), "rare": rare, "scores": scores}
 
@@ -125,8 +130,8 @@ def cross_validate(name, data, most):
 TASKS = {"cross_validate": cross_validate}
 
 
-def judge(method, X, y, X_test, y_test):
-    """Measures of one method on one split, and the time it took."""
+def evaluate(method, X, y, X_test, y_test):
+    """Metrics of one method on one split, and the time."""
     from time import perf_counter
 
     from widemargin import imbalance_report

@@ -1,16 +1,16 @@
-"""Preference machines beside what labels alone give, transduction, self-training and the source.
+"""Classifiers with constraints beside supervised baselines, transduction and self-training.
 
     python benchmarks/preference.py --data DIR [--full] [--json FILE] [--only PART ...]
 
-Tables: F1 of "no demand" on the source's sets with its C and gamma; a tenth of the rows is
-labelled, a tenth is for the test. Demands: precision or recall asked for on Adult. Share: how the
-gain depends on the number of labels. Guarantee: how often a demand holds on new rows, over
-generated problems. Clusters: where unlabelled rows help beyond the threshold, and where they do
-not. Speed: time, memory and F1 beside transduction and self-training. Memory: one fit on all of
-MNIST.
+Tables: F1 without constraints on the data sets of the PSVM paper with its C and gamma; a tenth of
+the samples is labeled, a tenth is for the test. Constraints: on precision or recall, on Adult.
+Share: how the gain depends on the number of labels. Guarantee: how often a constraint holds on new
+samples, over generated problems. Clusters: where unlabeled samples help beyond the threshold, and
+where they do not. Speed: time, memory and F1 beside transduction and self-training. Memory: one fit
+on all of MNIST.
 
-The default run has few repeats and caps the unlabelled rows; ``--full`` takes the source's sizes.
-The memory is measured then, or by ``--only memory``.
+The default run has few repeats and limits the unlabeled samples; ``--full`` takes the sizes of the
+paper. The memory is measured then, or by ``--only memory``.
 """
 
 import warnings
@@ -27,7 +27,7 @@ SETS = {
     "MNIST": {"file": "mnist", "C": 10.0, "gamma": 0.125},
     "Protein": {"file": "protein_val", "C": 10.0, "gamma": 0.25},
 }
-SOURCE = {
+PAPER = {
     "PSVM": (0.63, 0.75, 0.94, 0.51),
     "TSVM": (0.61, 0.76, 0.93, 0.51),
     "SSVM": (0.51, 0.65, 0.84, 0.24),
@@ -37,13 +37,13 @@ SOURCE = {
     "PSVM, FULL, not adjusted": (0.51, 0.66, 0.83, 0.24),
 }
 SPREAD = {"Adult": 0.015, "IJCNN1": 0.01, "MNIST": 0.01, "Protein": 0.02}
-SOURCE_REPEATS = 20
+PAPER_REPEATS = 20
 ITERATIONS = {
     "PSVM": (37_976, 20_913, 224_368, 83_262),
     "TSVM": (151_018, 278_098, 652_377, 190_096),
 }
-# Precision, recall and F1 that the source got on Adult.
-SOURCE_DEMANDS = {
+# Precision, recall and F1 that the paper reports for Adult.
+PAPER_CONSTRAINTS = {
     ("precision", 0.55): (0.549, 0.736, 0.628),
     ("precision", 0.60): (0.633, 0.503, 0.558),
     ("precision", 0.65): (0.666, 0.391, 0.491),
@@ -67,7 +67,7 @@ CLUSTERED = {
     "classes that overlap": {"kernel": "rbf", "C": 1.0, "gamma": 0.05},
 }
 MOST_MEGABYTES = 4096
-# One in a thousand of the unlabelled rows: what later rounds add changes little and takes long.
+# One in a thousand of the unlabeled samples: later rounds change little and take long.
 MNIST_MIN_NEW = 48
 
 
@@ -89,13 +89,13 @@ def main(arguments=None):
 
 def tables(bench, report, chosen):
     for place, name in enumerate(SETS):
-        runs = repeated_runs(bench, chosen, name, "rivals")
+        runs = repeated_runs(bench, chosen, name, "compared")
         methods = runs[0]["methods"]
         lines = []
         for who in methods:
             f1 = [run["methods"][who]["f1"] for run in runs]
             steps = [run["methods"][who].get("iterations") for run in runs]
-            theirs = SOURCE.get(who)
+            theirs = PAPER.get(who)
             lines.append(
                 [
                     who,
@@ -110,32 +110,32 @@ def tables(bench, report, chosen):
         note = (
             " Odd against even digits, our assumption." if name == "MNIST" else
             " Class 1 against the rest, our assumption; only a part of the set is at hand, with "
-            "fewer labels than the source had." if name == "Protein" else ""
+            "fewer labels than in the paper." if name == "Protein" else ""
         )  # fmt: skip
         report.table(
             f"F1 on {name}",
             f"{described(runs)}{note} Means, and the standard deviation of F1 over repeats. 'Not "
-            "adjusted' takes unlabelled rows above 0 for positive, and decides at 0. The last four "
-            "rows learn from no unlabelled row; the one at the prior takes its threshold from "
-            "them.",
-            ["", "F1", "source", "precision", "recall", "steps", "source", "s"],
+            "adjusted' gives unlabeled samples above 0 positive pseudo-labels, and decides at 0. "
+            "The last four methods do not train on unlabeled samples; the one at the prior takes "
+            "its threshold from them.",
+            ["", "F1", "paper", "precision", "recall", "steps", "paper", "s"],
             lines,
         )
         if name != "Protein":
             f1 = mean(run["methods"]["PSVM"]["f1"] for run in runs)
-            error = SPREAD[name] * (1 / SOURCE_REPEATS + 1 / len(runs)) ** 0.5
-            published = SOURCE["PSVM"][place]
+            error = SPREAD[name] * (1 / PAPER_REPEATS + 1 / len(runs)) ** 0.5
+            published = PAPER["PSVM"][place]
             claim = (
-                f"{name}: F1 of PSVM at least the source's {published} less one standard error "
+                f"{name}: F1 of PSVM at least the paper's {published} less one standard error "
                 "of the difference"
             )
             report.bar(claim, f1, f1 >= published - error)
 
 
-def demands(bench, report, chosen):
-    runs = repeated_runs(bench, chosen, "Adult", "demanded")
+def constraints(bench, report, chosen):
+    runs = repeated_runs(bench, chosen, "Adult", "constrained")
     lines = []
-    for (kind, wanted), theirs in SOURCE_DEMANDS.items():
+    for (kind, wanted), theirs in PAPER_CONSTRAINTS.items():
         for who in runs[0]["methods"][f"{kind} {wanted}"]:
             found = [run["methods"][f"{kind} {wanted}"][who] for run in runs]
             met = sum(one[kind] >= wanted for one in found)
@@ -149,12 +149,12 @@ def demands(bench, report, chosen):
                 ]
             )
     report.table(
-        "Demands on Adult",
-        f"{described(runs)} What was got on test rows, and in how many repeats the demand was met "
-        "there. 'Change of mind' is the machine without a demand after set_demand. Nothing is "
-        "promised here: a threshold that meets the demand on some rows often misses it on others "
-        "(see the guarantee).",
-        ["asked for", "", *MEASURED, "met", *(f"source's {name}" for name in MEASURED)],
+        "Constraints on Adult",
+        f"{described(runs)} Metrics on test samples, and in how many repeats the constraint was "
+        "met there. 'set_constraints' is the model without constraints after that call. Nothing is "
+        "guaranteed here: a threshold that meets a constraint on some samples often misses it on "
+        "others (see the guarantee).",
+        ["constraint", "", *MEASURED, "met", *(f"paper's {name}" for name in MEASURED)],
         lines,
     )
 
@@ -172,10 +172,10 @@ def share(bench, report, chosen):
             )  # fmt: skip
             curve.append([name, part, {who: mean(values) for who, values in f1.items()}])
     report.table(
-        "Share of labelled rows",
-        "F1, mean and standard deviation over repeats. The source's SSVM gains about 10 % from 5 "
+        "Share of labeled samples",
+        "F1, mean and standard deviation over repeats. The paper's SSVM gains about 10 % from 5 "
         "to 15 % of labels and its PSVM under 5 %, so that the gap shrinks.",
-        ["data", "labelled", *f1, "PSVM - SSVM"],
+        ["data", "labeled", *f1, "PSVM - SSVM"],
         lines,
     )
     report.keep("share", curve)
@@ -186,39 +186,40 @@ def guarantee(bench, report, chosen):
     lines, failed = [], []
     for kind, wanted in (("precision", 0.7), ("recall", 0.8)):
         found = bench.run("covered", kind=kind, wanted=wanted, problems=problems)
-        for who, (given, kept, f1) in found["methods"].items():
-            promised = who == "MAPIE" or "confidence" in who
-            chance = at_most(given - kept, given) if promised and given else None
+        for who, (given, met, f1) in found["methods"].items():
+            has_guarantee = who == "MAPIE" or "confidence" in who
+            p = at_most(given - met, given) if has_guarantee and given else None
             lines.append(
                 [
                     f"{kind} {wanted:g}",
                     who,
                     f"{given} of {problems}",
-                    f"{kept / given:.3f}" if given else "-",
-                    "-" if chance is None else f"{chance:.3f}",
+                    f"{met / given:.3f}" if given else "-",
+                    "-" if p is None else f"{p:.3f}",
                     f"{f1:.3f}",
                 ]
             )
             if "confidence" in who:
-                failed.append(chance)
+                failed.append(p)
     missing = " MAPIE is not installed and left out." if not found["mapie"] else ""
     report.table(
         "The guarantee",
-        f"{problems} generated problems with 150 to 2,000 labels, 5 to 50 % positive rows and up "
-        "to 20 % of labels at random, logistic regression; judged on "
-        f"{NEW_ROWS:,} new rows. The demands are such that many of these problems can meet them "
-        "and a third of few labels can promise them, and that what is chosen at the demand itself "
-        "often misses it. 'Given' is how often the method did not decline; 'met' how often "
-        f"the demand held then; 'p' the probability of so many failures at {CONFIDENCE:g} "
-        "(binomial). F1 is the mean over problems where it was given. Only methods with a "
-        "confidence and MAPIE promise anything. MAPIE and one round train on half of the labels "
-        "and certify by the other half; several rounds train, steer and certify by a third each. "
-        f"The last but MAPIE knows no unlabelled rows, which the others know 1,000 of.{missing}",
-        ["asked for", "", "given", "met", "p", "F1"],
+        f"{problems} generated problems with 150 to 2,000 labels, 5 to 50 % positive samples "
+        "and up to 20 % of labels at random, logistic regression; evaluated on "
+        f"{NEW_ROWS:,} new samples. The constraints are such that many of these problems can meet "
+        "them and a third of few labels can guarantee them, and that a threshold tuned without a "
+        "guarantee often misses them. 'Given' is how often the method did not decline; 'met' how "
+        f"often the constraint held then; 'p' the probability of so many failures at "
+        f"{CONFIDENCE:g} (binomial). F1 is the mean over problems where it was given. Only methods "
+        "with a confidence and MAPIE give a guarantee. MAPIE and one round train on half of the "
+        "labels and calibrate on the other half; several rounds train, validate and calibrate on "
+        "a third each. The last but MAPIE uses no unlabeled samples, of which the others use "
+        f"1,000.{missing}",
+        ["constraint", "", "given", "met", "p", "F1"],
         lines,
     )
     worst = min((p for p in failed if p is not None), default=None)
-    claim = f"demands hold at least at the promised rate {CONFIDENCE:g} (p at least 0.01)"
+    claim = f"constraints hold at least at the confidence {CONFIDENCE:g} (p at least 0.01)"
     report.bar(claim, worst, worst is not None and worst >= 0.01)
 
 
@@ -237,11 +238,11 @@ def clusters(bench, report, chosen):
             values = {who: by_count[k] for who, by_count in found["f1"].items()}
             lines.append([kind, str(count), *(f"{value:.3f}" for value in values.values())])
     report.table(
-        "Where unlabelled rows help",
-        f"F1 on {NEW_ROWS // 5:,} test rows by the number of labels, with "
-        f"{chosen.rows or 2000:,} unlabelled rows, means of {repeats} draws; 30 % of the rows are "
-        "positive. 'First round' is PSVM before it sees unlabelled rows: what PSVM has above it "
-        "comes from them.",
+        "Where unlabeled samples help",
+        f"F1 on {NEW_ROWS // 5:,} test samples by the number of labels, with "
+        f"{chosen.rows or 2000:,} unlabeled samples, means of {repeats} draws; 30 % of the samples "
+        "are positive. 'First round' is PSVM before it uses unlabeled samples: the difference to "
+        "PSVM is their gain.",
         ["data", "labels", *found["f1"]],
         lines,
     )
@@ -299,7 +300,7 @@ def speed(bench, report, chosen):
 
 
 def memory(bench, report, chosen):
-    claim = "MNIST, 6,000 labelled and 48,000 unlabelled rows, in 4 GB"
+    claim = "MNIST, 6,000 labeled and 48,000 unlabeled samples, in 4 GB"
     if not chosen.full and chosen.only != ["memory"]:
         report.bar(claim, None, None)
         return
@@ -307,9 +308,9 @@ def memory(bench, report, chosen):
     found = bench.run("clocked", who="PreferenceSVC", seed=0, **task)
     report.table(
         "The whole of MNIST",
-        f"{found['text']} One fit without a demand, which ends once a round adds fewer than "
-        f"{MNIST_MIN_NEW} rows. The peak is that of the whole process, all rows of the set "
-        "included.",
+        f"{found['text']} One fit without constraints, which ends once a round adds fewer than "
+        f"{MNIST_MIN_NEW} pseudo-labels. The peak is that of the whole process, including all "
+        "samples of the set.",
         ["s", "rounds", "F1", "steps", "peak MB"],
         [[f"{found['seconds']:.0f}", str(found["rounds"]), f"{found['f1']:.3f}",
           f"{found['iterations']:,}", f"{found['peak']:.0f}"]],
@@ -319,7 +320,7 @@ def memory(bench, report, chosen):
 
 PARTS = {
     "tables": tables,
-    "demands": demands,
+    "constraints": constraints,
     "share": share,
     "guarantee": guarantee,
     "clusters": clusters,
@@ -329,7 +330,7 @@ PARTS = {
 WITHOUT_DATA = ("guarantee", "clusters")
 MEASURED = ("precision", "recall", "f1")
 OURS = ("PreferenceSVC", "PreferenceSVC, FULL")
-LABELS_ALONE = ("SSVM", "cross-fitted", "at the prior", "first round")
+LABELS_ONLY = ("SSVM", "cross-fitted", "at the prior", "first round")
 
 
 def repeated_runs(bench, chosen, name, task, **more):
@@ -362,59 +363,59 @@ def at_most(failures, n):
     return float(binom.sf(failures - 1, n, 1.0 - CONFIDENCE))
 
 
-def rivals(name, data, rows, most, seed):
-    """All machines of the table on one split."""
+def compared(name, data, rows, most, seed):
+    """All methods of the table on one split."""
     case = Case(name, data, rows, most, seed)
     found = {}
     for who, parameters in {
         "PSVM": {},
         "PSVM, not adjusted": {"threshold": "zero"},
-        "PSVM, FULL": {"split": "full"},
-        "PSVM, FULL, not adjusted": {"split": "full", "threshold": "zero"},
-        "PSVM, REC": {"update": "rec"},
+        "PSVM, FULL": {"split": "resubstitution"},
+        "PSVM, FULL, not adjusted": {"split": "resubstitution", "threshold": "zero"},
+        "PSVM, REC": {"update": "recompute"},
     }.items():
         start = perf_counter()
         model = case.preference(**parameters)
         seconds = perf_counter() - start
         more = {"iterations": model.n_solver_iterations_, "seconds": seconds}
-        found[who] = case.judge(model) | more
+        found[who] = case.evaluate(model) | more
     start = perf_counter()
     model = case.transductive()
     seconds = perf_counter() - start
-    found["TSVM"] = case.judge(model) | {"iterations": model.n_iter_, "seconds": seconds}
+    found["TSVM"] = case.evaluate(model) | {"iterations": model.n_iter_, "seconds": seconds}
     return {"text": case.text, "methods": found | case.baselines()}
 
 
-def demanded(name, data, rows, most, seed):
-    """Every demand by every machine that can have one."""
-    from widemargin.semisupervised.constraints import Demand
+def constrained(name, data, rows, most, seed):
+    """Every constraint for every method that supports it."""
+    from widemargin.semisupervised.constraints import Constraints
 
     case = Case(name, data, rows, most, seed)
     free = case.preference()
     found = {}
-    for kind, wanted in SOURCE_DEMANDS:
-        asked = {kind: wanted}
+    for kind, wanted in PAPER_CONSTRAINTS:
+        constraint = {kind: wanted}
         found[f"{kind} {wanted}"] = {
-            "PSVM": case.judge(case.preference(**asked)),
-            "change of mind": case.judge(free.set_demand(**asked)),
-            "cross-fitted": case.judge(case.cross_fitted(Demand(**asked))),
+            "PSVM": case.evaluate(case.preference(**constraint)),
+            "set_constraints": case.evaluate(free.set_constraints(**constraint)),
+            "cross-fitted": case.evaluate(case.cross_fitted(Constraints(**constraint))),
         }
     return {"text": case.text, "methods": found}
 
 
 def few(name, data, rows, most, seed, share):
-    """F1 where only so many rows have labels."""
+    """F1 if only a share of the samples is labeled."""
     case = Case(name, data, rows, most, seed, share)
-    found = {"PSVM": case.judge(case.preference())} | case.baselines()
+    found = {"PSVM": case.evaluate(case.preference())} | case.baselines()
     return {"text": case.text, "methods": found}
 
 
 def clocked(name, data, rows, most, seed, who, min_new=1):
-    """Time, memory and F1 of one machine."""
+    """Time, memory and F1 of one method."""
     case = Case(name, data, rows, most, seed)
     fits = {
         "PreferenceSVC": lambda: case.preference(min_new=min_new),
-        "PreferenceSVC, FULL": lambda: case.preference(split="full", min_new=min_new),
+        "PreferenceSVC, FULL": lambda: case.preference(split="resubstitution", min_new=min_new),
         "TransductiveSVC": case.transductive,
         "SelfTrainingClassifier": case.self_trained,
     }
@@ -423,7 +424,7 @@ def clocked(name, data, rows, most, seed, who, min_new=1):
     model = fits[who]()
     seconds = perf_counter() - start
     steps = "n_solver_iterations_" if who in OURS else "n_iter_"
-    return case.judge(model) | {
+    return case.evaluate(model) | {
         "text": case.text,
         "seconds": seconds,
         "iterations": None if who == "SelfTrainingClassifier" else getattr(model, steps),
@@ -433,7 +434,7 @@ def clocked(name, data, rows, most, seed, who, min_new=1):
 
 
 def covered(kind, wanted, problems):
-    """How often a demand is met on new rows, by method."""
+    """How often a constraint is met on new samples, by method."""
     from joblib import Parallel, delayed
 
     mapie = find_spec("mapie") is not None
@@ -443,13 +444,13 @@ def covered(kind, wanted, problems):
     found = {}
     for who in answers[0]:
         given = [one[who] for one in answers if one[who] is not None]
-        kept = sum(one[kind] >= wanted for one in given)
-        found[who] = [len(given), kept, mean(one["f1"] for one in given) if given else 0.0]
+        met = sum(one[kind] >= wanted for one in given)
+        found[who] = [len(given), met, mean(one["f1"] for one in given) if given else 0.0]
     return {"methods": found, "mapie": mapie}
 
 
 def on_one_thread(function, *arguments):
-    """What the function returns; threads of small problems would be in each other's way."""
+    """Return the value of the function; threads do not pay for small problems."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
@@ -457,7 +458,7 @@ def on_one_thread(function, *arguments):
 
 
 def grouped(kind, counts, repeats, rows):
-    """F1 of all machines over the number of labels, on generated rows."""
+    """F1 of all methods by the number of labels, on generated samples."""
     import numpy as np
 
     found: dict = {}
@@ -467,14 +468,14 @@ def grouped(kind, counts, repeats, rows):
         for who in runs[0]:
             found.setdefault(who, []).append(float(np.mean([run[who] for run in runs])))
         if gain is None:
-            gains = [run["TSVM"] - max(run[name] for name in LABELS_ALONE) for run in runs]
+            gains = [run["TSVM"] - max(run[name] for name in LABELS_ONLY) for run in runs]
             gain = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(repeats))
     return {"f1": found, "gain": gain}
 
 
 TASKS = {
-    "rivals": rivals,
-    "demanded": demanded,
+    "compared": compared,
+    "constrained": constrained,
     "few": few,
     "clocked": clocked,
     "covered": covered,
@@ -483,7 +484,7 @@ TASKS = {
 
 
 class Case:
-    """One split of one set: labelled, unlabelled and test rows."""
+    """One split of one set: labeled, unlabeled and test samples."""
 
     def __init__(self, name, data, rows, most, seed, share=0.1):
         import numpy as np
@@ -503,8 +504,8 @@ class Case:
         self.X, self.y, self.U = X[labeled], y[labeled], X[unlabeled]
         self.X_test, self.y_test = X[test], y[test]
         self.text = (
-            f"{len(labeled):,} labelled, {len(unlabeled):,} unlabelled and {len(test):,} test "
-            f"rows, {y.mean():.1%} positive; C={self.parameters['C']:g}, "
+            f"{len(labeled):,} labeled, {len(unlabeled):,} unlabeled and {len(test):,} test "
+            f"samples, {y.mean():.1%} positive; C={self.parameters['C']:g}, "
             f"gamma={self.parameters['gamma']:g}."
         )
 
@@ -536,33 +537,37 @@ class Case:
         )
 
     def baselines(self):
-        """What labels alone give, and the first round of PSVM, which knows no more."""
+        """Supervised baselines, and the first round of PSVM, which uses no more."""
         from widemargin import SVC
         from widemargin.semisupervised.thresholds import labels_only, prior_threshold
 
-        machine = SVC(**self.parameters)
+        svc = SVC(**self.parameters)
         fits = {
-            "SSVM": lambda: labels_only(machine, self.X, self.y),
+            "SSVM": lambda: labels_only(svc, self.X, self.y),
             "cross-fitted": self.cross_fitted,
-            "at the prior": lambda: prior_threshold(machine, self.X, self.y, self.U),
+            "at the prior": lambda: prior_threshold(svc, self.X, self.y, self.U),
             "first round": lambda: self.preference(max_rounds=1),
         }
         found = {}
         for who, fit in fits.items():
             start = perf_counter()
             model = fit()
-            found[who] = self.judge(model) | {"seconds": perf_counter() - start}
+            found[who] = self.evaluate(model) | {"seconds": perf_counter() - start}
         return found
 
-    def cross_fitted(self, demand=None):
+    def cross_fitted(self, constraints=None):
         from widemargin import SVC
         from widemargin.semisupervised.thresholds import cross_fitted_threshold
 
         return cross_fitted_threshold(
-            SVC(**self.parameters), self.X, self.y, demand=demand, random_state=self.seed
+            SVC(**self.parameters),
+            self.X,
+            self.y,
+            constraints=constraints,
+            random_state=self.seed,
         )
 
-    def judge(self, model):
+    def evaluate(self, model):
         return measured(self.y_test, model.predict(self.X_test))
 
     def warm_up(self):
@@ -575,7 +580,7 @@ class Case:
 
 
 def binary(name, found):
-    """Rows and labels 0 and 1 of one of the source's sets."""
+    """Samples and labels 0 and 1 of one of the paper's sets."""
     import numpy as np
 
     key = "_train" if "X_train" in found else ""
@@ -598,7 +603,7 @@ def measured(truth, predicted):
 
 
 def one_problem(seed, kind, wanted, mapie):
-    """What every method makes of one generated problem; None where it declines."""
+    """Metrics of every method on one generated problem; None where it declines."""
     import numpy as np
     from sklearn.datasets import make_classification
     from sklearn.linear_model import LogisticRegression
@@ -606,7 +611,7 @@ def one_problem(seed, kind, wanted, mapie):
     from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
 
     from widemargin import PreferenceClassifier
-    from widemargin.semisupervised.constraints import Demand
+    from widemargin.semisupervised.constraints import Constraints
     from widemargin.semisupervised.thresholds import cross_fitted_threshold, labels_only
 
     warnings.simplefilter("ignore")
@@ -622,35 +627,37 @@ def one_problem(seed, kind, wanted, mapie):
         random_state=seed,
     )
     L, U, new = slice(n), slice(n, n + 1000), slice(n + 1000, None)
-    asked = {kind: wanted}
+    constraint = {kind: wanted}
     base = LogisticRegression()
 
-    def judge(model):
+    def evaluate(model):
         return measured(y[new], model.predict(X[new]))
 
     def preference(U=U, **more):
-        model = PreferenceClassifier(base, random_state=seed, **asked, **more)
+        model = PreferenceClassifier(base, random_state=seed, **constraint, **more)
         return model.fit(X[L], y[L], X_unlabeled=X[U] if U.stop else None)
 
-    def promised(**more):
+    def guaranteed(**more):
         model = preference(confidence=CONFIDENCE, **more)
-        return judge(model) if model.promise_.kept else None
+        return evaluate(model) if model.guarantee_.guaranteed else None
 
     def value(truth, predicted):
-        """F1 where the demand is met, else by how much it is missed."""
+        """F1 if the constraint is met, else a negative number by its violation."""
         got = measured(truth, predicted)
         return got["f1"] if got[kind] >= wanted else got[kind] - 1.0
 
     tuned = TunedThresholdClassifierCV(base, scoring=make_scorer(value), random_state=seed)
     found = {
-        f"PreferenceClassifier, confidence {CONFIDENCE:g}": promised(),
-        f"one round, confidence {CONFIDENCE:g}": promised(max_rounds=1),
-        "PreferenceClassifier": judge(preference()),
-        "cross-fitted": judge(
-            cross_fitted_threshold(base, X[L], y[L], demand=Demand(**asked), random_state=seed)
+        f"PreferenceClassifier, confidence {CONFIDENCE:g}": guaranteed(),
+        f"one round, confidence {CONFIDENCE:g}": guaranteed(max_rounds=1),
+        "PreferenceClassifier": evaluate(preference()),
+        "cross-fitted": evaluate(
+            cross_fitted_threshold(
+                base, X[L], y[L], constraints=Constraints(**constraint), random_state=seed
+            )
         ),
-        "TunedThresholdClassifierCV": judge(tuned.fit(X[L], y[L])),
-        f"without unlabelled rows, confidence {CONFIDENCE:g}": promised(U=slice(0)),
+        "TunedThresholdClassifierCV": evaluate(tuned.fit(X[L], y[L])),
+        f"without unlabeled samples, confidence {CONFIDENCE:g}": guaranteed(U=slice(0)),
     }
     if not mapie:
         return found
@@ -666,7 +673,7 @@ def one_problem(seed, kind, wanted, mapie):
 
 
 def one_draw(kind, count, rows, seed):
-    """F1 of every machine with so many labels on one draw of generated rows."""
+    """F1 of every method with so many labels on one draw of generated samples."""
     from widemargin import SVC, PreferenceSVC, TransductiveSVC
     from widemargin.semisupervised.thresholds import (
         cross_fitted_threshold,
@@ -689,14 +696,14 @@ def one_draw(kind, count, rows, seed):
         "at the prior": prior_threshold(svc, X[L], y[L], X[U]),
         "first round": preference(max_rounds=1),
         "PSVM": preference(),
-        "PSVM, FULL": preference(split="full"),
+        "PSVM, FULL": preference(split="resubstitution"),
         "TSVM": TransductiveSVC(**parameters).fit(X[L], y[L], X_unlabeled=X[U]),
     }
     return {who: measured(y[new], model.predict(X[new]))["f1"] for who, model in models.items()}
 
 
 def generated(kind, n, seed):
-    """Rows in clusters, of one class each, or without any."""
+    """Samples in clusters of one class each, or without clusters."""
     import numpy as np
 
     rng = np.random.default_rng(seed)

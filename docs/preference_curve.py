@@ -1,4 +1,4 @@
-"""Draw F1 over the number of labels, from what the benchmark kept."""
+"""Plot F1 by the number of labels, from the results of the benchmark."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from matplotlib import pyplot
 
 path = Path("../benchmarks/results/preference.json")
-kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-parts = kept.get("clusters", {})
+results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+parts = results.get("clusters", {})
 figure, axes = pyplot.subplots(
     1, max(1, len(parts)), figsize=(9, 3.4), sharey=True, squeeze=False, layout="constrained"
 )

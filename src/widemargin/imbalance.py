@@ -327,6 +327,7 @@ class ImbalanceReport:
         return "\n".join(lines)
 
 
+@shared_docs
 def imbalance_report(
     y_true: ArrayLike,
     scores: ArrayLike,
@@ -351,10 +352,7 @@ def imbalance_report(
     classes : array-like of shape (n_classes,), default=None
         Class labels in the order of the columns of `scores`. If None, the sorted labels in
         `y_true`, which must then contain all classes.
-    counts : array-like of shape (n_classes,) or dict, default=None
-        Number of training samples of each class. If None, the numbers in `y_true`.
-    bounds : tuple of two numbers, default=(20, 100)
-        Classes with fewer samples than the first are the tail, with more than the second the head.
+    <<class_count_groups>>
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights.
 

@@ -1,4 +1,4 @@
-"""The benchmark of preference machines runs from end to end on small sets."""
+"""The benchmark of classifiers with constraints runs from end to end on small sets."""
 
 import json
 from pathlib import Path
@@ -21,14 +21,14 @@ def preference(monkeypatch):
     monkeypatch.setattr(preference.Bench, "run", run)
     monkeypatch.setattr(preference, "NEW_ROWS", 500)
     monkeypatch.setattr(preference, "SHARES", (0.1, 0.15))
-    few = dict(list(preference.SOURCE_DEMANDS.items())[3:5])
-    monkeypatch.setattr(preference, "SOURCE_DEMANDS", few)
+    few = dict(list(preference.PAPER_CONSTRAINTS.items())[3:5])
+    monkeypatch.setattr(preference, "PAPER_CONSTRAINTS", few)
     return preference
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Random rows in the place of the real sets."""
+    """Random samples instead of the real sets."""
     (tmp_path / "load.py").write_text(
         dedent("""
         import numpy as np
@@ -48,19 +48,19 @@ def test_every_part_prints_and_keeps_what_it_measured(preference, folder, capsys
     path = folder / "results.json"
     with parallel_config(backend="sequential"):
         preference.main(["--rows", "200", "--data", str(folder), "--json", str(path), "--only",
-                         "tables", "demands", "share", "speed", "memory"])  # fmt: skip
+                         "tables", "constraints", "share", "speed", "memory"])  # fmt: skip
         preference.main(["--rows", "4", "--json", str(folder / "generated.json"), "--only",
                          "tables", "guarantee", "clusters"])  # fmt: skip
     kept, printed = json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
     titles = [table["title"] for table in kept["tables"]]
     assert titles == [
         *(f"F1 on {name}" for name in preference.SETS),
-        "Demands on Adult",
-        "Share of labelled rows",
+        "Constraints on Adult",
+        "Share of labeled samples",
         "Speed on IJCNN1",
     ]
     methods = {row[0] for row in kept["tables"][0]["rows"]}
-    assert methods >= {*preference.SOURCE, "cross-fitted", "at the prior", "first round"}
+    assert methods >= {*preference.PAPER, "cross-fitted", "at the prior", "first round"}
     assert all(bar["bar"] in printed for bar in kept["bars"])
     assert "not measured" in printed
     assert str(folder) not in json.dumps(kept)
@@ -68,7 +68,7 @@ def test_every_part_prints_and_keeps_what_it_measured(preference, folder, capsys
     generated = json.loads((folder / "generated.json").read_text(encoding="utf-8"))
     assert [table["title"] for table in generated["tables"]] == [
         "The guarantee",
-        "Where unlabelled rows help",
+        "Where unlabeled samples help",
     ]
     assert set(generated["clusters"]) == set(preference.CLUSTERED)
 

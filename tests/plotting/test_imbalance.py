@@ -1,4 +1,4 @@
-"""ClassRecallDisplay: where its points and lines are."""
+"""Positions of the points and lines of ClassRecallDisplay."""
 
 import numpy as np
 from matplotlib import pyplot
@@ -10,10 +10,10 @@ from widemargin.plotting import ClassRecallDisplay
 
 def test_points_are_recalls_over_counts_and_lines_their_means():
     y = np.repeat(["a", "b", "c"], 4)
-    decided = y.copy()
-    decided[5:8] = decided[10:] = "a"
+    predicted = y.copy()
+    predicted[5:8] = predicted[10:] = "a"
     counts = {"a": 200, "b": 10, "c": 5}
-    display = ClassRecallDisplay.from_predictions(y, decided, counts=counts, name="mine")
+    display = ClassRecallDisplay.from_predictions(y, predicted, counts=counts, name="mine")
     assert display.points_.keys() == display.lines_.keys() == {"head", "tail"}
     np.testing.assert_allclose(display.points_["head"].get_offsets(), [[200, 1]])
     np.testing.assert_allclose(display.points_["tail"].get_offsets(), [[10, 0.25], [5, 0.5]])
@@ -21,7 +21,7 @@ def test_points_are_recalls_over_counts_and_lines_their_means():
     assert display.ax_.get_title() == "mine: balanced accuracy 0.58"
 
 
-def test_an_estimator_is_asked_for_its_classes():
+def test_the_predictions_of_an_estimator_are_plotted():
     X, y = make_long_tail(400, 4, imbalance=50, random_state=0)
     model = GaussianNB().fit(X, y)
     _, ax = pyplot.subplots()

@@ -1,4 +1,4 @@
-"""The picture of a preference machine shows its history, its demand and its threshold."""
+"""PreferenceDisplay shows the history, the constraints and the threshold."""
 
 import numpy as np
 import pytest
@@ -26,40 +26,40 @@ def test_rounds_are_those_of_the_history(fitted):
     assert [bar.get_height() for bar in display.bars_] == model.history_["added"].tolist()
     for name in ("precision", "recall", "f1", "upper", "lower"):
         np.testing.assert_array_equal(display.lines_[name].get_ydata(), model.history_[name])
-    kept = 1 + np.flatnonzero(model.history_["kept"])[-1]
-    assert [mark.get_xdata()[0] for mark in display.marks_] == [kept] * 3
-    assert {name: line.get_ydata()[0] for name, line in display.demands_.items()} == {
+    best = 1 + np.flatnonzero(model.history_["best"])[-1]
+    assert [mark.get_xdata()[0] for mark in display.marks_] == [best] * 3
+    assert {name: line.get_ydata()[0] for name, line in display.bounds_.items()} == {
         "precision": 0.8
     }
 
 
 @pytest.mark.parametrize("pos_label", [0, 1])
-def test_rows_give_precision_and_recall_at_every_threshold(fitted, pos_label):
+def test_samples_give_precision_and_recall_at_every_threshold(fitted, pos_label):
     model, X, y = fitted
     model.set_params(pos_label=pos_label).fit(X, y)
     display = PreferenceDisplay.from_estimator(model, X, y)
     sign = 1.0 if pos_label == 1 else -1.0
     scores = sign * model.decision_function(X) + model.threshold_
-    for place in (0, 30, 70):
-        threshold = display.lines_["recall"].get_xdata()[place]
+    for index in (0, 30, 70):
+        threshold = display.lines_["recall"].get_xdata()[index]
         for name, measure in (
             ("precision", precision_score),
             ("recall", recall_score),
             ("f1", f1_score),
         ):
-            drawn = display.lines_[name].get_ydata()[place]
-            assert drawn == pytest.approx(measure(y == pos_label, scores > threshold))
+            plotted = display.lines_[name].get_ydata()[index]
+            assert plotted == pytest.approx(measure(y == pos_label, scores > threshold))
     assert display.marks_[0].get_xdata()[0] == model.threshold_
 
 
-def test_a_demand_on_false_positives_is_drawn_with_its_measure(fitted):
+def test_a_constraint_on_false_positives_is_plotted_with_its_metric(fitted):
     model, X, y = fitted
-    display = PreferenceDisplay.from_estimator(model.set_demand(false_positive_rate=0.1), X, y)
+    display = PreferenceDisplay.from_estimator(model.set_constraints(false_positive_rate=0.1), X, y)
     assert set(display.lines_) == {"precision", "recall", "f1", "false_positive_rate"}
-    assert display.demands_["false_positive_rate"].get_ydata()[0] == 0.1
+    assert display.bounds_["false_positive_rate"].get_ydata()[0] == 0.1
 
 
-def test_axes_that_are_given_are_drawn_on(fitted):
+def test_given_axes_are_used(fitted):
     model, X, y = fitted
     figure, axes = pyplot.subplots(3)
     assert PreferenceDisplay.from_estimator(model, ax=axes).figure_ is figure
@@ -67,9 +67,9 @@ def test_axes_that_are_given_are_drawn_on(fitted):
     assert PreferenceDisplay.from_estimator(model, X, y, ax=ax).axes_[0] is ax
 
 
-def test_rows_need_labels_of_both_classes(fitted):
+def test_samples_need_labels_of_both_classes(fitted):
     model, X, y = fitted
-    with pytest.raises(ValueError, match="X and y belong together"):
+    with pytest.raises(ValueError, match="X and y must be passed together"):
         PreferenceDisplay.from_estimator(model, X)
     with pytest.raises(ValueError, match=r"both classes \[0, 1\], got \[1\]"):
         PreferenceDisplay.from_estimator(model, X, np.ones_like(y))

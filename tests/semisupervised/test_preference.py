@@ -1,4 +1,4 @@
-"""Preference machines: what they learn from, what they promise, and how they go on."""
+"""Classifiers with constraints: training data, thresholds, guarantees and checkpoints."""
 
 import pickle
 import warnings
@@ -27,25 +27,25 @@ from threadpoolctl import threadpool_limits
 from widemargin import SVC, PreferenceClassifier, PreferenceSVC, TransductiveSVC
 from widemargin._base.checkpoint import CheckpointError
 
-MACHINES = [
+ESTIMATORS = [
     PreferenceSVC(random_state=0, gamma=0.05),
     PreferenceClassifier(SVC(gamma=0.05), random_state=0),
 ]
-HALVES = {
-    "check_class_weight_classifiers": "the threshold follows the demand, whatever the weights",
-    "check_classifiers_classes": "-1 marks rows without a label",
-    "check_sample_weight_equivalence_on_dense_data": "copies fall into both halves",
-    "check_sample_weight_equivalence_on_sparse_data": "copies fall into both halves",
+HOLDOUT = {
+    "check_class_weight_classifiers": "the threshold follows the constraints, whatever the weights",
+    "check_classifiers_classes": "-1 means unlabeled",
+    "check_sample_weight_equivalence_on_dense_data": "copies fall into both parts of the split",
+    "check_sample_weight_equivalence_on_sparse_data": "copies fall into both parts of the split",
 }
 TIGHT = {
     PreferenceSVC: {"tol": 1e-8},
     PreferenceClassifier: {"estimator__tol": 1e-8},
     TransductiveSVC: {"tol": 1e-8},
 }
-both = pytest.mark.parametrize("machine", MACHINES, ids=["svc", "classifier"])
+both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=["svc", "classifier"])
 
 
-def rows(n=600, labels=200, seed=0, **options):
+def make_samples(n=600, labels=200, seed=0, **options):
     X, y = make_classification(n, weights=[0.7], flip_y=0.1, random_state=seed, **options)
     marked = y.copy()
     marked[labels:] = -1
@@ -54,32 +54,32 @@ def rows(n=600, labels=200, seed=0, **options):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [clone(machine) for machine in MACHINES],
-    expected_failed_checks=lambda estimator: HALVES,
+    [clone(estimator) for estimator in ESTIMATORS],
+    expected_failed_checks=lambda estimator: HOLDOUT,
 )
-def test_halves_pass_the_checks_of_scikit_learn(estimator, check):
+def test_holdout_splits_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
 @both
-def test_marked_rows_and_rows_given_apart_are_the_same(machine):
-    X, y, marked = rows()
-    by_mark = clone(machine).fit(X, marked)
-    apart = clone(machine).fit(X[:200], y[:200], X_unlabeled=X[200:])
-    assert_array_equal(by_mark.decision_function(X), apart.decision_function(X))
-    assert len(by_mark.soft_labels_) == 400
+def test_marked_and_separate_unlabeled_samples_give_the_same_model(estimator):
+    X, y, marked = make_samples()
+    by_mark = clone(estimator).fit(X, marked)
+    separate = clone(estimator).fit(X[:200], y[:200], X_unlabeled=X[200:])
+    assert_array_equal(by_mark.decision_function(X), separate.decision_function(X))
+    assert len(by_mark.pseudo_labels_) == 400
 
 
 @both
-def test_minus_one_is_a_label_where_unlabelled_rows_are_given_apart(machine):
-    X, y, _ = rows()
+def test_minus_one_is_a_class_if_unlabeled_samples_are_separate(estimator):
+    X, y, _ = make_samples()
     signs = np.where(y == 1, 1, -1)
-    model = clone(machine).fit(X[:200], signs[:200], X_unlabeled=X[200:])
+    model = clone(estimator).fit(X[:200], signs[:200], X_unlabeled=X[200:])
     assert_array_equal(model.classes_, [-1, 1])
 
 
-def test_names_may_be_of_any_kind_and_objects_are_marked_too():
-    X, y, marked = rows()
+def test_labels_may_be_strings_and_objects_are_marked_too():
+    X, y, marked = make_samples()
     names = np.array(["no", "yes"], dtype=object)[y]
     names[marked == -1] = -1
     plain = PreferenceSVC(random_state=0).fit(X, marked)
@@ -87,9 +87,9 @@ def test_names_may_be_of_any_kind_and_objects_are_marked_too():
     assert_array_equal(named.predict(X), np.array(["no", "yes"], dtype=object)[plain.predict(X)])
 
 
-def test_the_kernel_machine_is_the_classifier_over_an_svc():
-    X, _, marked = rows()
-    for options in ({}, {"update": "rec"}, {"precision": 0.8}, {"recall": 0.9}):
+def test_preference_svc_equals_preference_classifier_of_an_svc():
+    X, _, marked = make_samples()
+    for options in ({}, {"update": "recompute"}, {"precision": 0.8}, {"recall": 0.9}):
         exact = {"tol": 1e-8, "gamma": 0.05}
         own = PreferenceSVC(random_state=0, **exact, **options).fit(X, marked)
         other = PreferenceClassifier(SVC(**exact), random_state=0, **options).fit(X, marked)
@@ -98,8 +98,8 @@ def test_the_kernel_machine_is_the_classifier_over_an_svc():
         assert_allclose(own.decision_function(X), other.decision_function(X), atol=1e-6)
 
 
-def test_weights_sparse_rows_and_class_weights_reach_the_kernel_machine():
-    X, _, marked = rows()
+def test_preference_svc_uses_weights_sparse_samples_and_class_weights():
+    X, _, marked = make_samples()
     weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
     options = {"random_state": 0, "tol": 1e-8, "gamma": 0.05, "class_weight": {0: 1.0, 1: 3.0}}
     dense = PreferenceSVC(**options).fit(X, marked, sample_weight=weight)
@@ -111,67 +111,67 @@ def test_weights_sparse_rows_and_class_weights_reach_the_kernel_machine():
 
 
 @both
-def test_a_demand_is_met_on_the_rows_that_judge(machine):
-    X, _, marked = rows()
-    for demand in ({"precision": 0.9}, {"recall": 0.9}, {"precision": 0.6, "recall": 0.6}):
-        model = clone(machine).set_params(**demand).fit(X, marked)
-        scores, truth, _ = model._steering
+def test_constraints_are_met_on_the_validation_samples(estimator):
+    X, _, marked = make_samples()
+    for constraints in ({"precision": 0.9}, {"recall": 0.9}, {"precision": 0.6, "recall": 0.6}):
+        model = clone(estimator).set_params(**constraints).fit(X, marked)
+        scores, truth, _ = model._validation
         accepted = scores > model.threshold_
-        if "precision" in demand:
-            assert precision_score(truth, accepted) >= demand["precision"]
-        if "recall" in demand:
-            assert recall_score(truth, accepted) >= demand["recall"]
+        if "precision" in constraints:
+            assert precision_score(truth, accepted) >= constraints["precision"]
+        if "recall" in constraints:
+            assert recall_score(truth, accepted) >= constraints["recall"]
 
 
 @both
-def test_a_change_of_mind_is_the_threshold_of_another_demand_without_a_fit(machine):
-    X, _, marked = rows()
-    model = clone(machine).fit(X, marked)
-    learned = model.history_
+def test_other_constraints_change_the_threshold_without_a_fit(estimator):
+    X, _, marked = make_samples()
+    model = clone(estimator).fit(X, marked)
+    history = model.history_
     before = model.threshold_
-    model.set_demand(precision=0.95)
+    model.set_constraints(precision=0.95)
     assert model.threshold_ > before
     assert model.precision == 0.95
-    assert model.history_ is learned
-    model.set_demand(recall=0.95)
+    assert model.history_ is history
+    model.set_constraints(recall=0.95)
     assert model.precision is None
     assert model.threshold_ < before
-    assert model.set_demand().threshold_ == before
+    assert model.set_constraints().threshold_ == before
 
 
 @both
-def test_a_wrong_demand_is_refused_and_changes_nothing(machine):
-    X, _, marked = rows()
-    model = clone(machine).set_params(precision=0.8).fit(X, marked)
+def test_invalid_constraints_are_refused_and_change_nothing(estimator):
+    X, _, marked = make_samples()
+    model = clone(estimator).set_params(precision=0.8).fit(X, marked)
     before = model.threshold_
     with pytest.raises(TypeError, match="accuracy"):
-        model.set_demand(accuracy=0.9)
+        model.set_constraints(accuracy=0.9)
     with pytest.raises(ValueError, match="precision"):
-        model.set_demand(precision=1.5)
-    with pytest.raises(ValueError, match="confidence needs rows that have not been used"):
-        model.set_demand(recall=0.5, confidence=0.9)
+        model.set_constraints(precision=1.5)
+    with pytest.raises(ValueError, match="confidence requires calibration samples"):
+        model.set_constraints(recall=0.5, confidence=0.9)
     assert model.get_params()["precision"] == 0.8
     assert model.threshold_ == before
 
 
 @both
-def test_new_rows_recalibrate(machine):
-    X, y, marked = rows(2000)
-    model = clone(machine).set_params(precision=0.8).fit(X[:1000], marked[:1000])
+def test_new_samples_recalibrate(estimator):
+    X, y, marked = make_samples(2000)
+    model = clone(estimator).set_params(precision=0.8).fit(X[:1000], marked[:1000])
     model.recalibrate(X[1000:], y[1000:])
     assert precision_score(y[1000:], model.predict(X[1000:])) >= 0.8
-    model.set_demand(recall=0.6, confidence=0.9)
-    assert model.promise_.kept
-    with pytest.raises(ValueError, match="y must hold one of the labels"):
+    model.set_constraints(recall=0.6, confidence=0.9)
+    assert model.guarantee_.guaranteed
+    with pytest.raises(ValueError, match="y must contain a label for each of the 3 samples"):
         model.recalibrate(X[:3], [0, 1, 7])
-    with pytest.raises(ValueError, match="y must hold one of the labels"):
+    with pytest.raises(ValueError, match="y must contain a label for each of the 3 samples"):
         model.recalibrate(X[:3], [0, 0, 0])
 
 
-@pytest.mark.parametrize("demand", [{"precision": 0.8}, {"recall": 0.85}], ids=str)
+@pytest.mark.parametrize("constraints", [{"precision": 0.8}, {"recall": 0.85}], ids=str)
 @pytest.mark.parametrize("n_unlabeled", [400, 0])
 @pytest.mark.parametrize(
-    ("machine", "problems"),
+    ("estimator", "problems"),
     [
         pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=3), 60, id="classifier"),
         pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=1), 60, id="one round"),
@@ -185,11 +185,11 @@ def test_new_rows_recalibrate(machine):
         pytest.param(PreferenceSVC(max_rounds=3), 240, id="svc 240", marks=pytest.mark.slow),
     ],
 )
-def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(
-    machine, problems, n_unlabeled, demand
+def test_guarantees_of_fits_hold_at_the_stated_rate_on_new_samples(
+    estimator, problems, n_unlabeled, constraints
 ):
-    kept = held = 0
-    name, limit = next(iter(demand.items()))
+    guaranteed = held = 0
+    name, limit = next(iter(constraints.items()))
     measure = {"precision": precision_score, "recall": recall_score}[name]
     for seed in range(problems):
         rng = np.random.default_rng(seed)
@@ -199,50 +199,51 @@ def test_promises_of_fits_hold_at_the_promised_rate_on_new_rows(
             n + 400 + 4000, 6, n_informative=4, n_redundant=0, weights=[share], flip_y=noise,
             class_sep=rng.uniform(0.8, 2.0), random_state=seed,
         )  # fmt: skip
-        model = clone(machine).set_params(**demand, confidence=0.9, random_state=seed)
+        model = clone(estimator).set_params(**constraints, confidence=0.9, random_state=seed)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "precision .* cannot be promised")
-            warnings.filterwarnings("ignore", "recall .* cannot be promised")
+            warnings.filterwarnings("ignore", ".* cannot be guaranteed at confidence")
             model.fit(X[:n], y[:n], X_unlabeled=X[n : n + n_unlabeled] if n_unlabeled else None)
-        if model.promise_.kept:
-            kept += 1
+        if model.guarantee_.guaranteed:
+            guaranteed += 1
             held += measure(y[n + 400 :], model.predict(X[n + 400 :])) >= limit
-    assert kept >= problems // 4
-    # That the rate is at least the promised one is not rejected at a level of one in a thousand.
-    assert binomtest(held, kept, 0.9, alternative="less").pvalue > 1e-3
+    assert guaranteed >= problems // 4
+    # That the rate is at least the confidence is not rejected at a level of one in a thousand.
+    assert binomtest(held, guaranteed, 0.9, alternative="less").pvalue > 1e-3
 
 
 @both
-def test_one_round_is_certified_by_the_rows_that_judge_it(machine):
-    X, y, marked = rows()
-    asked = clone(machine).set_params(recall=0.5, confidence=0.9)
+def test_a_single_round_is_calibrated_on_its_validation_samples(estimator):
+    X, y, marked = make_samples()
+    constrained = clone(estimator).set_params(recall=0.5, confidence=0.9)
     three, one, alone = (
-        clone(asked).fit(X, marked),
-        clone(asked).set_params(max_rounds=1).fit(X, marked),
-        clone(asked).fit(X[:200], y[:200]),
+        clone(constrained).fit(X, marked),
+        clone(constrained).set_params(max_rounds=1).fit(X, marked),
+        clone(constrained).fit(X[:200], y[:200]),
     )
-    # Both classes are odd in number: the last half has one row of each less.
-    assert [len(model._certifying[1]) for model in (three, one, alone)] == [66, 99, 99]
-    assert_array_equal(one._certifying[0], one._steering[0])
-    # The scorer has seen none of them: it is that of half of the labels.
-    plain = clone(machine).set_params(max_rounds=1).fit(X, marked)
-    assert_allclose(one._raw_scores(X), plain._raw_scores(X), atol=1e-6)
+    # Both classes are odd in number: the last half has one sample of each less.
+    assert [len(model._calibration[1]) for model in (three, one, alone)] == [66, 99, 99]
+    assert_array_equal(one._calibration[0], one._validation[0])
+    # The model has seen none of them: it is that of half of the labels.
+    plain = clone(estimator).set_params(max_rounds=1).fit(X, marked)
+    assert_allclose(one.score_samples(X), plain.score_samples(X), atol=1e-6)
 
 
 @both
-def test_what_cannot_be_promised_is_said_with_what_could_be(machine):
-    X, _, marked = rows()
-    model = clone(machine).set_params(recall=0.99, confidence=0.95)
+def test_the_warning_without_a_guarantee_reports_the_achievable_bound(estimator):
+    X, _, marked = make_samples()
+    model = clone(estimator).set_params(recall=0.99, confidence=0.95)
     with pytest.warns(
-        UserWarning, match=r"recall 0.99 cannot be promised .* alone, recall 0\.\d"
+        UserWarning,
+        match=r"With \d+ positive and \d+ negative calibration samples, recall >= 0.99 cannot be "
+        r"guaranteed at confidence 0.95 \(achievable separately: recall >= 0\.\d",
     ) as caught:
         model.fit(X, marked)
-    assert not model.promise_.kept
-    with pytest.warns(UserWarning, match="cannot be promised") as again:
-        model.set_demand(recall=0.99, confidence=0.95)
+    assert not model.guarantee_.guaranteed
+    with pytest.warns(UserWarning, match="cannot be guaranteed") as again:
+        model.set_constraints(recall=0.99, confidence=0.95)
     assert {warning.filename for warning in (*caught, *again)} == {__file__}
-    model.set_demand(recall=model.promise_.possible["recall"] - 1e-6, confidence=0.95)
-    assert model.promise_.kept
+    model.set_constraints(recall=model.guarantee_.achievable["recall"] - 1e-6, confidence=0.95)
+    assert model.guarantee_.guaranteed
 
 
 @pytest.mark.parametrize(
@@ -255,8 +256,8 @@ def test_what_cannot_be_promised_is_said_with_what_could_be(machine):
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-def test_any_classifier_with_scores_or_probabilities_will_do(estimator):
-    X, y, marked = rows(1000, 400)
+def test_any_classifier_with_scores_or_probabilities_is_accepted(estimator):
+    X, y, marked = make_samples(1000, 400)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "lbfgs failed to converge")
         model = PreferenceClassifier(estimator, precision=0.8, random_state=0).fit(X, marked)
@@ -265,84 +266,87 @@ def test_any_classifier_with_scores_or_probabilities_will_do(estimator):
 
 
 @both
-@pytest.mark.parametrize("update", ["inc", "rec"])
-def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_bits(
-    machine, update, tmp_path
-):
-    X, _, marked = rows(n=900)
-    machine = clone(machine).set_params(update=update, checkpoint=tmp_path / "rounds.npz")
-    whole = clone(machine).set_params(checkpoint=None).fit(X, marked)
+@pytest.mark.parametrize("update", ["incremental", "recompute"])
+def test_a_stopped_fit_resumes_from_its_checkpoint_to_the_same_bits(estimator, update, tmp_path):
+    X, _, marked = make_samples(n=900)
+    estimator = clone(estimator).set_params(update=update, checkpoint=tmp_path / "rounds.npz")
+    whole = clone(estimator).set_params(checkpoint=None).fit(X, marked)
     assert whole.n_iter_ > 2
     recorder = Recorder(lambda context: ("slice", 1) in recorder.ended)
-    stopped = clone(machine).set_callbacks(recorder).fit(X, marked)
+    stopped = clone(estimator).set_callbacks(recorder).fit(X, marked)
     assert stopped.n_iter_ == 2
-    resumed = clone(machine).fit(X, marked)
+    resumed = clone(estimator).fit(X, marked)
     assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
     for name, values in whole.history_.items():
         assert_array_equal(resumed.history_[name], values)
     with pytest.raises(CheckpointError, match="written for other data"):
-        clone(machine).fit(X[1:], marked[1:])
+        clone(estimator).fit(X[1:], marked[1:])
     with pytest.raises(ValueError, match="checkpoint requires random_state"):
-        clone(machine).set_params(random_state=None).fit(X, marked)
+        clone(estimator).set_params(random_state=None).fit(X, marked)
 
 
 @both
-def test_too_few_labels_for_the_halves_are_refused_by_class(machine):
-    X, y, _ = rows()
+def test_too_few_labels_for_a_holdout_split_are_refused_by_class(estimator):
+    X, y, _ = make_samples()
     few = np.full(len(y), -1)
     few[np.flatnonzero(y == 0)[:10]] = 0
     few[np.flatnonzero(y == 1)[:1]] = 1
-    with pytest.raises(ValueError, match=r"at least 2 rows of every class .* got 1 of class 1"):
-        clone(machine).fit(X, few)
+    with pytest.raises(
+        ValueError, match=r"at least 2 labeled samples of each class .* 1 of class 1"
+    ):
+        clone(estimator).fit(X, few)
 
 
 @both
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"split": "full", "confidence": 0.9, "recall": 0.5}, "confidence needs rows"),
-        ({"confidence": 0.9}, "confidence needs something to promise"),
-        ({"beta": 2.0, "cost_ratio": 3.0}, "beta and cost_ratio exclude each other"),
+        (
+            {"split": "resubstitution", "confidence": 0.9, "recall": 0.5},
+            "confidence requires samples",
+        ),
+        ({"confidence": 0.9}, "confidence requires a constraint"),
+        ({"beta": 2.0, "cost_ratio": 3.0}, "beta and cost_ratio cannot be combined"),
         ({"pos_label": 7}, r"pos_label must be one of the labels \[0, 1\], got 7"),
         ({"recall": 0.0}, "recall"),
     ],
 )
-def test_parameters_that_do_not_go_together_are_refused(machine, parameters, message):
-    X, _, marked = rows()
+def test_parameters_that_cannot_be_combined_are_refused(estimator, parameters, message):
+    X, _, marked = make_samples()
     with pytest.raises(ValueError, match=message):
-        clone(machine).set_params(**parameters).fit(X, marked)
+        clone(estimator).set_params(**parameters).fit(X, marked)
 
 
 @both
-def test_a_confidence_counts_rows_and_refuses_weights(machine):
-    X, _, marked = rows()
-    model = clone(machine).set_params(recall=0.5, confidence=0.9)
-    with pytest.raises(ValueError, match="cannot be had with sample_weight"):
+def test_a_confidence_counts_samples_and_refuses_weights(estimator):
+    X, _, marked = make_samples()
+    model = clone(estimator).set_params(recall=0.5, confidence=0.9)
+    with pytest.raises(ValueError, match="sample_weight cannot be combined with confidence"):
         model.fit(X, marked, sample_weight=np.ones(len(X)))
 
 
 @both
-def test_several_classes_are_refused_with_advice(machine):
-    X, y, _ = rows()
+def test_several_classes_are_refused_with_advice(estimator):
+    X, y, _ = make_samples()
     with pytest.raises(
-        ValueError, match=r"\(-1 marks rows without one\).*fit one machine for each"
+        ValueError, match=r"\(-1 means unlabeled samples\).*fit one binary classifier"
     ):
-        clone(machine).fit(X, y + (X[:, 0] > 0))
-    with pytest.raises(ValueError, match=r"\(-1 is one, with X_unlabeled\), got 3 classes"):
-        clone(machine).fit(X, np.where(X[:, 0] > 0, -1, y), X_unlabeled=X)
+        clone(estimator).fit(X, y + (X[:, 0] > 0))
+    with pytest.raises(ValueError, match=r"\(-1 means a class, with X_unlabeled\), got 3 classes"):
+        clone(estimator).fit(X, np.where(X[:, 0] > 0, -1, y), X_unlabeled=X)
 
 
 @both
-def test_rows_that_are_all_without_labels_are_refused(machine):
-    X, _, _ = rows()
+def test_samples_without_any_label_are_refused(estimator):
+    X, _, _ = make_samples()
     with pytest.raises(ValueError, match="class"):
-        clone(machine).fit(X, np.full(len(X), -1))
+        clone(estimator).fit(X, np.full(len(X), -1))
 
 
 @both
-def test_the_positive_class_may_be_the_first(machine):
-    X, y, marked = rows()
-    model = clone(machine).set_params(pos_label=0, precision=0.95).fit(X, marked)
+def test_the_positive_class_may_be_the_first(estimator):
+    X, y, marked = make_samples()
+    model = clone(estimator).set_params(pos_label=0, precision=0.95).fit(X, marked)
     predicted = model.predict(X[200:])
     assert precision_score(y[200:], predicted, pos_label=0) > 0.85
     assert_array_equal(
@@ -351,75 +355,77 @@ def test_the_positive_class_may_be_the_first(machine):
 
 
 @both
-def test_cross_validation_refuses_to_slice_unlabelled_rows(machine):
-    X, y, _ = rows()
+def test_cross_validation_refuses_to_slice_unlabeled_samples(estimator):
+    X, y, _ = make_samples()
     with config_context(enable_metadata_routing=True):
         with pytest.raises(TypeError, match="X_unlabeled"):
-            clone(machine).set_fit_request(X_unlabeled=True)
+            clone(estimator).set_fit_request(X_unlabeled=True)
         with pytest.raises(TypeError, match="X_unlabeled"):
-            cross_validate(clone(machine), X[:300], y[:300], params={"X_unlabeled": X[300:]})
+            cross_validate(clone(estimator), X[:300], y[:300], params={"X_unlabeled": X[300:]})
 
 
 @both
-def test_without_routing_unlabelled_rows_are_handed_on_or_some_are_lost(machine):
-    X, y, _ = rows()
-    for given, kept in ((X[400:], 200), (X[300:], 200)):
+def test_without_routing_unlabeled_samples_are_passed_on_or_sliced(estimator):
+    X, y, _ = make_samples()
+    for unlabeled, used in ((X[400:], 200), (X[300:], 200)):
         done = cross_validate(
-            clone(machine), X[:300], y[:300], params={"X_unlabeled": given}, cv=3,
+            clone(estimator), X[:300], y[:300], params={"X_unlabeled": unlabeled}, cv=3,
             return_estimator=True,
         )  # fmt: skip
-        assert {len(model.soft_labels_) for model in done["estimator"]} == {kept}
+        assert {len(model.pseudo_labels_) for model in done["estimator"]} == {used}
 
 
 @both
-def test_a_search_runs_over_marked_rows(machine):
-    X, _, marked = rows()
+def test_a_search_runs_over_marked_samples(estimator):
+    X, _, marked = make_samples()
     folds = [(np.r_[50:600], np.arange(50)), (np.r_[0:50, 100:600], np.arange(50, 100))]
-    search = GridSearchCV(clone(machine), {"update": ["inc", "rec"]}, cv=folds).fit(X, marked)
+    search = GridSearchCV(clone(estimator), {"update": ["incremental", "recompute"]}, cv=folds).fit(
+        X, marked
+    )
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @both
-def test_rows_without_any_label_missing_are_calibrated_in_one_round(machine):
-    X, y, _ = rows(300)
-    model = clone(machine).fit(X, y)
+def test_fully_labeled_samples_take_one_round(estimator):
+    X, y, _ = make_samples(300)
+    model = clone(estimator).fit(X, y)
     assert model.n_iter_ == 1
-    assert model.soft_labels_.shape == (0,)
+    assert model.pseudo_labels_.shape == (0,)
 
 
 @both
 @pytest.mark.parametrize("threshold", ["adjusted", "zero"])
-def test_other_thresholds_follow_the_demand_as_well(machine, threshold):
-    X, _, marked = rows()
-    model = clone(machine).set_params(threshold=threshold).fit(X, marked)
-    model.set_demand(recall=0.99)
+def test_other_thresholds_follow_the_constraints_as_well(estimator, threshold):
+    X, _, marked = make_samples()
+    model = clone(estimator).set_params(threshold=threshold).fit(X, marked)
+    model.set_constraints(recall=0.99)
     assert (model.threshold_ < 0.0) == (threshold == "adjusted")
     assert (model.threshold_ == 0.0) == (threshold == "zero")
 
 
 @pytest.mark.parametrize("n", [900, pytest.param(4500, marks=pytest.mark.large)])
-def test_equal_rows_judge_with_equal_scores_however_many_there_are_and_whatever_their_labels(n):
+def test_equal_validation_samples_have_equal_scores_whatever_their_number_and_labels(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))[rng.integers(0, 50, n)]
     y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0.0).astype(int)
     y[n // 2 :] = -1
     model = PreferenceSVC(random_state=0, gamma=0.5, precision=0.8).fit(X, y)
-    scores = model._steering[0]
-    parts = model._parts(model._check_training(X, y, None, None))
-    assert len(np.unique(scores)) <= len(np.unique(X[parts[1]], axis=0))
-    assert_allclose(model._raw_scores(X[parts[1]]), scores, atol=1e-9)
+    scores = model._validation[0]
+    validation = model._split_labels(model._validate_fit(X, y, None, None)).validation
+    assert len(np.unique(scores)) <= len(np.unique(X[validation], axis=0))
+    assert_allclose(model.score_samples(X[validation]), scores, atol=1e-9)
 
 
-def test_frames_texts_and_missing_values_reach_a_classifier_that_takes_them():
+def test_frames_texts_and_missing_values_reach_a_classifier_that_accepts_them():
     pandas = pytest.importorskip("pandas")
-    X, y, marked = rows()
+    X, y, marked = make_samples()
     frame = pandas.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
     frame.iloc[::7, 0] = np.nan
     trees = HistGradientBoostingClassifier(max_iter=5, random_state=0)
     model = PreferenceClassifier(trees, random_state=0).fit(frame, marked)
-    apart = PreferenceClassifier(trees, random_state=0)
-    apart.fit(frame[:200], y[:200], X_unlabeled=frame[200:])
-    assert_array_equal(model.predict(frame), apart.predict(frame))
+    separate = PreferenceClassifier(trees, random_state=0)
+    separate.fit(frame[:200], y[:200], X_unlabeled=frame[200:])
+    assert_array_equal(model.predict(frame), separate.predict(frame))
     assert list(model.estimator_.feature_names_in_) == list(frame.columns)
     texts = ["good food" if label else "bad food" for label in y]
     words = PreferenceClassifier(
@@ -430,99 +436,99 @@ def test_frames_texts_and_missing_values_reach_a_classifier_that_takes_them():
 
 def test_frames_and_arrays_are_not_mixed():
     pandas = pytest.importorskip("pandas")
-    X, y, _ = rows()
+    X, y, _ = make_samples()
     frame = pandas.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
     model = PreferenceClassifier(GaussianNB(), random_state=0)
     with (
         pytest.warns(UserWarning, match="valid feature names"),
-        pytest.raises(TypeError, match="X_unlabeled must be a data frame if X is"),
+        pytest.raises(TypeError, match="X_unlabeled must be a DataFrame if X is"),
     ):
         model.fit(frame[:200], y[:200], X_unlabeled=X[200:])
     with pytest.raises(TypeError, match="X_unlabeled must be sparse if X is"):
         model.fit(X[:200], y[:200], X_unlabeled=sparse.csr_array(X[200:]))
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, TransductiveSVC(gamma=0.05)], ids=str)
-def test_marked_rows_are_the_same_in_any_container_and_for_any_number_of_jobs(machine):
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, TransductiveSVC(gamma=0.05)], ids=str)
+def test_marked_samples_give_the_same_in_any_container_and_for_any_number_of_jobs(estimator):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    X, _, marked = rows(300, 120)
+    X, _, marked = make_samples(300, 120)
     names = [f"c{k}" for k in range(X.shape[1])]
-    expected = clone(machine).fit(X, marked).decision_function(X)
+    expected = clone(estimator).fit(X, marked).decision_function(X)
     for given, labels in [
         (pandas.DataFrame(X, columns=names), pandas.Series(marked)),
         (polars.DataFrame(X, schema=names), polars.Series(marked)),
         (X.tolist(), marked.tolist()),
     ]:
-        model = clone(machine).fit(given, labels)
+        model = clone(estimator).fit(given, labels)
         assert_array_equal(model.decision_function(given), expected)
-    thin = clone(machine).set_params(**TIGHT[type(machine)]).fit(sparse.csr_array(X), marked)
-    dense = clone(machine).set_params(**TIGHT[type(machine)]).fit(X, marked)
+    thin = clone(estimator).set_params(**TIGHT[type(estimator)]).fit(sparse.csr_array(X), marked)
+    dense = clone(estimator).set_params(**TIGHT[type(estimator)]).fit(X, marked)
     assert_allclose(thin.decision_function(X), dense.decision_function(X), atol=1e-6)
     folds = [(np.r_[40 * k + 40 : 300], np.r_[40 * k : 40 * k + 40]) for k in range(2)]
     alone, together = (
-        cross_validate(machine, X, marked, cv=folds, n_jobs=jobs, return_estimator=True)
+        cross_validate(estimator, X, marked, cv=folds, n_jobs=jobs, return_estimator=True)
         for jobs in (1, 2)
     )
     for one, other in zip(alone["estimator"], together["estimator"], strict=True):
         assert_array_equal(one.decision_function(X), other.decision_function(X))
 
 
-def test_a_mark_that_has_become_a_text_is_told_of():
-    X, _, _ = rows(6)
+def test_a_mark_that_was_converted_to_a_string_is_refused():
+    X, _, _ = make_samples(6)
     with pytest.raises(ValueError, match="array of dtype object"):
         PreferenceSVC().fit(X, ["yes", "no", "yes", "no", -1, -1])
 
 
 @both
-def test_a_recalibration_that_is_refused_changes_nothing(machine):
-    X, y, marked = rows()
-    model = clone(machine).set_params(recall=0.5, confidence=0.9).fit(X, marked)
-    before, promised = model.threshold_, model.promise_
+def test_a_recalibration_that_is_refused_changes_nothing(estimator):
+    X, y, marked = make_samples()
+    model = clone(estimator).set_params(recall=0.5, confidence=0.9).fit(X, marked)
+    before, guarantee = model.threshold_, model.guarantee_
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="cannot be promised"):
-            model.set_demand(recall=0.999, confidence=0.9)
-        with pytest.raises(UserWarning, match="cannot be promised"):
+        with pytest.raises(UserWarning, match="cannot be guaranteed"):
+            model.set_constraints(recall=0.999, confidence=0.9)
+        with pytest.raises(UserWarning, match="cannot be guaranteed"):
             model.set_params(recall=0.95).recalibrate(X[:8], [0, 1] * 4)
-    assert (model.threshold_, model.promise_) == (before, promised)
+    assert (model.threshold_, model.guarantee_) == (before, guarantee)
     model.set_params(recall=0.5).recalibrate(X[200:], y[200:])
-    assert model.promise_.kept
+    assert model.guarantee_.guaranteed
 
 
-def test_a_solver_that_max_iter_stops_is_told_of():
-    X, _, marked = rows()
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=3.*times; largest relative duality gap"):
+def test_a_solver_that_did_not_converge_is_reported():
+    X, _, marked = make_samples()
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3.*Largest relative duality gap"):
         PreferenceSVC(max_iter=3, random_state=0).fit(X, marked)
     with pytest.warns(ConvergenceWarning, match="max_iter=3"):
         TransductiveSVC(max_iter=3).fit(X, marked)
 
 
 @both
-def test_rounds_give_the_same_bits_on_any_number_of_threads_and_after_pickling(machine):
-    X, _, marked = rows(2600, 500)
-    expected = clone(machine).fit(X, marked)
+def test_rounds_give_the_same_bits_on_any_number_of_threads_and_after_pickling(estimator):
+    X, _, marked = make_samples(2600, 500)
+    expected = clone(estimator).fit(X, marked)
     with threadpool_limits(1):
-        single = clone(machine).fit(X, marked)
+        single = clone(estimator).fit(X, marked)
     again = pickle.loads(pickle.dumps(expected))
     for model in (single, again):
         assert_array_equal(model.decision_function(X), expected.decision_function(X))
-        assert_array_equal(model.soft_labels_, expected.soft_labels_)
+        assert_array_equal(model.pseudo_labels_, expected.pseudo_labels_)
 
 
 @pytest.mark.parametrize(
-    "machine", [*MACHINES, TransductiveSVC()], ids=["svc", "classifier", "tsvm"]
+    "estimator", [*ESTIMATORS, TransductiveSVC()], ids=["svc", "classifier", "tsvm"]
 )
-def test_an_unlabelled_row_of_weight_zero_is_left_out(machine):
-    X, _, marked = rows(120, 60)
+def test_an_unlabeled_sample_of_weight_zero_is_left_out(estimator):
+    X, _, marked = make_samples(120, 60)
     weight = np.ones(120)
     weight[100:] = 0.0
-    without = clone(machine).fit(X[:100], marked[:100], sample_weight=np.ones(100))
-    model = clone(machine).fit(X, marked, sample_weight=weight)
+    without = clone(estimator).fit(X[:100], marked[:100], sample_weight=np.ones(100))
+    model = clone(estimator).fit(X, marked, sample_weight=weight)
     assert_array_equal(model.decision_function(X), without.decision_function(X))
 
 
 def test_a_classifier_without_scores_is_refused():
     voting = VotingClassifier([("nb", GaussianNB())], voting="hard")
-    X, _, marked = rows(100, 60)
+    X, _, marked = make_samples(100, 60)
     with pytest.raises(ValueError, match="'estimator' parameter"):
         PreferenceClassifier(voting).fit(X, marked)

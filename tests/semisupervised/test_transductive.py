@@ -1,4 +1,4 @@
-"""Joachims' algorithm against all labellings of few rows, and rounds against fresh solutions."""
+"""Joachims' algorithm against all labelings of few samples, and warm starts against cold ones."""
 
 from itertools import combinations
 
@@ -10,7 +10,7 @@ from tests.oracles.hinge import Hinge, solve_exactly
 
 from widemargin import SVC, TransductiveSVC
 from widemargin.kernels import KernelFunction, KernelGram
-from widemargin.semisupervised.kernel_self_training import KernelRounds
+from widemargin.semisupervised.kernel_self_training import WarmStartedSVM
 
 
 def moons(n=200, labels=5):
@@ -21,7 +21,7 @@ def moons(n=200, labels=5):
     return X, y, truth
 
 
-def few_rows(seed):
+def few_samples(seed):
     rng = np.random.default_rng(seed)
     truth = np.arange(12) % 2
     X = rng.normal(size=(12, 2)) + 1.5 * np.where(truth, 1.0, -1.0)[:, np.newaxis]
@@ -31,8 +31,8 @@ def few_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_found_labels_are_among_the_best_of_all_labellings(seed):
-    X, y = few_rows(seed)
+def test_chosen_labels_are_among_the_best_of_all_labelings(seed):
+    X, y = few_samples(seed)
     model = TransductiveSVC(kernel="linear", C=1.0, tol=1e-6).fit(X, y)
     assert (model.transduction_[4:] == 1).sum() == 4
     values = {}
@@ -44,7 +44,7 @@ def test_found_labels_are_among_the_best_of_all_labellings(seed):
         values[tuple(sign)] = best.objective
     found = tuple(np.where(model.transduction_ == 1, 1.0, -1.0))
     assert_allclose(model.objective_, values[found], rtol=1e-6)
-    # A local minimum over exchanges: no labelling that one exchange away is clearly better.
+    # A local minimum: no labeling that is one switch away is clearly better.
     near = [
         value
         for sign, value in values.items()
@@ -53,7 +53,7 @@ def test_found_labels_are_among_the_best_of_all_labellings(seed):
     assert model.objective_ <= min(near) * (1 + 1e-6)
 
 
-def test_unlabelled_rows_show_the_shape_of_the_classes():
+def test_unlabeled_samples_show_the_shape_of_the_classes():
     X, y, truth = moons()
     model = TransductiveSVC(C=10.0, gamma=2.0).fit(X, y)
     labeled = y != -1
@@ -62,7 +62,7 @@ def test_unlabelled_rows_show_the_shape_of_the_classes():
     assert_array_equal(model.transduction_[labeled], y[labeled])
 
 
-def test_exchanging_one_pair_at_a_time_ends_at_no_better_objective_by_much():
+def test_switching_one_pair_at_a_time_ends_at_a_similar_objective():
     X, y, _ = moons(labels=2)
     options = {"C": 1.0, "gamma": 0.5}
     many, one = (TransductiveSVC(switch=s, **options).fit(X, y) for s in ("multi", "single"))
@@ -70,13 +70,13 @@ def test_exchanging_one_pair_at_a_time_ends_at_no_better_objective_by_much():
     assert_allclose(many.objective_, one.objective_, rtol=0.05)
 
 
-def test_the_share_of_positive_rows_is_kept():
+def test_the_fraction_of_positive_labels_is_kept():
     X, y, _ = moons()
     model = TransductiveSVC(positive_share=0.25, C=1.0, gamma=1.0).fit(X, y)
     assert (model.transduction_[y == -1] == 1).sum() == round(0.25 * 190)
 
 
-def test_unlabelled_rows_may_be_given_apart_and_cost_less():
+def test_unlabeled_samples_may_be_passed_separately_and_cost_less():
     X, y, _ = moons()
     labeled = y != -1
     model = TransductiveSVC(C=10.0, gamma=2.0).fit(X, y)
@@ -87,7 +87,7 @@ def test_unlabelled_rows_may_be_given_apart_and_cost_less():
     assert_allclose(nothing.decision_function(X), alone.decision_function(X), atol=1e-5)
 
 
-def test_without_unlabelled_rows_it_is_the_plain_machine():
+def test_without_unlabeled_samples_it_is_an_svc():
     X, _, truth = moons()
     model = TransductiveSVC(gamma=1.0, tol=1e-8).fit(X, truth)
     plain = SVC(gamma=1.0, tol=1e-8).fit(X, truth)
@@ -96,32 +96,32 @@ def test_without_unlabelled_rows_it_is_the_plain_machine():
 
 
 @pytest.mark.parametrize("n", [300, pytest.param(2500, marks=pytest.mark.large)])
-def test_rounds_end_where_a_fresh_solver_does_whatever_changes_between_them(n):
+def test_warm_starts_end_where_cold_ones_do_whatever_changes_between_them(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     gram = KernelGram(KernelFunction("rbf", 0.3), X)
     sign = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0)
     cost = np.where(np.arange(n) < n // 5, 2.0, 0.0)
-    rounds = KernelRounds(gram, 2**26, {"tol": 1e-6})
+    svm = WarmStartedSVM(gram, 64, {"tol": 1e-6})
     for change in range(4):
-        found = rounds.train(sign, cost)
-        fresh = KernelRounds(gram, 2**26, {"tol": 1e-6}).train(sign, cost)
+        found = svm.train(sign, cost)
+        fresh = WarmStartedSVM(gram, 64, {"tol": 1e-6}).train(sign, cost)
         assert_allclose(found.scores, fresh.scores, atol=1e-4)
         assert found.solution.gap < 1e-5
         if change == 0:
-            cost = np.where(np.arange(n) < n // 2, 2.0, 0.0)  # rows join
+            cost = np.where(np.arange(n) < n // 2, 2.0, 0.0)  # samples are added
         elif change == 1:
             sign = sign * np.where(rng.random(n) < 0.1, -1.0, 1.0)  # labels change
         else:
             support = np.flatnonzero(found.solution.dual)
             first = support[found.solution.dual[support] > 0.0][:5]
             second = support[found.solution.dual[support] < 0.0][:5]
-            sign[first], sign[second] = -1.0, 1.0  # pairs trade labels
-            rounds.exchange(first, second)
+            sign[first], sign[second] = -1.0, 1.0  # pairs swap labels
+            svm.swap_labels(first, second)
 
 
 @pytest.mark.large
-def test_a_round_reuses_the_kernel_rows_of_those_before(monkeypatch):
+def test_a_round_reuses_the_kernel_rows_of_earlier_rounds(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 5))
     sign = np.where(X[:, 0] + 0.5 * rng.normal(size=4000) > 0.0, 1.0, -1.0)
@@ -133,20 +133,20 @@ def test_a_round_reuses_the_kernel_rows_of_those_before(monkeypatch):
 
     monkeypatch.setattr(KernelFunction, "matrix", counted)
 
-    def computed(rounds, labeled):
+    def computed(svm, labeled):
         values[0] = 0
-        rounds.train(sign, np.where(np.arange(4000) < labeled, 1.0, 0.0))
+        svm.train(sign, np.where(np.arange(4000) < labeled, 1.0, 0.0))
         return values[0]
 
     gram = KernelGram(KernelFunction("rbf", 0.3), X)
-    rounds = KernelRounds(gram, 2**28, {})
-    computed(rounds, 2200)
-    fresh = computed(KernelRounds(gram, 2**28, {}), 2300)
-    assert computed(rounds, 2300) < 0.7 * fresh
+    svm = WarmStartedSVM(gram, 256, {})
+    computed(svm, 2200)
+    fresh = computed(WarmStartedSVM(gram, 256, {}), 2300)
+    assert computed(svm, 2300) < 0.7 * fresh
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0, 1], [0, 1, 1]])
-def test_a_single_unlabelled_row_gets_the_label_of_its_side(labels):
+def test_a_single_unlabeled_sample_gets_a_label(labels):
     X = np.array([*([float(label)] for label in labels), [0.9]])
     model = TransductiveSVC(kernel="linear").fit(X, [*labels, -1])
     assert model.transduction_[-1] in (0, 1)

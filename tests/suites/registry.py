@@ -125,9 +125,9 @@ TOO_FEW_STEPS = {
 FEW_OF_THE_LIGHT = {
     "check_class_weight_classifiers": "the optimum itself gives a quarter to the light class"
 }
-MARK = {"check_classifiers_classes": "-1 marks rows without a label"}
-BY_DEMAND = {
-    "check_class_weight_classifiers": "the threshold follows the demand, whatever the weights"
+MARK = {"check_classifiers_classes": "-1 means unlabeled"}
+BY_CONSTRAINT = {
+    "check_class_weight_classifiers": "the threshold follows the constraints, whatever the weights"
 }
 
 CASES = [
@@ -206,19 +206,27 @@ CASES = [
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
     # Halves drawn at random would not keep copies, or rows in another order, together.
     Case(
-        PreferenceSVC(split="full", precision=0.7),
+        PreferenceSVC(split="resubstitution", precision=0.7),
         data=two_classes,
-        excluded_checks={**MARK, **BY_DEMAND},
+        excluded_checks={**MARK, **BY_CONSTRAINT},
     ),
     Case(
-        PreferenceSVC(split="full", update="rec", recall=0.9),
+        PreferenceSVC(split="resubstitution", update="recompute", recall=0.9),
         data=two_classes,
-        excluded_checks={**MARK, **BY_DEMAND},
+        excluded_checks={**MARK, **BY_CONSTRAINT},
     ),
-    Case(PreferenceClassifier(SVC(tol=1e-8), split="full"), data=two_classes, excluded_checks=MARK),
+    Case(
+        PreferenceClassifier(SVC(tol=1e-8), split="resubstitution"),
+        data=two_classes,
+        excluded_checks=MARK,
+    ),
     Case(TransductiveSVC(), data=two_classes, excluded_checks=MARK),
-    Case(PreferenceOfTwins(split="full", precision=0.7), data=half, excluded_checks=BY_DEMAND),
-    Case(ClassifierOfTwins(SVC(tol=1e-8), split="full", update="rec"), data=half),
+    Case(
+        PreferenceOfTwins(split="resubstitution", precision=0.7),
+        data=half,
+        excluded_checks=BY_CONSTRAINT,
+    ),
+    Case(ClassifierOfTwins(SVC(tol=1e-8), split="resubstitution", update="recompute"), data=half),
     Case(TransductiveOfTwins(), data=half),
 ]
 

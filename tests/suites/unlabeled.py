@@ -1,4 +1,4 @@
-"""Machines of unlabelled rows for the shared suites, which give labelled ones only."""
+"""Semi-supervised estimators for the shared suites, which pass labeled samples only."""
 
 import numpy as np
 from scipy import sparse
@@ -8,28 +8,28 @@ from widemargin import PreferenceClassifier, PreferenceSVC, TransductiveSVC
 
 
 class TwinsFromRows:
-    """Takes every row that counts for a row without a label as well."""
+    """Passes every sample of positive weight as an unlabeled sample too."""
 
     def fit(self, X, y, X_unlabeled=None, sample_weight=None):
         return super().fit(X, y, X_unlabeled=twins(X, sample_weight), sample_weight=sample_weight)
 
 
 class PreferenceOfTwins(TwinsFromRows, PreferenceSVC):
-    """Rounds of a kernel machine."""
+    """PreferenceSVC with unlabeled samples."""
 
 
 class ClassifierOfTwins(TwinsFromRows, PreferenceClassifier):
-    """Rounds of any classifier."""
+    """PreferenceClassifier with unlabeled samples."""
 
 
 class TransductiveOfTwins(TwinsFromRows, TransductiveSVC):
-    """Exchanges of labels."""
+    """TransductiveSVC with unlabeled samples."""
 
 
 def twins(X, weight):
-    """One of each of the rows whose weight is not 0, in an order that theirs does not change.
+    """Return the distinct samples of nonzero weight, in an order independent of theirs.
 
-    Rows that are no numbers and weights of nothing are for the estimator to refuse.
+    Invalid samples and weights are returned as they are, for the estimator to refuse.
     """
     try:
         values = check_array(X, accept_sparse="csr")

@@ -286,6 +286,20 @@ DESCRIPTIONS = {
 
             coef_ : ndarray or sparse matrix of shape (1, n_features)
                 Coefficients of the features, for ``kernel='linear'``.
+
+            objective_ : ndarray of shape (1,)
+                Value of the objective.
+
+            dual_gap_ : ndarray of shape (1,)
+                Relative duality gap, given the labels of all samples. nan if the kernel is not
+                known to be positive semidefinite.
+            """,
+        "class_count_groups": """
+            counts : array-like of shape (n_classes,) or dict, default=None
+                Number of training samples of each class. If None, the numbers of true labels.
+            bounds : tuple of two numbers, default=(20, 100)
+                Classes with fewer samples than the first are the tail, with more than the second
+                the head.
             """,
         "baseline_parameters": """
             estimator : classifier

@@ -1,37 +1,42 @@
-"""The picture of how rare classes fare."""
+"""Plot of the recall of each class by the number of its samples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.imbalance import imbalance_report
+from widemargin._base.docs import shared_docs
+from widemargin.imbalance import ImbalanceReport, imbalance_report
 from widemargin.plotting.margin import _pyplot
 
 _COLORS = {"head": "#0072b2", "medium": "#009e73", "tail": "#d55e00"}
 
 
+@shared_docs
 class ClassRecallDisplay:
-    """Recall of every class over how many rows it has, from the head to the tail.
+    """Recall of each class by the number of its samples, from the head to the tail.
 
-    A point is a class; a line at its group's mean goes through those of the head, of the medium
-    classes and of the tail.
+    Each point is a class. Lines show the mean recall of the head, the medium classes and the tail.
 
     Parameters
     ----------
     report : ImbalanceReport
-        What `imbalance_report` returned.
+        Result of `imbalance_report`.
     name : str, default=None
-        Name of the classifier, for the legend.
+        Name of the classifier, for the title.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes with the plot.
     figure_ : matplotlib Figure
         The figure of the axes.
     points_ : dict of matplotlib PathCollection
-        The classes of each group.
+        Classes of each group.
     lines_ : dict of matplotlib LineCollection
-        The mean of each group.
+        Mean recall of each group.
 
     Examples
     --------
@@ -46,35 +51,40 @@ class ClassRecallDisplay:
     >>> display.figure_.savefig("recall.png")  # doctest: +SKIP
     """
 
-    def __init__(self, report, *, name=None):
+    def __init__(self, report: ImbalanceReport, *, name: str | None = None) -> None:
         self.report = report
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, counts=None, bounds=(20, 100), name=None, ax=None):
-        """Draw how a fitted classifier does on rows.
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        counts: ArrayLike | dict | None = None,
+        bounds: Sequence[float] = (20, 100),
+        name: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the recalls of a fitted classifier.
 
         Parameters
         ----------
         estimator : fitted classifier
-            It is asked for the classes of the rows.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        counts : array-like of shape (n_classes,) or dict, default=None
-            Rows of every class in training; by default those in `y`.
-        bounds : tuple of two numbers, default=(20, 100)
-            Classes with fewer rows are the tail, with more the head.
+            Its predictions are evaluated.
+        <<X>>
+        <<y>>
+        <<class_count_groups>>
         name : str, default=None
-            Name for the legend; that of the estimator's class by default.
+            Name for the title. If None, the name of the estimator's class.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         ClassRecallDisplay
-            The display, drawn.
+            Display with the plot.
         """
         check_is_fitted(estimator)
         return cls.from_predictions(
@@ -89,44 +99,49 @@ class ClassRecallDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y_true, y_pred, *, classes=None, counts=None, bounds=(20, 100), name=None, ax=None
-    ):
-        """Draw how predictions do.
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        counts: ArrayLike | dict | None = None,
+        bounds: Sequence[float] = (20, 100),
+        name: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the recalls of predictions.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             True labels.
         y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Decisions or scores, as in `imbalance_report`.
+            Predicted labels or scores, as in `imbalance_report`.
         classes : array-like of shape (n_classes,), default=None
-            The labels; by default those of `y_true`.
-        counts : array-like of shape (n_classes,) or dict, default=None
-            Rows of every class in training; by default those in `y_true`.
-        bounds : tuple of two numbers, default=(20, 100)
-            Classes with fewer rows are the tail, with more the head.
+            Class labels. If None, the labels in `y_true`.
+        <<class_count_groups>>
         name : str, default=None
-            Name for the legend.
+            Name for the title.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         ClassRecallDisplay
-            The display, drawn.
+            Display with the plot.
         """
         report = imbalance_report(y_true, y_pred, classes=classes, counts=counts, bounds=bounds)
         return cls(report, name=name).plot(ax=ax)
 
-    def plot(self, *, ax=None, colors=None):
-        """Draw the display.
+    def plot(self, *, ax: Any = None, colors: Mapping[str, str] | None = None) -> Self:
+        """Plot the recalls.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
         colors : dict, default=None
-            Of 'head', 'medium' and 'tail'; a colour-blind safe palette by default.
+            Colors of 'head', 'medium' and 'tail'. If None, a color-blind safe palette is used.
 
         Returns
         -------
@@ -138,18 +153,19 @@ class ClassRecallDisplay:
             _, ax = pyplot.subplots(layout="constrained")
         colors = _COLORS if colors is None else colors
         self.ax_, self.figure_ = ax, ax.figure
-        self.points_, self.lines_ = {}, {}
+        self.points_: dict[str, Any] = {}
+        self.lines_: dict[str, Any] = {}
         report = self.report
         for group, mean in report.recall_of_group.items():
-            own = (report.group == group) & ~np.isnan(report.recall)
-            counts, color = report.counts[own], colors[group]
+            members = (report.group == group) & ~np.isnan(report.recall)
+            counts, color = report.counts[members], colors[group]
             label = f"{group}: {mean:.2f}"
-            self.points_[group] = ax.scatter(counts, report.recall[own], s=30, color=color)
+            self.points_[group] = ax.scatter(counts, report.recall[members], s=30, color=color)
             self.lines_[group] = ax.hlines(
                 mean, counts.min() / 1.1, counts.max() * 1.1, color=color, label=label
             )
-        ax.set(xscale="log", xlabel="rows of the class", ylabel="recall", ylim=(-0.03, 1.03))
-        if not ax.xaxis_inverted():  # by a display that shares this axis
+        ax.set(xscale="log", xlabel="samples of the class", ylabel="recall", ylim=(-0.03, 1.03))
+        if not ax.xaxis_inverted():  # already inverted by a display that shares this axis
             ax.invert_xaxis()
         title = f"balanced accuracy {report.balanced_accuracy:.2f}"
         ax.set_title(title if self.name is None else f"{self.name}: {title}", fontsize="medium")

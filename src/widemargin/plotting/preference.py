@@ -1,10 +1,16 @@
-"""Pictures of preference machines: what their rounds did, and what thresholds give."""
+"""Plots of classifiers with constraints: rounds of self-training, and metrics by threshold."""
+
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.plotting.margin import _pyplot
-from widemargin.semisupervised.constraints import Curve
+from widemargin.semisupervised.constraints import ThresholdCurve
+
+__all__ = ["PreferenceDisplay"]
 
 _COLORS = {
     "precision": "#0072b2", "recall": "#d55e00", "f1": "#009e73", "false_positive_rate": "#cc79a7",
@@ -13,39 +19,39 @@ _NAMES = {"f1": "F1", "false_positive_rate": "false positive rate"}
 
 
 class PreferenceDisplay:
-    """The rounds of a preference machine, or precision and recall over its thresholds.
+    """Rounds of a classifier with constraints, or its precision and recall by threshold.
 
-    Create it with :meth:`from_estimator`. Of the rounds: rows that got a label in each; precision,
-    recall and F1 on the rows that judge, at threshold 0; the thresholds above and below which rows
-    get a label. A grey line marks the round whose machine was kept. Given rows with labels, it is
-    their precision, recall and F1 over thresholds, and the grey line is the threshold of the
-    machine. Dashed lines are the demand.
+    Create it with :meth:`from_estimator`. Without samples, it shows three plots over the rounds:
+    the number of new pseudo-labels; precision, recall and F1 on the validation samples at
+    threshold 0; and the thresholds for pseudo-labels. A gray line marks the best round. With
+    labeled samples, it shows their precision, recall and F1 as functions of the threshold, and a
+    gray line marks the threshold of the classifier. Dashed lines are the constraints.
 
     Parameters
     ----------
     history : dict of array-like
-        What a fitted machine has as `history_`.
-    demand : dict of float
-        Limits by 'precision', 'recall' or 'false_positive_rate'.
+        Attribute `history_` of the classifier.
+    bounds : dict of float
+        Bounds on 'precision', 'recall' or 'false_positive_rate'.
     curve : dict of ndarray, default=None
-        'thresholds' and the measures there.
+        'thresholds' and the metrics there.
     threshold : float, default=None
-        The one that was chosen.
+        Threshold of the classifier.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        Where it was drawn: three for the rounds, one for thresholds.
+        Three axes for the rounds, one for thresholds.
     figure_ : matplotlib Figure
-        Their figure.
+        The figure of the axes.
     bars_ : matplotlib BarContainer
-        The rows of every round.
+        Numbers of new pseudo-labels.
     lines_ : dict of matplotlib Line2D
-        The measures, and the thresholds 'upper' and 'lower' of the rounds.
-    demands_ : dict of matplotlib Line2D
-        What is asked for.
+        Metrics, and the thresholds 'upper' and 'lower' of the rounds.
+    bounds_ : dict of matplotlib Line2D
+        Constraints.
     marks_ : list of matplotlib Line2D
-        The kept round on each of the axes, or the chosen threshold.
+        The best round in each of the axes, or the threshold of the classifier.
 
     Examples
     --------
@@ -60,134 +66,147 @@ class PreferenceDisplay:
     >>> display.figure_.savefig("rounds.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, history, demand, curve=None, threshold=None):
+    def __init__(
+        self,
+        *,
+        history: Mapping[str, ArrayLike],
+        bounds: Mapping[str, float],
+        curve: Mapping[str, np.ndarray] | None = None,
+        threshold: float | None = None,
+    ) -> None:
         self.history = history
-        self.demand = demand
+        self.bounds = bounds
         self.curve = curve
         self.threshold = threshold
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None):
-        """Draw a fitted preference machine.
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: ArrayLike | None = None, *, ax: Any = None
+    ) -> Self:
+        """Plot a fitted classifier.
 
         Parameters
         ----------
         estimator : fitted PreferenceSVC or PreferenceClassifier
-            Its rounds are drawn, unless rows are given.
+            Its rounds are plotted unless samples are passed.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows whose precision and recall are drawn over thresholds.
+            Samples whose precision and recall are plotted.
         y : array-like of shape (n_samples,), default=None
             Their labels, of both classes.
         ax : matplotlib Axes or array of three of them, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         PreferenceDisplay
-            The display, drawn.
+            Display with the plot.
         """
         check_is_fitted(estimator)
         if (X is None) != (y is None):
-            raise ValueError("X and y belong together: give both, or none for the rounds.")
-        curve = None if X is None else _measures(estimator, X, np.asarray(y))
+            raise ValueError("X and y must be passed together, or neither to plot the rounds.")
+        curve = None if X is None else _metrics(estimator, X, np.asarray(y))
         display = cls(
             history=estimator.history_,
-            demand=estimator._demand().limits,
+            bounds=estimator.constraints_.bounds,
             curve=curve,
             threshold=estimator.threshold_,
         )
         return display.plot(ax=ax)
 
-    def plot(self, *, ax=None):
-        """Draw the rounds, or the thresholds where there is a curve.
+    def plot(self, *, ax: Any = None) -> Self:
+        """Plot the rounds or, if there is a curve, metrics by threshold.
 
         Parameters
         ----------
         ax : matplotlib Axes or array of three of them, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         PreferenceDisplay
             The display itself.
         """
-        self.lines_, self.demands_, self.marks_ = {}, {}, []
-        return self._plot_rounds(ax) if self.curve is None else self._plot_thresholds(ax)
+        self.lines_: dict[str, Any] = {}
+        self.bounds_: dict[str, Any] = {}
+        self.marks_: list[Any] = []
+        if self.curve is None:
+            return self._plot_rounds(ax)
+        return self._plot_thresholds(self.curve, ax)
 
-    def _plot_rounds(self, ax):
+    def _plot_rounds(self, ax: Any) -> Self:
         if ax is None:
             size = {"figsize": (6.4, 6.4), "layout": "constrained", "height_ratios": (2, 3, 2)}
             _, ax = _pyplot("PreferenceDisplay").subplots(3, 1, sharex=True, **size)
         self.axes_ = np.ravel(ax)
         self.figure_ = self.axes_[0].figure
-        counts, measures, thresholds = self.axes_
+        counts, metrics, thresholds = self.axes_
         history = {name: np.asarray(values) for name, values in self.history.items()}
         rounds = np.arange(1, len(history["added"]) + 1)
         self.bars_ = counts.bar(rounds, history["added"], 0.6, color="#56b4e9")
         counts.bar_label(self.bars_, fontsize="small")
         counts.margins(y=0.2)
-        counts.set_ylabel("rows labelled")
+        counts.set_ylabel("new pseudo-labels")
         for name in ("precision", "recall", "f1"):
-            self._line(measures, name, rounds, history[name], marker="o")
+            self._line(metrics, name, rounds, history[name], marker="o")
         for name, color in (("upper", "0.2"), ("lower", "0.6")):
             (self.lines_[name],) = thresholds.plot(
                 rounds, history[name], "o-", markersize=4, color=color, label=name
             )
-        self._ask(measures)
-        measures.set_ylabel("at threshold 0")
+        self._plot_bounds(metrics)
+        metrics.set_ylabel("at threshold 0")
         thresholds.set(xlabel="round", ylabel="threshold")
         thresholds.xaxis.get_major_locator().set_params(integer=True)
-        kept = rounds[np.flatnonzero(history["kept"])[-1]]
+        best = rounds[np.flatnonzero(history["best"])[-1]]
         for axes in self.axes_:
-            self._mark(axes, kept)
-        counts.set_title(f"kept: round {kept}", fontsize="medium")
-        for axes in (measures, thresholds):
+            self._mark(axes, best)
+        counts.set_title(f"best: round {best}", fontsize="medium")
+        for axes in (metrics, thresholds):
             axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
         return self
 
-    def _plot_thresholds(self, ax):
+    def _plot_thresholds(self, curve: Mapping[str, np.ndarray], ax: Any) -> Self:
         if ax is None:
             _, ax = _pyplot("PreferenceDisplay").subplots(figsize=(6.4, 4), layout="constrained")
         self.axes_, self.figure_ = np.atleast_1d(ax), ax.figure
         shown = ["precision", "recall", "f1"]
-        shown += ["false_positive_rate"] if "false_positive_rate" in self.demand else []
+        shown += ["false_positive_rate"] if "false_positive_rate" in self.bounds else []
         for name in shown:
-            self._line(ax, name, self.curve["thresholds"], self.curve[name])
-        self._ask(ax)
+            self._line(ax, name, curve["thresholds"], curve[name])
+        self._plot_bounds(ax)
         self._mark(ax, self.threshold)
         ax.set(xlabel="threshold", ylim=(-0.02, 1.05))
         ax.legend(fontsize="small")
         return self
 
-    def _line(self, ax, name, x, values, **look):
+    def _line(self, ax: Any, name: str, x: np.ndarray, values: np.ndarray, **style: Any) -> None:
         label, color = _NAMES.get(name, name), _COLORS[name]
-        (self.lines_[name],) = ax.plot(x, values, color=color, label=label, markersize=4, **look)
+        (self.lines_[name],) = ax.plot(x, values, color=color, label=label, markersize=4, **style)
 
-    def _ask(self, ax):
-        for name, limit in self.demand.items():
-            label = f"{_NAMES.get(name, name)} asked for"
-            self.demands_[name] = ax.axhline(
-                limit, linestyle="--", linewidth=1, color=_COLORS[name], label=label
+    def _plot_bounds(self, ax: Any) -> None:
+        for name, bound in self.bounds.items():
+            label = f"constraint on {_NAMES.get(name, name)}"
+            self.bounds_[name] = ax.axhline(
+                bound, linestyle="--", linewidth=1, color=_COLORS[name], label=label
             )
 
-    def _mark(self, ax, place):
-        self.marks_.append(ax.axvline(place, color="0.75", linewidth=5, zorder=0))
+    def _mark(self, ax: Any, x: Any) -> None:
+        self.marks_.append(ax.axvline(x, color="0.75", linewidth=5, zorder=0))
 
 
-def _measures(estimator, X, y):
-    """What every threshold that makes a difference gives on rows."""
-    truth = y == estimator.pos_label_
-    if truth.all() or not truth.any():
+def _metrics(estimator: Any, X: Any, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the metrics of samples at all thresholds between their scores."""
+    positive = y == estimator.pos_label_
+    if positive.all() or not positive.any():
         raise ValueError(
-            f"y must hold rows of both classes {estimator.classes_.tolist()}, got "
+            f"y must contain both classes {estimator.classes_.tolist()}, got "
             f"{np.unique(y).tolist()}."
         )
-    found = Curve(estimator._raw_scores(X), truth)
-    # Beyond the greatest score nothing is accepted, which has no precision.
+    curve = ThresholdCurve(estimator.score_samples(X), positive)
+    # Beyond the greatest score nothing is accepted, and precision is undefined.
     return {
-        "thresholds": found.thresholds[:-1],
-        "precision": found.precision[:-1],
-        "recall": found.recall[:-1],
-        "f1": found.f_score()[:-1],
-        "false_positive_rate": found.false_positive_rate[:-1],
+        "thresholds": curve.thresholds[:-1],
+        "precision": curve.precision[:-1],
+        "recall": curve.recall[:-1],
+        "f1": curve.f_score()[:-1],
+        "false_positive_rate": curve.false_positive_rate[:-1],
     }

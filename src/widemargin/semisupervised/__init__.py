@@ -1,1 +1,1 @@
-"""Demands on precision and recall, few labels and many rows without one."""
+"""Semi-supervised classification with constraints on precision and recall."""

@@ -1,7 +1,8 @@
-"""What preference machines share: the split of the labels, the rounds, the threshold."""
+"""Base class of the classifiers with constraints: split of the labels, self-training, threshold."""
 
 import os
 import warnings
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,32 +16,70 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointKeeper
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin.semisupervised.constraints import NAMES, Curve, Demand, adjusted, refined
-from widemargin.semisupervised.guarantee import Promise, promise
-from widemargin.semisupervised.self_training import HISTORY, State, run
-from widemargin.semisupervised.targets import SomeLabels
+from widemargin._base.docs import shared_docs
+from widemargin._base.sklearn_compat import (
+    Interval,
+    StrOptions,
+    fit_context,
+    validate_parameters,
+)
+from widemargin._base.transactions import unchanged_by_failure
+from widemargin.semisupervised.constraints import (
+    Constraints,
+    ThresholdCurve,
+    adjusted_threshold,
+    tuned_threshold,
+)
+from widemargin.semisupervised.guarantee import Guarantee, guaranteed_threshold
+from widemargin.semisupervised.self_training import (
+    Learner,
+    RoundModel,
+    SelfTrainingState,
+    self_train,
+)
+from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
 
-_SHARE = Interval(Real, 0.0, 1.0, closed="right")
+__all__ = ["LabelSplit", "PreferenceBase"]
+
+_FRACTION = Interval(Real, 0.0, 1.0, closed="right")
 
 
-class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """A two-class machine that meets a demand; subclasses say how rows are learned from.
+@dataclass(frozen=True)
+class LabelSplit:
+    """Indices of the labeled samples for each purpose.
 
-    A subclass has ``_learner(given, parts)``, whose ``train(soft)`` trains a round, ``_keep`` for
-    the best of them, and ``_raw_scores(X)``.
+    Attributes
+    ----------
+    train : ndarray
+        Samples to train on.
+    validation : ndarray
+        Samples that the thresholds and the best round are chosen on.
+    calibration : ndarray or None
+        Samples for the guarantee, if there is one.
+    """
+
+    train: np.ndarray
+    validation: np.ndarray
+    calibration: np.ndarray | None = None
+
+
+@shared_docs
+class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Binary classifier with constraints, trained on labeled and unlabeled samples.
+
+    A subclass implements `_learner`, `_set_model` and `_score`.
     """
 
     _parameter_constraints: dict = {
-        "precision": [_SHARE, None],
-        "recall": [_SHARE, None],
+        "precision": [_FRACTION, None],
+        "recall": [_FRACTION, None],
         "false_positive_rate": [Interval(Real, 0.0, 1.0, closed="both"), None],
         "beta": [Interval(Real, 0.0, None, closed="neither")],
         "cost_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
         "confidence": [Interval(Real, 0.0, 1.0, closed="neither"), None],
-        "split": [StrOptions({"part", "full"})],
-        "update": [StrOptions({"inc", "rec"})],
-        "threshold": [StrOptions({"refined", "adjusted", "zero"})],
+        "split": [StrOptions({"holdout", "resubstitution"})],
+        "update": [StrOptions({"incremental", "recompute"})],
+        "threshold": [StrOptions({"tuned", "adjusted", "zero"})],
         "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "min_new": [Interval(Integral, 1, None, closed="left")],
         "pos_label": "no_validation",
@@ -56,85 +95,54 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         X_unlabeled: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from labelled and unlabelled rows.
+        """Fit the model to labeled and unlabeled samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels of two classes; -1 for rows that have none, unless `X_unlabeled` is given.
+        <<y_partial>>
 
-        X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), default=None
-            Rows without labels. -1 is a label like any other then.
+        <<X_unlabeled>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows of `X`; of those without a label only whether it is 0 counts. A
-            demand with a `confidence` counts rows and takes none.
+            Weights of the samples in `X`. Unlabeled samples of weight 0 are left out; other weights
+            of unlabeled samples are ignored. Cannot be combined with `confidence`.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
-        demand = self._demand()
+        constraints = self._constraints()
         if self.confidence is not None and sample_weight is not None:
-            raise ValueError("confidence counts rows: it cannot be had with sample_weight.")
-        given = self._check_training(X, y, X_unlabeled, sample_weight)
-        truth, weight = given.truth, given.weight
-        parts = self._parts(given)
-        steer = parts[1]
-        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
-        learner = self._learner(given, parts)
-        keeper = self._checkpoint_keeper(given, parts)
-        saved = keeper.load()
-        if saved is None:
-            state = State(np.zeros(given.n_unlabeled, dtype=np.int8))
-        else:
-            best = learner.resume(saved["learner"], saved["rounds"]["best_soft"])
-            state = State.resume(saved["rounds"], best)
-        with progress.task(0, name="rounds") as stop:
-
-            def report(state):
-                keeper.save(
-                    lambda: {"rounds": state.numbers(), "learner": learner.numbers(state.best)}
-                )
-                return stop()
-
-            run(
-                learner.train,
-                truth[steer],
-                None if weight is None else weight[steer],
-                demand,
-                state,
-                update=self.update,
-                max_rounds=self.max_rounds,
-                min_new=self.min_new,
-                threshold=self.threshold,
-                report=report,
+            raise ValueError(
+                "sample_weight cannot be combined with confidence, because the guarantee counts "
+                "samples. Leave one of them out."
             )
-        self.classes_, self.pos_label_, self._negative = (
-            given.classes,
-            given.positive,
-            given.negative,
-        )
-        self._keep(learner, state.best)
-        self.history_ = {name: np.array(state.history[name]) for name in HISTORY}
+        data = self._validate_fit(X, y, X_unlabeled, sample_weight)
+        split = self._split_labels(data)
+        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
+        learner = self._learner(data, split)
+        state = self._self_train(learner, data, split, constraints, progress)
+        best: Any = state.best
+        self.classes_, self.pos_label_ = data.classes, data.positive_label
+        self._negative_label = data.negative_label
+        self._set_model(learner, best)
+        self.history_ = {name: np.array(values) for name, values in state.history.items()}
         self.n_iter_ = len(self.history_["added"])
-        self.soft_labels_ = state.soft
-        self._steering = (
-            state.best.steering,
-            truth[steer],
-            None if weight is None else weight[steer],
+        self.pseudo_labels_ = state.pseudo_labels
+        self._validation = best.validation, *_validation_labels(data, split)
+        self._calibration = (
+            None
+            if split.calibration is None
+            else (best.calibration, data.positive[split.calibration])
         )
-        self._certifying = (state.best.certifying, truth[parts[2]]) if len(parts) > 2 else None
-        self._others = state.best.unlabeled
-        self._settle(demand, self.confidence, stacklevel=5)
+        self._unlabeled_scores = best.unlabeled
+        self._choose_threshold(constraints, stacklevel=5)
         progress.close()
         return self
 
-    def set_demand(
+    def set_constraints(
         self,
         *,
         precision: float | None = None,
@@ -144,63 +152,46 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         cost_ratio: float | None = None,
         confidence: float | None = None,
     ) -> Self:
-        """Ask for something else, without training again.
+        """Set other constraints and choose a new threshold, without training.
 
-        What is not named is asked for no longer. A promise holds for a demand that was made
-        beforehand: asking one after the other until one can be promised spends the confidence.
+        Like `set_params`, this sets the parameters of the estimator; those that are not passed are
+        reset to their defaults. Choose the constraints before looking at the results: trying
+        several until one can be guaranteed invalidates the confidence.
 
         Parameters
         ----------
-        precision : float, default=None
-            Least share of accepted rows that are positive.
-
-        recall : float, default=None
-            Least share of positive rows that are accepted.
-
-        false_positive_rate : float, default=None
-            Greatest share of negative rows that are accepted.
-
-        beta : float, default=1.0
-            F-beta is maximised within the demands.
-
-        cost_ratio : float, default=None
-            What accepting a negative row costs in units of leaving out a positive one.
+        <<constraint_parameters>>
 
         confidence : float, default=None
-            The probability with which demands shall hold on new rows. Needs a fit with a
-            confidence, or rows given to `recalibrate`.
+            Probability with which the constraints must hold on new samples. Requires an estimator
+            fitted with a confidence, or new labeled samples passed to `recalibrate`.
 
         Returns
         -------
         self : object
-            The estimator, with a new `threshold_` and `promise_`.
+            The estimator, with new `threshold_`, `constraints_` and `guarantee_`.
         """
         check_is_fitted(self)
-        asked = {
-            "precision": precision,
-            "recall": recall,
-            "false_positive_rate": false_positive_rate,
-            "beta": beta,
-            "cost_ratio": cost_ratio,
-            "confidence": confidence,
-        }
-        before = {name: getattr(self, name) for name in asked}
-        vars(self).update(asked)
-        try:
-            self._validate_params()
-            self._settle(self._demand(), self.confidence)
-        except BaseException:
-            vars(self).update(before)
-            raise
+        with unchanged_by_failure(self):
+            self.set_params(
+                precision=precision,
+                recall=recall,
+                false_positive_rate=false_positive_rate,
+                beta=beta,
+                cost_ratio=cost_ratio,
+                confidence=confidence,
+            )
+            validate_parameters(self)
+            self._choose_threshold(self._constraints())
         return self
 
     def recalibrate(self, X: Any, y: ArrayLike) -> Self:
-        """Choose the threshold anew on rows that the machine has not seen.
+        """Choose a new threshold with new labeled samples, for the constraints in the parameters.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Samples that were not used in `fit`.
 
         y : array-like of shape (n_samples,)
             Their labels, of both classes.
@@ -208,151 +199,228 @@ class PreferenceBase(SomeLabels, CallbackSupportMixin, ClassifierMixin, BaseEsti
         Returns
         -------
         self : object
-            The estimator, with a new `threshold_` and `promise_`. Later demands go by these rows.
+            The estimator, with new `threshold_`, `constraints_` and `guarantee_`. Later calls of
+            `set_constraints` use the same samples.
         """
-        check_is_fitted(self)
-        scores, y = self._raw_scores(X), column_or_1d(y)
-        truth = y == self.pos_label_
-        unknown = ~np.isin(y, self.classes_)
-        if len(y) != len(scores) or unknown.any() or truth.all() or not truth.any():
+        scores, labels = self.score_samples(X), column_or_1d(y)
+        positive = labels == self.pos_label_
+        unknown = ~np.isin(labels, self.classes_)
+        if len(labels) != len(scores) or unknown.any() or positive.all() or not positive.any():
             raise ValueError(
-                f"y must hold one of the labels {self.classes_.tolist()} for every row of X, and "
-                f"each of them somewhere, got {np.unique(y).tolist()} for {len(scores)} rows."
+                f"y must contain a label for each of the {len(scores)} samples in X, and both of "
+                f"the labels {self.classes_.tolist()}, got {len(labels)} labels with the values "
+                f"{np.unique(labels).tolist()}."
             )
-        before = self._steering, self._certifying
-        self._steering, self._certifying = (scores, truth, None), (scores, truth)
-        try:
-            self._settle(self._demand(), self.confidence)
-        except BaseException:
-            self._steering, self._certifying = before
-            raise
+        with unchanged_by_failure(self):
+            self._validation, self._calibration = (scores, positive, None), (scores, positive)
+            self._choose_threshold(self._constraints())
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """How far the score of every row is above the threshold.
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Compute the scores of the positive class, before the threshold is subtracted.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Positive for ``classes_[1]``.
+            Samples with scores greater than `threshold_` are predicted positive.
         """
         check_is_fitted(self)
-        above = self._raw_scores(X) - self.threshold_
-        return above if self.pos_label_ == self.classes_[1] else -above
+        return self._score(self._validate_samples(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of every row.
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the decision function.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        scores : ndarray of shape (n_samples,)
+            Difference of score and threshold, positive for ``classes_[1]``.
         """
-        check_is_fitted(self)
-        accepted = self._raw_scores(X) > self.threshold_
-        return np.where(accepted, self.pos_label_, self._negative)
+        above = self.score_samples(X) - self.threshold_
+        return above if self.pos_label_ == self.classes_[1] else -above
 
-    def _demand(self) -> Demand:
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        <<returns_labels>>
+        """
+        accepted = self.score_samples(X) > self.threshold_
+        return np.where(accepted, self.pos_label_, self._negative_label)
+
+    def _learner(self, data: PartialLabels, split: LabelSplit) -> Learner:
+        """Return what trains the model of each round."""
+        raise NotImplementedError
+
+    def _set_model(self, learner: Any, best: RoundModel) -> None:
+        """Set the fitted attributes of the model."""
+        raise NotImplementedError
+
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        """Compute the scores of validated samples."""
+        raise NotImplementedError
+
+    def _constraints(self) -> Constraints:
+        """Return the constraints in the parameters."""
         if self.cost_ratio is not None and self.beta != 1.0:
-            raise ValueError("beta and cost_ratio exclude each other: F-beta or costs.")
-        demand = Demand(**{name: getattr(self, name) for name in NAMES})
-        if self.confidence is not None and not demand.limits:
             raise ValueError(
-                "confidence needs something to promise: give precision, recall or "
+                "beta and cost_ratio cannot be combined: the objective is either F-beta or the "
+                f"cost of errors. Got beta={self.beta} and cost_ratio={self.cost_ratio}."
+            )
+        constraints = Constraints(**{f.name: getattr(self, f.name) for f in fields(Constraints)})
+        if self.confidence is not None and not constraints.bounds:
+            raise ValueError(
+                "confidence requires a constraint to guarantee. Set precision, recall or "
                 "false_positive_rate."
             )
-        return demand
+        return constraints
 
-    def _checkpoint_keeper(self, given, parts) -> CheckpointKeeper:
-        if self.checkpoint is not None and self.random_state is None and self.split == "part":
+    def _split_labels(self, data: PartialLabels) -> LabelSplit:
+        if self.split == "resubstitution":
+            if self.confidence is not None:
+                raise ValueError(
+                    "confidence requires samples that are not used in training. Use "
+                    "split='holdout'."
+                )
+            every = np.arange(len(data.y))
+            return LabelSplit(every, every)
+        # With a single round nothing is chosen on the validation samples, so that they can serve
+        # as calibration samples too.
+        single = self.max_rounds == 1 or data.n_unlabeled == 0
+        n_parts = 2 if self.confidence is None or single else 3
+        rng = check_random_state(self.random_state)
+        parts: list[list[np.ndarray]] = [[] for _ in range(n_parts)]
+        for is_positive in (False, True):
+            samples = rng.permutation(np.flatnonzero(data.positive == is_positive))
+            if len(samples) < n_parts:
+                label = data.positive_label if is_positive else data.negative_label
+                advice = ", or use split='resubstitution'" if self.confidence is None else ""
+                raise ValueError(
+                    f"y must contain at least {n_parts} labeled samples of each class for "
+                    f"split='holdout'{' with a confidence' if n_parts > 2 else ''}, got "
+                    f"{len(samples)} of class {label}. Label more samples{advice}."
+                )
+            for part, chosen in zip(parts, np.array_split(samples, n_parts), strict=True):
+                part.append(chosen)
+        split = LabelSplit(*(np.sort(np.concatenate(part)) for part in parts))
+        if self.confidence is None or split.calibration is not None:
+            return split
+        return LabelSplit(split.train, split.validation, split.validation)
+
+    def _self_train(
+        self,
+        learner: Learner,
+        data: PartialLabels,
+        split: LabelSplit,
+        constraints: Constraints,
+        progress: FitProgress,
+    ) -> SelfTrainingState:
+        """Run the rounds, from a checkpoint if there is one, and return the final state."""
+        keeper = self._checkpoint_keeper(data, split)
+        saved = keeper.load()
+        if saved is None:
+            state = SelfTrainingState(np.zeros(data.n_unlabeled, dtype=np.int8))
+        else:
+            best = learner.resume(saved["learner"], saved["rounds"]["best_pseudo_labels"])
+            state = SelfTrainingState.from_arrays(saved["rounds"], best)
+        with progress.task(0, name="rounds") as stop:
+
+            def report(state: SelfTrainingState) -> bool:
+                best: Any = state.best
+                keeper.save(lambda: {"rounds": state.arrays(), "learner": learner.state(best)})
+                return stop()
+
+            self_train(
+                learner.train,
+                *_validation_labels(data, split),
+                constraints,
+                state,
+                update=self.update,
+                max_rounds=self.max_rounds,
+                min_new=self.min_new,
+                threshold=self.threshold,
+                report=report,
+            )
+        return state
+
+    def _checkpoint_keeper(self, data: PartialLabels, split: LabelSplit) -> CheckpointKeeper:
+        if self.checkpoint is not None and self.random_state is None and self.split == "holdout":
             raise ValueError(
                 "checkpoint requires random_state, so that a later fit splits the labeled samples "
                 "in the same way. Set random_state to an integer."
             )
         parameters = {k: v for k, v in self.get_params().items() if k != "checkpoint"}
-        data = given.X, given.truth, given.weight, given.unlabeled, *parts
         return CheckpointKeeper(
-            self.checkpoint, type(self).__name__, repr(sorted(parameters.items())), *data
+            self.checkpoint,
+            type(self).__name__,
+            repr(sorted(parameters.items())),
+            *(data.X, data.positive, data.weight, data.unlabeled),
+            vars(split),
         )
 
-    def _parts(self, given):
-        """Labelled rows to train on, to steer by, and with a confidence to certify by."""
-        if self.split == "full":
-            if self.confidence is not None:
-                raise ValueError(
-                    "confidence needs rows that training has not seen: use split='part'."
-                )
-            everything = np.arange(len(given.y))
-            return everything, everything
-        # Of one round nothing is chosen by the rows that judge it: they may certify it as well.
-        steered = self.max_rounds != 1 and given.n_unlabeled > 0
-        n_parts = 3 if self.confidence is not None and steered else 2
-        rng = check_random_state(self.random_state)
-        parts: list[list[np.ndarray]] = [[] for _ in range(n_parts)]
-        for side in (False, True):
-            rows = rng.permutation(np.flatnonzero(given.truth == side))
-            if len(rows) < n_parts:
-                label = given.positive if side else given.negative
-                advice = ", or use split='full'" if self.confidence is None else ""
-                raise ValueError(
-                    f"y must hold at least {n_parts} rows of every class for split='part'"
-                    f"{' with a confidence' if n_parts > 2 else ''}, got {len(rows)} of class "
-                    f"{label}: label more rows{advice}."
-                )
-            for part, own in zip(parts, np.array_split(rows, n_parts), strict=True):
-                part.append(own)
-        split = tuple(np.sort(np.concatenate(part)) for part in parts)
-        return split if self.confidence is None or steered else (*split, split[1])
-
-    def _settle(self, demand, confidence, stacklevel=4):
-        """Set the threshold, and what is promised of it."""
-        scores, truth, weight = self._steering
-        if confidence is not None:
-            self.promise_ = self._promised(demand, confidence, stacklevel)
-            self.threshold_ = self.promise_.threshold
-            return
-        self.promise_ = None
-        if self.threshold == "refined":
-            curve = Curve(scores, truth, weight)
-            self.threshold_ = float(curve.thresholds[refined(demand, curve)])
+    def _choose_threshold(self, constraints: Constraints, stacklevel: int = 4) -> None:
+        """Set the threshold and its guarantee."""
+        scores, positive, weight = self._validation
+        guarantee = None
+        if self.confidence is not None:
+            guarantee = self._guarantee(constraints, stacklevel)
+            threshold = guarantee.threshold
+        elif self.threshold == "tuned":
+            curve = ThresholdCurve(scores, positive, weight)
+            threshold = float(curve.thresholds[tuned_threshold(constraints, curve)])
+        elif self.threshold == "adjusted":
+            threshold = adjusted_threshold(constraints, scores, positive, weight)
         else:
-            at = {"adjusted": adjusted, "zero": _zero}[self.threshold]
-            self.threshold_ = at(demand, scores, truth, weight)
+            threshold = 0.0
+        self.constraints_, self.guarantee_, self.threshold_ = constraints, guarantee, threshold
 
-    def _promised(self, demand, confidence, stacklevel) -> Promise:
-        if self._certifying is None:
+    def _guarantee(self, constraints: Constraints, stacklevel: int) -> Guarantee:
+        if self._calibration is None:
             raise NotFittedError(
-                "confidence needs rows that have not been used yet: fit with a confidence, or "
-                "call recalibrate with new labelled rows first."
+                "confidence requires calibration samples. Fit with a confidence, or call "
+                "recalibrate with new labeled samples first."
             )
-        scores, truth = self._certifying
-        others = self._others if len(self._others) else None
-        given = promise(demand, confidence, scores, truth, others)
-        if not given.kept:
-            wanted, could = (
-                ", ".join(f"{name} {value:.3g}" for name, value in what.items())
-                for what in (demand.limits, given.possible)
-            )
+        scores, positive = self._calibration
+        unlabeled_scores = self._unlabeled_scores if len(self._unlabeled_scores) else None
+        guarantee = guaranteed_threshold(
+            constraints, self.confidence, scores, positive, unlabeled_scores
+        )
+        if not guarantee.guaranteed:
             warnings.warn(
-                f"{wanted} cannot be promised with confidence {confidence:g} by "
-                f"{int(truth.sum())} positive and {int((~truth).sum())} negative rows; alone, "
-                f"{could} could. The threshold is a best effort: give more labels (recalibrate), "
-                "a lower confidence or a smaller demand.",
+                f"With {int(positive.sum())} positive and {int((~positive).sum())} negative "
+                f"calibration samples, {_describe(constraints.bounds)} cannot be guaranteed at "
+                f"confidence {self.confidence:g} (achievable separately: "
+                f"{_describe(guarantee.achievable)}). Using the best threshold without a "
+                "guarantee. Label more samples and call recalibrate, or lower the confidence or "
+                "the constraints.",
                 UserWarning,
                 stacklevel=stacklevel,
             )
-        return given
+        return guarantee
 
 
-def _zero(demand, scores, truth, weight):
-    return 0.0
+def _validation_labels(
+    data: PartialLabels, split: LabelSplit
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return which validation samples are positive, and their weights."""
+    weight = None if data.weight is None else data.weight[split.validation]
+    return data.positive[split.validation], weight
+
+
+def _describe(bounds: dict[str, float]) -> str:
+    return ", ".join(
+        f"{name} {'<=' if name == 'false_positive_rate' else '>='} {bound:.3g}"
+        for name, bound in bounds.items()
+    )

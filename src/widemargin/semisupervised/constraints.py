@@ -1,31 +1,33 @@
-"""What is asked of a two-class scorer, and the thresholds that give it.
+"""Constraints on the precision and recall of a binary classifier, and thresholds that meet them.
 
-A row is accepted if its score is greater than the threshold. Thresholds worth trying lie midway
-between neighbouring scores, so that equal scores are never told apart, and beyond both ends.
+A sample is accepted, that is predicted positive, if its score is greater than the threshold.
+Candidate thresholds are the midpoints between neighboring distinct scores and one beyond each end,
+so that samples with equal scores are never separated.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-NAMES = ("precision", "recall", "false_positive_rate", "beta", "cost_ratio")
+__all__ = ["Constraints", "ThresholdCurve", "adjusted_threshold", "midpoints", "tuned_threshold"]
 
 
 @dataclass(frozen=True)
-class Demand:
-    """What accepted rows must be like, and what is made as good as that allows.
+class Constraints:
+    """Constraints on a binary classifier, and the objective that is maximized within them.
 
     Attributes
     ----------
     precision, recall : float or None
-        The least share of accepted rows that are positive, of positive rows that are accepted.
+        Lower bounds.
     false_positive_rate : float or None
-        The greatest share of negative rows that are accepted.
+        Upper bound.
     beta : float
-        What is maximised is F-beta, in which recall counts beta times as much as precision...
+        The objective is F-beta, in which recall has beta times the weight of precision.
     cost_ratio : float or None
-        ... unless this is given: then the cost of errors is minimised, where accepting a negative
-        row costs this many times as much as leaving out a positive one.
+        If not None, the objective is the negative cost of the errors instead: a false positive
+        costs this many times as much as a false negative.
     """
 
     precision: float | None = None
@@ -35,121 +37,135 @@ class Demand:
     cost_ratio: float | None = None
 
     @property
-    def limits(self) -> dict[str, float]:
-        """Least precision, least recall and greatest false positive rate, where they are given."""
-        named = {name: getattr(self, name) for name in NAMES[:3]}
-        return {name: value for name, value in named.items() if value is not None}
+    def bounds(self) -> dict[str, float]:
+        """Bounds on precision, recall and false positive rate that are not None, by name."""
+        names = ("precision", "recall", "false_positive_rate")
+        bounds = {name: getattr(self, name) for name in names}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
 
-    def shortfall(self, curve: "Curve") -> np.ndarray:
-        """By how much the worst limit is missed at every threshold; 0 where all are kept."""
-        missed = np.zeros(len(curve.thresholds))
-        for name, limit in self.limits.items():
-            share = getattr(curve, name)
-            miss = share - limit if name == "false_positive_rate" else limit - share
-            np.maximum(missed, miss, out=missed)
-        return missed
+    def violation(self, curve: "ThresholdCurve") -> np.ndarray:
+        """Return the largest violation of a bound at each threshold, 0 where all are met."""
+        largest = np.zeros(len(curve.thresholds))
+        for name, bound in self.bounds.items():
+            rate = getattr(curve, name)
+            excess = rate - bound if name == "false_positive_rate" else bound - rate
+            np.maximum(largest, excess, out=largest)
+        return largest
 
-    def value(self, curve: "Curve") -> np.ndarray:
-        """What is to be made as great as possible, at every threshold."""
+    def objective(self, curve: "ThresholdCurve") -> np.ndarray:
+        """Return the objective at each threshold."""
         if self.cost_ratio is not None:
-            return -(self.cost_ratio * curve.false_positives + curve.missed)
+            return -(self.cost_ratio * curve.false_positives + curve.false_negatives)
         return curve.f_score(self.beta)
 
 
-class Curve:
-    """Measures of a scorer at every threshold that makes a difference.
+class ThresholdCurve:
+    """Metrics of a binary classifier as functions of the decision threshold.
 
     Parameters
     ----------
-    scores : ndarray of shape (n,)
-    truth : ndarray of bool of shape (n,)
-        Which rows are positive; both kinds must be there.
-    weight : ndarray of shape (n,), optional
-    thresholds : ndarray, optional
-        Others than those that make a difference.
+    scores : ndarray of shape (n_samples,)
+    positive : ndarray of bool of shape (n_samples,)
+        Which samples are positive. Both classes must be present.
+    weight : ndarray of shape (n_samples,), default=None
+        Sample weights.
+    thresholds : array-like, default=None
+        Thresholds to evaluate. If None, the `midpoints` of the scores.
     """
 
-    def __init__(self, scores, truth, weight=None, thresholds=None):
+    def __init__(
+        self,
+        scores: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray | None = None,
+        thresholds: ArrayLike | None = None,
+    ) -> None:
         weight = np.ones(len(scores)) if weight is None else weight
-        distinct, place = np.unique(scores, return_inverse=True)
-        positive = np.bincount(place, weight * truth, len(distinct))
-        negative = np.bincount(place, weight * ~truth, len(distinct))
+        distinct, group = np.unique(scores, return_inverse=True)
+        positives = np.bincount(group, weight * positive, len(distinct))
+        negatives = np.bincount(group, weight * ~positive, len(distinct))
         if thresholds is None:
-            thresholds = between(distinct)
-        above = np.searchsorted(distinct, thresholds, side="right")
+            thresholds = midpoints(distinct)
         self.thresholds = np.asarray(thresholds, dtype=np.float64)
-        self.true_positives = _sums_from(positive)[above]
-        self.false_positives = _sums_from(negative)[above]
-        self.missed = positive.sum() - self.true_positives
+        above = np.searchsorted(distinct, self.thresholds, side="right")
+        self.true_positives = _reverse_cumsum(positives)[above]
+        self.false_positives = _reverse_cumsum(negatives)[above]
+        self.false_negatives = positives.sum() - self.true_positives
         accepted = self.true_positives + self.false_positives
-        nothing = accepted == 0.0
-        self.precision = self.true_positives / np.where(nothing, 1.0, accepted)
-        self.recall = self.true_positives / positive.sum()
-        self.false_positive_rate = self.false_positives / negative.sum()
+        self.precision = self.true_positives / np.where(accepted == 0.0, 1.0, accepted)
+        self.recall = self.true_positives / positives.sum()
+        self.false_positive_rate = self.false_positives / negatives.sum()
 
     def f_score(self, beta: float = 1.0) -> np.ndarray:
-        """F-beta at every threshold, 0 where nothing positive is accepted."""
+        """Return F-beta at each threshold, 0 where it is undefined."""
         square = beta * beta
-        hits = (1.0 + square) * self.true_positives
-        whole = hits + square * self.missed + self.false_positives
-        return hits / np.where(whole == 0.0, 1.0, whole)
+        numerator = (1.0 + square) * self.true_positives
+        denominator = numerator + square * self.false_negatives + self.false_positives
+        return numerator / np.where(denominator == 0.0, 1.0, denominator)
 
 
-def between(distinct: np.ndarray) -> np.ndarray:
-    """Thresholds midway between scores in rising order, and half a step beyond both ends."""
+def midpoints(distinct: np.ndarray) -> np.ndarray:
+    """Return the midpoints of ascending scores, and a threshold beyond each end."""
     steps = np.diff(distinct)
     first, last = (steps[0], steps[-1]) if len(steps) else (1.0, 1.0)
     inner = distinct[:-1] + 0.5 * steps
-    # Midway between neighbouring floats is one of them: the lower one, which is left out.
+    # The midpoint of adjacent floats is one of them. It must be the lower one, which is rejected.
     inner = np.minimum(inner, np.nextafter(distinct[1:], -np.inf))
     lowest = min(distinct[0] - 0.5 * first, np.nextafter(distinct[0], -np.inf))
     return np.concatenate([[lowest], inner, [distinct[-1] + 0.5 * last]])
 
 
-def refined(demand: Demand, curve: Curve) -> int:
-    """Where the demand is met best: the greatest value within all limits.
+def tuned_threshold(constraints: Constraints, curve: ThresholdCurve) -> int:
+    """Return the index of the threshold with the greatest objective that meets the constraints.
 
-    Where they cannot be kept, where the worst is missed by least. The lowest threshold of equals.
+    If none meets them, only thresholds with the smallest violation are considered. Of equally good
+    thresholds the lowest is returned.
     """
-    shortfall = demand.shortfall(curve)
-    value = np.where(shortfall == shortfall.min(), demand.value(curve), -np.inf)
-    return int(value.argmax())
+    violation = constraints.violation(curve)
+    objective = constraints.objective(curve)
+    return int(np.where(violation == violation.min(), objective, -np.inf).argmax())
 
 
-def adjusted(demand: Demand, scores, truth, weight=None) -> float:
-    """The threshold above which unlabelled rows are taken for positive in the next round.
+def adjusted_threshold(
+    constraints: Constraints,
+    scores: np.ndarray,
+    positive: np.ndarray,
+    weight: np.ndarray | None = None,
+) -> float:
+    """Return the threshold above which unlabeled samples get a positive pseudo-label.
 
-    A limit on precision or recall that is missed at 0 is reached by going up or down from there.
-    Once it is kept, or without one, precision and recall are brought together: the lesser one is
-    raised to what the greater one is, so far as the limit stays kept. With other demands the
-    refined threshold is taken.
+    If the bound on precision (or recall) is not met at 0, the threshold is raised (lowered) until
+    it is met. If it is met, or there is no bound, the smaller of precision and recall is raised to
+    the value of the larger one, as far as the bound stays met. For other constraints it is the
+    tuned threshold.
     """
-    limits = demand.limits
-    if set(limits) - {"precision", "recall"} or len(limits) > 1 or demand.cost_ratio is not None:
-        curve = Curve(scores, truth, weight)
-        return float(curve.thresholds[refined(demand, curve)])
-    thresholds = np.union1d(between(np.unique(scores)), [0.0])
-    curve = Curve(scores, truth, weight, thresholds)
+    bounds = constraints.bounds
+    simple = len(bounds) < 2 and "false_positive_rate" not in bounds
+    if not simple or constraints.cost_ratio is not None:
+        curve = ThresholdCurve(scores, positive, weight)
+        return float(curve.thresholds[tuned_threshold(constraints, curve)])
+    thresholds = np.union1d(midpoints(np.unique(scores)), [0.0])
+    curve = ThresholdCurve(scores, positive, weight, thresholds)
     zero = int(np.searchsorted(thresholds, 0.0))
     precision, recall = curve.precision[zero], curve.recall[zero]
-    kept = demand.shortfall(curve) == 0.0
-    if kept[zero]:
+    allowed = constraints.violation(curve) == 0.0
+    if allowed[zero]:
         if precision == recall:
             return 0.0
-        wanted, least = ("precision", recall) if precision < recall else ("recall", precision)
+        metric, target = ("precision", recall) if precision < recall else ("recall", precision)
     else:
-        (wanted, least), kept = next(iter(limits.items())), np.ones(len(kept), dtype=bool)
-    if wanted == "precision":
-        places = zero + np.flatnonzero(kept[zero:])
-        reached = places[curve.precision[places] >= least]
-        best = places[curve.precision[places].argmax()]
+        (metric, target), allowed = next(iter(bounds.items())), np.ones(len(allowed), dtype=bool)
+    if metric == "precision":
+        candidates = zero + np.flatnonzero(allowed[zero:])
+        reached = candidates[curve.precision[candidates] >= target]
+        best = candidates[curve.precision[candidates].argmax()]
         return float(thresholds[reached[0] if len(reached) else best])
-    places = np.flatnonzero(kept[: zero + 1])
-    reached = places[curve.recall[places] >= least]
-    best = places[curve.recall[places] == curve.recall[places].max()]
+    candidates = np.flatnonzero(allowed[: zero + 1])
+    reached = candidates[curve.recall[candidates] >= target]
+    best = candidates[curve.recall[candidates] == curve.recall[candidates].max()]
     return float(thresholds[reached[-1] if len(reached) else best[-1]])
 
 
-def _sums_from(counts: np.ndarray) -> np.ndarray:
-    """The sum of all counts from each place on, and 0 after the last."""
+def _reverse_cumsum(counts: np.ndarray) -> np.ndarray:
+    """Return the sum of the counts from each index on, and 0 after the last."""
     return np.append(np.cumsum(counts[::-1])[::-1], 0.0)

@@ -1,23 +1,24 @@
-"""What can be promised of a threshold on new rows, with a confidence.
+"""Finite-sample guarantees for constrained thresholds.
 
-The rows that certify have been seen neither in training nor when the scorer was chosen, so that
-they and new rows come from one distribution.
+The calibration samples are used neither in training nor to choose the classifier, so that they and
+new samples come from one distribution.
 
-Recall. Let v_k be the k-th smallest of the n scores of positive rows. The share of positive rows
-below it is distributed as the k-th smallest of n uniform numbers, Beta(k, n - k + 1): accepting
-what lies at or above v_k keeps recall r with probability BetaCDF(1 - r; k, n - k + 1). The largest
-k for which that is the confidence is taken; any lower threshold keeps the promise too. The same
-holds for the false positive rate and the largest scores of negative rows.
+Recall. Let v_k be the k-th smallest of the n scores of positive calibration samples. The fraction
+of positive samples with scores below it has the distribution Beta(k, n - k + 1) of the k-th
+smallest of n uniform numbers. Accepting scores of at least v_k therefore has recall r with
+probability BetaCDF(1 - r; k, n - k + 1). The threshold uses the largest k for which this is at
+least the confidence; lower thresholds meet the bound too. The false positive rate is treated in
+the same way, with the largest scores of negative samples.
 
-Precision. At a threshold fixed beforehand, of the n certifying rows it accepts each is positive
-with a probability that is the precision: that it is less than p is rejected at the level
-P(Bin(n, p) >= number of positive ones). Several thresholds are tested, taken from the scores of
-unlabelled rows, and Holm's correction makes the promise hold for all that pass at once.
+Precision. At a threshold that is fixed beforehand, each of the n accepted calibration samples is
+positive with a probability equal to the precision. The hypothesis that the precision is less than p
+has the p-value P(Bin(n, p) >= number of accepted positive samples). Several thresholds, quantiles
+of the scores of unlabeled samples, are tested with Holm's correction, so that the guarantee holds
+for all that pass simultaneously.
 
-Where there are no unlabelled rows, the thresholds are the scores of the certifying rows at fixed
-ranks. Given such a score, the rows above it are still independent and the same test holds; but
-which precision is asked about is then a matter of chance too, which Holm's correction does not
-foresee: Bonferroni's is taken.
+Without unlabeled samples, the thresholds are the calibration scores at fixed ranks. Given such a
+score, the samples above it are still independent and the same test holds. But the tested precision
+is then random too, which Holm's correction does not allow for, so Bonferroni's is used.
 """
 
 from dataclasses import dataclass
@@ -25,123 +26,150 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta, binom
 
-from widemargin.semisupervised.constraints import Curve, Demand, between, refined
+from widemargin._base.options import preference_options
+from widemargin.semisupervised.constraints import (
+    Constraints,
+    ThresholdCurve,
+    midpoints,
+    tuned_threshold,
+)
 
-N_TESTED = 20
+__all__ = ["Guarantee", "guaranteed_threshold"]
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What a threshold keeps on new rows.
+class Guarantee:
+    """Finite-sample guarantee for a threshold.
 
     Attributes
     ----------
-    kept : bool
-        Whether the demand holds on new rows with the confidence.
+    guaranteed : bool
+        Whether the constraints hold on new samples with the given confidence.
     confidence : float
+        Probability over the draw of the calibration samples.
     threshold : float
-        Where it does, or the best effort.
-    possible : dict of float
-        What could have been promised in place of each limit, by the same rows.
+        The best guaranteed threshold or, if there is none, the best one without a guarantee.
+    achievable : dict of float
+        The tightest bounds that can be guaranteed with these calibration samples, by name, each at
+        a threshold of its own.
     """
 
-    kept: bool
+    guaranteed: bool
     confidence: float
     threshold: float
-    possible: dict[str, float]
+    achievable: dict[str, float]
 
 
-def promise(demand: Demand, confidence, scores, truth, others) -> Promise:
-    """The best threshold among those of which the demand can be promised.
+def guaranteed_threshold(
+    constraints: Constraints,
+    confidence: float,
+    scores: np.ndarray,
+    positive: np.ndarray,
+    unlabeled_scores: np.ndarray | None,
+) -> Guarantee:
+    """Find the best threshold for which the constraints can be guaranteed.
 
     Parameters
     ----------
-    demand : Demand
+    constraints : Constraints
     confidence : float
-    scores : ndarray of shape (n,)
-        Of the rows that certify.
-    truth : ndarray of bool of shape (n,)
-    others : ndarray or None
-        Scores of rows without a label, from which thresholds are taken; None where there are none.
+    scores : ndarray of shape (n_samples,)
+        Scores of the calibration samples.
+    positive : ndarray of bool of shape (n_samples,)
+        Which calibration samples are positive.
+    unlabeled_scores : ndarray or None
+        Scores of unlabeled samples, from which thresholds are chosen; None if there are none.
     """
-    # Each limit is promised with its share of the risk, so that all of them hold together.
-    risk = (1.0 - confidence) / max(1, len(demand.limits))
-    tested = scores_at_ranks(scores) if others is None else thresholds_to_test(others)
+    # The risk is divided among the bounds, so that they hold simultaneously.
+    risk = (1.0 - confidence) / max(1, len(constraints.bounds))
+    if unlabeled_scores is None:
+        tested = rank_thresholds(scores)
+    else:
+        tested = quantile_thresholds(unlabeled_scores)
     lowest, highest = -np.inf, np.inf
-    certain = np.ones(len(tested), dtype=bool)
-    possible = {}
-    for name, limit in demand.limits.items():
+    passed = np.ones(len(tested), dtype=bool)
+    achievable = {}
+    for name, bound in constraints.bounds.items():
         if name == "recall":
-            highest, possible[name] = _highest_for_recall(scores[truth], limit, risk)
+            highest, achievable[name] = _highest_for_recall(scores[positive], bound, risk)
         elif name == "false_positive_rate":
-            lowest, possible[name] = _lowest_for_false_positives(scores[~truth], limit, risk)
+            lowest, achievable[name] = _lowest_for_rate(scores[~positive], bound, risk)
         else:
-            certain, possible[name] = _certain_of_precision(
-                scores, truth, tested, limit, risk, stepwise=others is not None
+            passed, achievable[name] = _test_precision(
+                scores, positive, tested, bound, risk, holm=unlabeled_scores is not None
             )
-    candidates = tested[certain] if "precision" in demand.limits else between(np.unique(scores))
+    has_precision = "precision" in constraints.bounds
+    candidates = tested[passed] if has_precision else midpoints(np.unique(scores))
     candidates = candidates[(candidates >= lowest) & (candidates <= highest)]
-    kept = bool(len(candidates))
-    curve = Curve(scores, truth, thresholds=candidates if kept else None)
-    value = demand.value(curve)
-    best = int(value.argmax()) if kept else refined(demand, curve)
-    return Promise(kept, confidence, float(curve.thresholds[best]), possible)
+    guaranteed = bool(len(candidates))
+    curve = ThresholdCurve(scores, positive, thresholds=candidates if guaranteed else None)
+    # The bounds hold for all candidates, though not always on the calibration samples.
+    objective = constraints.objective(curve)
+    best = int(objective.argmax()) if guaranteed else tuned_threshold(constraints, curve)
+    return Guarantee(guaranteed, confidence, float(curve.thresholds[best]), achievable)
 
 
-def thresholds_to_test(others) -> np.ndarray:
-    """Quantiles of scores, denser at the top: precision is asked of the rows accepted."""
-    distinct = np.unique(others)
-    quantiles = np.quantile(others, 1.0 - _shares(len(others)))
-    return np.unique(between(distinct)[np.searchsorted(distinct, quantiles, side="right")])
+def quantile_thresholds(unlabeled_scores: np.ndarray) -> np.ndarray:
+    """Return thresholds that accept given fractions of the unlabeled samples."""
+    distinct = np.unique(unlabeled_scores)
+    quantiles = np.quantile(unlabeled_scores, 1.0 - _accepted_fractions(len(unlabeled_scores)))
+    return np.unique(midpoints(distinct)[np.searchsorted(distinct, quantiles, side="right")])
 
 
-def scores_at_ranks(scores) -> np.ndarray:
-    """Scores below which there are fixed shares of them."""
-    ranks = np.minimum(np.ceil(_shares(len(scores)) * len(scores)).astype(int), len(scores) - 1)
+def rank_thresholds(scores: np.ndarray) -> np.ndarray:
+    """Return the scores above which there are given fractions of them."""
+    n = len(scores)
+    ranks = np.minimum(np.ceil(_accepted_fractions(n) * n).astype(int), n - 1)
     return np.sort(scores)[::-1][np.unique(ranks)]
 
 
-def _shares(n):
-    """Shares of rows to accept."""
-    return np.geomspace(0.5, 2.0 / max(4, n), N_TESTED)
+def _accepted_fractions(n: int) -> np.ndarray:
+    """Return fractions of accepted samples, denser for small ones, where precision is high."""
+    return np.geomspace(0.5, 2.0 / max(4, n), preference_options.n_tested_thresholds)
 
 
-def _highest_for_recall(positive, recall, risk):
-    """The highest threshold that keeps the recall, -inf if none does, and what could be kept."""
-    positive, n = np.sort(positive), len(positive)
+def _highest_for_recall(
+    positive_scores: np.ndarray, recall: float, risk: float
+) -> tuple[float, float]:
+    """Return the highest guaranteed threshold (-inf if none) and the achievable recall."""
+    ascending, n = np.sort(positive_scores), len(positive_scores)
     k = np.arange(1, n + 1)
-    sure = beta.cdf(1.0 - recall, k, n - k + 1) >= 1.0 - risk
-    possible = float(1.0 - beta.ppf(1.0 - risk, 1, n))
-    if not sure.any():
-        return -np.inf, possible
-    return _below(positive[np.flatnonzero(sure)[-1]]), possible
+    passed = np.flatnonzero(beta.cdf(1.0 - recall, k, n - k + 1) >= 1.0 - risk)
+    achievable = float(1.0 - beta.ppf(1.0 - risk, 1, n))
+    if not len(passed):
+        return -np.inf, achievable
+    # Just below the score, which is accepted.
+    return float(np.nextafter(ascending[passed[-1]], -np.inf)), achievable
 
 
-def _lowest_for_false_positives(negative, rate, risk):
-    """The lowest threshold that keeps the rate, inf if none does, and what could be kept."""
-    falling, n = np.sort(negative)[::-1], len(negative)
+def _lowest_for_rate(negative_scores: np.ndarray, rate: float, risk: float) -> tuple[float, float]:
+    """Return the lowest guaranteed threshold (inf if none) and the achievable rate."""
+    descending, n = np.sort(negative_scores)[::-1], len(negative_scores)
     k = np.arange(1, n + 1)
-    sure = beta.cdf(rate, k, n - k + 1) >= 1.0 - risk
-    possible = float(beta.ppf(1.0 - risk, 1, n))
+    passed = np.flatnonzero(beta.cdf(rate, k, n - k + 1) >= 1.0 - risk)
+    achievable = float(beta.ppf(1.0 - risk, 1, n))
     # Scores equal to the threshold are not accepted.
-    return (float(falling[np.flatnonzero(sure)[-1]]) if sure.any() else np.inf), possible
+    return (float(descending[passed[-1]]) if len(passed) else np.inf), achievable
 
 
-def _certain_of_precision(scores, truth, tested, precision, risk, stepwise):
-    """Which thresholds keep the precision, all at once, and the best that one of them could.
+def _test_precision(
+    scores: np.ndarray,
+    positive: np.ndarray,
+    tested: np.ndarray,
+    precision: float,
+    risk: float,
+    holm: bool,
+) -> tuple[np.ndarray, float]:
+    """Return which thresholds have the precision, simultaneously, and the achievable precision.
 
-    ``stepwise`` is Holm's correction, else it is Bonferroni's.
+    The correction for multiple tests is Holm's if ``holm``, else Bonferroni's.
     """
     accepted = scores[np.newaxis] > tested[:, np.newaxis]
-    n, hits = accepted.sum(axis=1), (accepted & truth).sum(axis=1)
+    n, hits = accepted.sum(axis=1), (accepted & positive).sum(axis=1)
     p = np.where(n > 0, binom.sf(hits - 1, n, precision), 1.0)
     order = np.argsort(p, kind="stable")
-    passed = p[order] <= risk / (np.arange(len(p), 0, -1) if stepwise else len(p))
-    certain = np.zeros(len(p), dtype=bool)
-    certain[order[: len(p) if passed.all() else int(passed.argmin())]] = True
-    possible = beta.ppf(risk / len(p), hits, n - hits + 1)
-    return certain, float(np.nan_to_num(possible).max(initial=0.0))
-
-
-def _below(score):
-    return float(np.nextafter(score, -np.inf))
+    rejected = p[order] <= risk / (np.arange(len(p), 0, -1) if holm else len(p))
+    passed = np.zeros(len(p), dtype=bool)
+    passed[order[: len(p) if rejected.all() else int(rejected.argmin())]] = True
+    achievable = beta.ppf(risk / len(p), hits, n - hits + 1)
+    return passed, float(np.nan_to_num(achievable).max(initial=0.0))

@@ -1,117 +1,177 @@
-"""Rounds of one kernel machine over rows some of which have no label yet.
+"""A kernel SVM that is trained repeatedly while the labels of some samples change.
 
-All rows are in its problem from the start, those without a label at cost 0, so that they cannot
-move. What the solver knows of them at the end, f at every row, is what the next round asks for,
-and a round starts from the dual variables and the kernel rows of the one before.
+All samples are part of the optimization problem from the start, unlabeled ones with a cost of 0,
+which fixes their dual variables at 0. The solver ends with the decision values of all samples,
+which the next round needs, and every round starts from the dual variables and the cached kernel
+rows of the one before.
 """
 
-import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import run_in_slices
-from widemargin._base.convergence import early_stop_message
-from widemargin.kernels import GramCache, KernelFunction, KernelGram
-from widemargin.kernels.parameters import KernelParameters, effective_gamma
+from widemargin._base.convergence import warn_if_not_converged
+from widemargin._base.threads import single_threaded_blas
+from widemargin.kernels import GramCache
+from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.parameters import KernelParameters
+from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.hinge.smo import add_kernel_sum, advance, finish, start, values_at
-from widemargin.svm.reduction import TwoClasses
-from widemargin.svm.svc import SVC
-from widemargin.svm.training import Training, support_attributes
+
+__all__ = ["BinaryKernelModelMixin", "KernelSamples", "SolvedRound", "WarmStartedSVM"]
+
+
+class KernelSamples:
+    """All samples of a fit, the kernel with gamma as a number, and their Gram matrix.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters of a kernel.
+    data : PartialLabels
+    excluded : ndarray, default=None
+        Labeled samples that gamma must not depend on.
+    """
+
+    def __init__(
+        self, estimator: Any, data: PartialLabels, excluded: np.ndarray | None = None
+    ) -> None:
+        self.X, weight = data.all_samples(), data.all_weights()
+        used = None
+        if excluded is not None:
+            used = np.delete(np.arange(self.X.shape[0]), excluded)
+            weight = None if weight is None else weight[used]
+        self.kernel = KernelParameters.of(estimator).resolve(self.X, used, weight)
+        self.gram = self.kernel.gram(self.X)
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A solution over all rows and the decision values there."""
+class SolvedRound:
+    """A solution over all samples, and their decision values."""
 
     solution: Solution
     scores: np.ndarray
 
 
-class KernelRounds:
-    """A machine that is trained again and again over the same rows.
+class WarmStartedSVM:
+    """A binary kernel SVM that is trained several times on the same samples.
 
     Parameters
     ----------
-    gram : KernelGram
-        Of all rows.
-    cache_bytes : int
-        Memory for kernel rows.
-    options : dict
-        Of the solver.
-    judges : ndarray, optional
-        Rows whose scores are to be exact; those of others may come from float32 kernel rows.
+    gram : KernelGram or MatrixGram
+        Gram matrix of all samples.
+    cache_size : float
+        Size of the kernel cache in MB.
+    solver_options : dict
+        Options of the solver.
+    exact : ndarray, default=None
+        Samples whose scores must be computed in float64. Those of others may use float32 kernel
+        values.
     """
 
     def __init__(
-        self, gram: KernelGram, cache_bytes: int, options: dict, judges: np.ndarray | None = None
-    ):
-        # Shared: rows of the whole matrix outlive a round.
-        self.gram = GramCache(gram, cache_bytes, shared=True)
-        self.options = options
-        self.judges = np.empty(0, dtype=np.intp) if judges is None else judges
+        self,
+        gram: Any,
+        cache_size: float,
+        solver_options: dict[str, Any],
+        exact: np.ndarray | None = None,
+    ) -> None:
+        # Shared: cached rows of the whole matrix are used in several rounds.
+        self.gram = GramCache(gram, int(cache_size * 2**20), shared=True)
+        self.solver_options = solver_options
+        self.exact = np.empty(0, dtype=np.intp) if exact is None else exact
         self.dual: np.ndarray | None = None
         self.values: np.ndarray | None = None
         self.iterations = 0
-        self.unfinished: list[Solution] = []
+        self.not_converged: list[Solution] = []
 
-    def train(self, sign: np.ndarray, cost: np.ndarray) -> Machine:
-        """The machine of these labels and costs, from the one before as far as that is feasible.
+    def train(self, sign: np.ndarray, cost: np.ndarray) -> SolvedRound:
+        """Solve for these labels and costs, starting from the last solution.
 
         Parameters
         ----------
-        sign : ndarray of shape (n,)
-            +1 or -1; anything where the cost is 0.
-        cost : ndarray of shape (n,)
+        sign : ndarray of shape (n_samples,)
+            Labels 1 and -1. Ignored where the cost is 0.
+        cost : ndarray of shape (n_samples,)
+
+        Returns
+        -------
+        SolvedRound
         """
         problem = HingeProblem(self.gram.of(), sign, 1.0, cost)
-        state = start(problem, **self.options, **self._place(problem))
+        state = start(problem, **self.solver_options, **self._warm_start(problem))
         run_in_slices(advance, state)
         solution = finish(state)
-        self.dual, self.values = solution.dual, values_at(state, self.judges)
+        self.dual, self.values = solution.dual, values_at(state, self.exact)
         self.iterations += solution.iterations
         if not solution.converged:
-            self.unfinished.append(solution)
-        return Machine(solution, self.values + solution.intercept)
+            self.not_converged.append(solution)
+        return SolvedRound(solution, self.values + solution.intercept)
 
-    def tell(self, max_iter: int, stacklevel: int = 4) -> None:
-        """Warn if a solver ended before it had converged."""
-        if self.unfinished:
-            warnings.warn(
-                f"{early_stop_message(self.unfinished, max_iter, stopped=False)} That was so "
-                f"{len(self.unfinished)} times; largest relative duality gap: "
-                f"{max(solution.gap for solution in self.unfinished):.1e}.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
+    def swap_labels(self, first: np.ndarray, second: np.ndarray) -> None:
+        """Swap the dual variables of pairs of samples whose labels are swapped."""
+        if self.dual is not None:
+            dual = self.dual.copy()
+            dual[first], dual[second] = self.dual[second], self.dual[first]
+            self._set_dual(dual)
 
-    def exchange(self, first: np.ndarray, second: np.ndarray) -> None:
-        """Let pairs of rows of opposite labels trade them, with what weighs on each label."""
-        if self.dual is None:
-            return
-        dual = self.dual.copy()
-        dual[first], dual[second] = self.dual[second], self.dual[first]
-        self._move(dual)
+    def warn_if_not_converged(self, max_iter: int, stacklevel: int) -> None:
+        """Warn if the solver did not converge in some rounds."""
+        warn_if_not_converged(self.not_converged, max_iter, False, stacklevel + 1)
 
-    def _place(self, problem):
-        """Where to start: at the last solution, or at what the new labels leave of it."""
+    def _warm_start(self, problem: HingeProblem) -> dict[str, Any]:
+        """Return the last solution, made feasible for the new labels and costs."""
         if self.dual is None:
             return {}
-        # Balanced each time: what rounding leaves of the sum would grow with costs that double.
+        # Balanced in every round: rounding errors of the sum would grow with the costs.
         dual = _balanced(np.clip(self.dual, *problem.bounds()))
         if (dual != self.dual).any():
-            self._move(dual)
+            self._set_dual(dual)
         return {"dual": self.dual, "values": self.values}
 
-    def _move(self, dual):
+    def _set_dual(self, dual: np.ndarray) -> None:
+        assert self.values is not None
         add_kernel_sum(self.gram.of(), dual - self.dual, self.values)
         self.dual = dual
 
 
-def _balanced(dual):
-    """The dual with sum 0: the largest entries of the heavier side give way, as few as will do."""
+class BinaryKernelModelMixin:
+    """Fitted attributes and scores of a binary kernel SVM."""
+
+    def _set_solution(self, samples: KernelSamples, solution: Solution, tol: float) -> None:
+        X, dual = samples.X, solution.dual
+        expansion = KernelExpansion.from_dual(samples.kernel, X, dual, solution.intercept, tol)
+        self._expansion = expansion
+        support = np.concatenate([np.flatnonzero(dual < 0), np.flatnonzero(dual > 0)])
+        self.support_ = support.astype(np.int32)
+        self.n_support_ = np.array([(dual < 0).sum(), (dual > 0).sum()], dtype=np.int32)
+        self.support_vectors_ = expansion.vectors
+        coefficients = expansion.coefficients
+        self.dual_coef_ = type(X)(coefficients) if sp.issparse(X) else coefficients
+        self.intercept_ = np.atleast_1d(expansion.intercept)
+        self.objective_, self.dual_gap_ = np.array([solution.objective]), np.array([solution.gap])
+
+    @property
+    def coef_(self) -> Any:
+        """Coefficients of the features, for ``kernel='linear'``."""
+        check_is_fitted(self)
+        if self._expansion.parameters.kernel != "linear":
+            raise AttributeError("coef_ is only available with a linear kernel.")
+        with single_threaded_blas():
+            return self.dual_coef_ @ self.support_vectors_
+
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        return self._expansion.evaluate(X)[:, 0]
+
+
+def _balanced(dual: np.ndarray) -> np.ndarray:
+    """Return the dual variables with sum 0, reducing the largest ones of the excess sign."""
     excess = dual.sum()
     side = np.flatnonzero(dual * excess > 0.0)
     order = side[np.argsort(-np.abs(dual[side]), kind="stable")]
@@ -119,36 +179,3 @@ def _balanced(dual):
     cut = np.clip(abs(excess) - before, 0.0, np.abs(dual[order]))
     dual[order] -= np.sign(excess) * cut
     return dual
-
-
-def kernel_over(model, given, unseen=()):
-    """All rows, gamma as a number, and the Gram matrix that an estimator's parameters make.
-
-    The labelled rows ``unseen`` have no say in gamma.
-    """
-    X, weight = given.together(), given.weights_together()
-    gamma = 0.0
-    if model.kernel != "linear":
-        seen = np.delete(np.arange(X.shape[0]), unseen)
-        weight = None if weight is None else weight[seen]
-        gamma = effective_gamma(model.gamma, X[seen] if len(unseen) else X, weight)
-    return X, gamma, KernelGram(KernelFunction(model.kernel, gamma, model.degree, model.coef0), X)
-
-
-def machine_of(svc: SVC, X, gamma: float, solution: Solution) -> SVC:
-    """An `SVC` of the classes 0 and 1 that has this solution over rows X."""
-    codes = (solution.dual > 0.0).astype(np.intp)
-    training = Training(
-        classes=np.arange(2),
-        codes=codes,
-        weight=None,
-        class_weight=np.ones(2),
-        class_margin=np.ones(2),
-        reduction=TwoClasses(codes),
-        order=np.arange(X.shape[0]),
-        parameters=KernelParameters(svc.kernel, gamma, svc.degree, svc.coef0),
-    )
-    attributes = support_attributes(X, training, [solution])
-    attributes["_expansion"].use_float32_within(svc.tol)
-    vars(svc).update(attributes, n_features_in_=X.shape[1])
-    return svc

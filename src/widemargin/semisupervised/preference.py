@@ -1,168 +1,98 @@
-"""PreferenceSVC: a demand met by a kernel machine with few labels and many rows without."""
+"""PreferenceSVC: a semi-supervised kernel SVM with precision and recall constraints."""
 
-from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.targets import class_weights
-from widemargin._base.validation import validate_predict
 from widemargin.kernels import KERNEL_NAMES
-from widemargin.semisupervised.base import PreferenceBase
+from widemargin.semisupervised.base import LabelSplit, PreferenceBase
 from widemargin.semisupervised.kernel_self_training import (
-    KernelRounds,
-    Machine,
-    kernel_over,
-    machine_of,
+    BinaryKernelModelMixin,
+    KernelSamples,
+    SolvedRound,
+    WarmStartedSVM,
 )
+from widemargin.semisupervised.self_training import RoundModel
+from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import Solution
 from widemargin.svm.svc import SVC
 
-_OF_SVC = ("C", "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "max_iter")
+__all__ = ["PreferenceSVC"]
+
+_SVC_PARAMETERS = ("degree", "gamma", "coef0", "tol", "cache_size", "max_iter", "class_weight")
 
 
-class PreferenceSVC(PreferenceBase):
-    r"""A demand such as "precision at least 0.9", met by a kernel machine.
+@shared_docs
+class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
+    r"""Semi-supervised kernel SVM with precision and recall constraints.
 
-    Rows that have no labels help. In every round the machine
+    In every round, the support vector machine
 
     .. math::
 
         \min_{f, b} \tfrac12 \|f\|^2 + C \sum_{i \in L \cup S} \max(0, 1 - y_i (f(x_i) + b))
 
-    is trained on labelled rows L and on the rows S that have a soft label by now, from where it
-    stood in the round before, and judged on labelled rows kept for that. Unlabelled rows that score
-    above a threshold which meets the demand there become positive, those below the mean of the
-    negative rows negative, until no row is added. The best of these machines is kept, with the
-    threshold that solves
+    is trained on labeled samples L and on the unlabeled samples S that have a pseudo-label,
+    starting from the solution of the round before. It is evaluated on the validation samples, which
+    are the other labeled ones. Unlabeled samples with scores above a threshold that meets the
+    constraints there get a positive pseudo-label, those below the mean score of the negative
+    validation samples a negative one, until the pseudo-labels do not change. The best model of all
+    rounds is used with the threshold :math:`\delta` that solves
 
     .. math::
 
         \max_\delta \; F_1(\delta) \quad \text{subject to} \quad
         \mathrm{precision}(\delta) \ge p, \; \mathrm{recall}(\delta) \ge r
 
-    on the rows that judged it. Without a demand it is the one with the greatest F1.
+    on the validation samples. Without constraints it maximizes F1.
+
+    Read more in :doc:`/preference`.
 
     Parameters
     ----------
-    precision : float, default=None
-        Least share of accepted rows that are positive.
-
-    recall : float, default=None
-        Least share of positive rows that are accepted.
-
-    false_positive_rate : float, default=None
-        Greatest share of negative rows that are accepted.
-
-    beta : float, default=1.0
-        F-beta is maximised within the demands.
-
-    cost_ratio : float, default=None
-        What accepting a negative row costs in units of leaving out a positive one: that cost is
-        minimised in place of F-beta.
-
-    confidence : float, default=None
-        The probability with which demands shall hold on new rows. Takes a third of the labels to
-        make sure of, or half where there is one round only: without unlabelled rows or with
-        ``max_rounds=1``. `promise_` says whether it can be given.
-
-    split : {'part', 'full'}, default='part'
-        Whether half of the labelled rows train and the others judge, or all do both.
-
-    update : {'inc', 'rec'}, default='inc'
-        Whether labels of unlabelled rows stay once given, or are given anew in every round.
-
-    threshold : {'refined', 'adjusted', 'zero'}, default='refined'
-        The final threshold: the best by the demand, the upper one of the kept round, or 0. With
-        'zero' nothing is adjusted in the rounds either: unlabelled rows that score above 0 become
-        positive. With a `confidence` it is the one that `promise_` is about.
-
-    max_rounds : int, default=None
-        Most rounds.
-
-    min_new : int, default=1
-        Stop when fewer rows than this get a label in a round.
-
-    pos_label : label, default=None
-        The positive class; the second of `classes_` when None.
-
-    checkpoint : str or path-like, default=None
-        File to which the rounds so far are written after each of them. A fit that finds it, for the
-        same data and parameters, goes on from there.
+    <<preference_parameters>>
 
     C : float, default=1.0
-        Cost of a unit of slack; rows with soft labels cost the same.
+        Regularization parameter. The strength of the regularization is inversely proportional to
+        C. It is the same for labeled and pseudo-labeled samples. Must be strictly positive.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='rbf'
-        As in `SVC`.
-
-    degree : int, default=3
-        Degree of 'poly'.
-
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the kernel; 'scale' is computed from all rows, unlabelled ones too.
-
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<semisupervised_kernel>>
 
     class_weight : dict, 'balanced' or 'effective', default=None
-        Multiplies `C` by class, as in `SVC`; computed from the labelled rows that train.
+        Factors that multiply `C` for the samples of each class, as in `SVC`. The weights 'balanced'
+        and 'effective' are computed from the labeled training samples.
 
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which a round's training stops.
-
-    cache_size : float, default=1000
-        Memory for kernel values in MB.
-
-    max_iter : int, default=-1
-        Most solver iterations of a round, -1 for no limit.
+    <<semisupervised_solver>>
 
     random_state : int, RandomState instance or None, default=None
-        Splits the labelled rows.
+        Determines the split of the labeled samples.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        Labels.
+    <<preference_attributes>>
 
-    pos_label_ : label
-        The positive one.
-
-    machine_ : SVC
-        The machine that was kept; positive for its class 1.
-
-    threshold_ : float
-        Rows whose score is greater are positive.
-
-    promise_ : Promise or None
-        With a `confidence`: whether the demand is ``kept`` on new rows with that probability, and
-        what would have been ``possible``.
-
-    history_ : dict of ndarray
-        By round: rows that got another label then (``added``), soft labels trained on
-        (``positive``, ``negative``), thresholds (``upper``, ``lower``), ``precision``, ``recall``
-        and ``f1`` at 0 on the judging rows, what is maximised (``value``) where the machine would
-        be used (``used_at``), and whether it was the best so far (``kept``).
-
-    n_iter_ : int
-        Rounds.
-
-    soft_labels_ : ndarray of shape (n_unlabeled,)
-        The last labels of the unlabelled rows: 1, -1, or 0 for none.
+    <<binary_kernel_attributes>>
 
     n_solver_iterations_ : int
-        Iterations of the solver over all rounds.
+        Number of iterations of the solver in all rounds.
 
-    n_features_in_ : int
-        Number of features.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X has names.
+    <<feature_names_in_>>
 
     See Also
     --------
-    PreferenceClassifier : The same over any classifier.
+    PreferenceClassifier : The same for any classifier.
+    TransductiveSVC : Labels unlabeled samples such that the margin is wide.
+
+    Notes
+    -----
+    The score of a sample is ``sum_j dual_coef_[0, j] * k(support_vectors_[j], x) + intercept_[0]``.
+    It is large for the positive class, whichever of `classes_` that is.
 
     Examples
     --------
@@ -177,7 +107,7 @@ class PreferenceSVC(PreferenceBase):
 
     _parameter_constraints: dict = {
         **PreferenceBase._parameter_constraints,
-        **{name: SVC._parameter_constraints[name] for name in (*_OF_SVC, "class_weight")},
+        **{name: SVC._parameter_constraints[name] for name in _SVC_PARAMETERS},
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "kernel": [StrOptions(set(KERNEL_NAMES))],
     }
@@ -191,9 +121,9 @@ class PreferenceSVC(PreferenceBase):
         beta=1.0,
         cost_ratio=None,
         confidence=None,
-        split="part",
-        update="inc",
-        threshold="refined",
+        split="holdout",
+        update="incremental",
+        threshold="tuned",
         max_rounds=None,
         min_new=1,
         pos_label=None,
@@ -233,76 +163,64 @@ class PreferenceSVC(PreferenceBase):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _learner(self, given, parts):
-        return _Learner(self, given, parts)
+    def _learner(self, data: PartialLabels, split: LabelSplit) -> "_KernelLearner":
+        return _KernelLearner(self, data, split)
 
-    def _keep(self, learner, best):
-        parameters = {name: getattr(self, name) for name in _OF_SVC}
-        svc = SVC(**parameters)
-        self.machine_ = machine_of(svc, learner.X, learner.gamma, best.machine.solution)
-        self.n_solver_iterations_ = learner.rounds.iterations
-        learner.rounds.tell(self.max_iter, stacklevel=5)
-
-    def _raw_scores(self, X):
-        return self.machine_.decision_function(validate_predict(self, X))
+    def _set_model(self, learner: Any, best: RoundModel) -> None:
+        self._set_solution(learner.samples, best.model.solution, self.tol)
+        self.n_solver_iterations_ = learner.svm.iterations
+        learner.svm.warn_if_not_converged(self.max_iter, stacklevel=5)
 
 
-@dataclass(frozen=True)
-class _Trained:
-    machine: Machine
-    steering: np.ndarray
-    certifying: np.ndarray | None
-    unlabeled: np.ndarray
+class _KernelLearner:
+    """Trains the SVM of each round; labeled samples come first, then unlabeled ones."""
 
-
-class _Learner:
-    """Trains the machine of a round; labelled rows come first, then unlabelled ones."""
-
-    def __init__(self, model, given, parts):
-        self.X, self.gamma, gram = kernel_over(model, given, *parts[2:])
-        options = {"tol": model.tol, "max_iter": model.max_iter}
-        judges = np.unique(np.concatenate(parts[1:]))
-        self.rounds = KernelRounds(gram, int(model.cache_size * 2**20), options, judges)
-        self.n_labeled, self.parts, own = len(given.y), parts, parts[0]
-        weight = np.ones(len(given.y)) if given.weight is None else given.weight
-        sides = np.array([given.negative, given.positive])
-        by_side = class_weights(
-            model.class_weight,
-            sides,
-            given.y[own],
-            None if given.weight is None else weight[own],
+    def __init__(self, estimator: PreferenceSVC, data: PartialLabels, split: LabelSplit) -> None:
+        self.samples = KernelSamples(estimator, data, split.calibration)
+        self.split = split
+        evaluated = (split.validation, split.calibration)
+        self.svm = WarmStartedSVM(
+            self.samples.gram,
+            estimator.cache_size,
+            {"tol": estimator.tol, "max_iter": estimator.max_iter},
+            exact=np.unique(np.concatenate([part for part in evaluated if part is not None])),
         )
-        self.cost_of_side = model.C * by_side
-        self.sign = np.ones(self.X.shape[0])
-        self.sign[: self.n_labeled] = np.where(given.truth, 1.0, -1.0)
-        self.weight = np.zeros(self.X.shape[0])
-        self.weight[own] = weight[own]
+        train, n, self.n_labeled = split.train, self.samples.X.shape[0], len(data.y)
+        weight = None if data.weight is None else data.weight[train]
+        labels = np.array([data.negative_label, data.positive_label])
+        weights = class_weights(estimator.class_weight, labels, data.y[train], weight)
+        self.class_costs = estimator.C * weights
+        self.sign, self.weight = np.ones(n), np.zeros(n)
+        self.sign[: self.n_labeled] = np.where(data.positive, 1.0, -1.0)
+        self.weight[train] = 1.0 if weight is None else weight
 
-    def train(self, soft):
-        n = self.n_labeled
+    def train(self, pseudo_labels: np.ndarray) -> RoundModel:
         sign, weight = self.sign.copy(), self.weight.copy()
-        sign[n:], weight[n:] = np.where(soft >= 0, 1.0, -1.0), soft != 0
-        cost = weight * self.cost_of_side[(sign > 0.0).astype(np.intp)]
-        return self._trained(self.rounds.train(sign, cost))
+        sign[self.n_labeled :] = np.where(pseudo_labels >= 0, 1.0, -1.0)
+        weight[self.n_labeled :] = pseudo_labels != 0
+        cost = weight * self.class_costs[(sign > 0.0).astype(np.intp)]
+        return self._round_model(self.svm.train(sign, cost))
 
-    def numbers(self, best):
-        """Where the solver stands, and the best machine."""
-        found = best.machine.solution
+    def state(self, best: RoundModel) -> dict[str, Any]:
         return {
-            "dual": self.rounds.dual,
-            "values": self.rounds.values,
-            "iterations": self.rounds.iterations,
-            "best": {**vars(found), "scores": best.machine.scores},
+            "dual": self.svm.dual,
+            "values": self.svm.values,
+            "iterations": self.svm.iterations,
+            "best": {**vars(best.model.solution), "scores": best.model.scores},
         }
 
-    def resume(self, numbers, best_soft):
+    def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
         for name in ("dual", "values", "iterations"):
-            setattr(self.rounds, name, numbers[name])
-        found = dict(numbers["best"])
-        scores = found.pop("scores")
-        return self._trained(Machine(Solution(**found), scores))
+            setattr(self.svm, name, state[name])
+        solution = dict(state["best"])
+        scores = solution.pop("scores")
+        return self._round_model(SolvedRound(Solution(**solution), scores))
 
-    def _trained(self, machine):
-        scores = machine.scores
-        certifying = scores[self.parts[2]] if len(self.parts) > 2 else None
-        return _Trained(machine, scores[self.parts[1]], certifying, scores[self.n_labeled :])
+    def _round_model(self, solved: SolvedRound) -> RoundModel:
+        scores, calibration = solved.scores, self.split.calibration
+        return RoundModel(
+            solved,
+            scores[self.split.validation],
+            scores[self.n_labeled :],
+            None if calibration is None else scores[calibration],
+        )

@@ -1,8 +1,9 @@
-"""The rounds of a preference machine: train, judge, take unlabelled rows for granted, train again.
+"""Self-training: train, evaluate, assign pseudo-labels to unlabeled samples, and repeat.
 
-Every round trains on the labelled rows and on the unlabelled ones that have a soft label by now,
-judges the machine on rows kept for that, and finds two thresholds there: unlabelled rows above the
-upper one become positive, those below the lower one negative, the others stay without a label.
+Every round trains on the labeled samples and on the unlabeled samples with a pseudo-label, and
+chooses two thresholds on the validation samples. Unlabeled samples with scores above the upper
+threshold get a positive pseudo-label, those below the lower one a negative one, and the others
+none.
 """
 
 import hashlib
@@ -12,165 +13,203 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from widemargin.semisupervised.constraints import Curve, Demand, adjusted, refined
+from widemargin.semisupervised.constraints import (
+    Constraints,
+    ThresholdCurve,
+    adjusted_threshold,
+    tuned_threshold,
+)
+
+__all__ = ["HISTORY", "Learner", "RoundModel", "SelfTrainingState", "self_train"]
+
+HISTORY = (
+    "added", "positive", "negative", "upper", "lower", "precision", "recall", "f1",
+    "threshold", "objective", "best",
+)  # fmt: skip
 
 
-class Trained(Protocol):
-    """What a learner gives for the labels of a round."""
-
-    steering: np.ndarray
-    """Scores of the rows that judge it."""
-
-    unlabeled: np.ndarray
-    """Scores of the unlabelled rows."""
-
-
-@dataclass
-class State:
-    """Where the rounds stand.
+@dataclass(frozen=True)
+class RoundModel:
+    """A model trained in one round, and its scores.
 
     Attributes
     ----------
-    soft : ndarray of shape (k,)
-        +1, -1 or 0 (none yet) for every unlabelled row.
-    best : object
-        The best machine so far; ``best_soft`` it was trained with, ``rank`` makes it the best.
-    history : dict of list
-    seen : list of str
-        Digests of the labellings that were trained on.
+    model : object
+        The fitted model.
+    validation, unlabeled : ndarray
+        Scores of the validation and of the unlabeled samples.
+    calibration : ndarray or None
+        Scores of the calibration samples, if there are any.
     """
 
-    soft: np.ndarray
-    best: Any = None
-    best_soft: np.ndarray | None = None
-    rank: tuple = ()
+    model: Any
+    validation: np.ndarray
+    unlabeled: np.ndarray
+    calibration: np.ndarray | None = None
+
+
+class Learner(Protocol):
+    """Trains the models of all rounds."""
+
+    def train(self, pseudo_labels: np.ndarray) -> RoundModel:
+        """Train with the labeled samples and these pseudo-labels."""
+
+    def state(self, best: RoundModel) -> dict[str, Any]:
+        """Return what `resume` needs as arrays and numbers."""
+
+    def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
+        """Continue from a saved state; return the best model, trained with these labels."""
+
+
+@dataclass
+class SelfTrainingState:
+    """State of self-training after a round.
+
+    Attributes
+    ----------
+    pseudo_labels : ndarray of shape (n_unlabeled,)
+        1, -1 or 0 (none) for every unlabeled sample.
+    best : RoundModel or None
+        The best model so far.
+    best_pseudo_labels : ndarray or None
+        The pseudo-labels it was trained with.
+    best_rank : tuple
+        What makes it the best.
+    history : dict of list
+    seen : list of str
+        Digests of the pseudo-labels of earlier rounds.
+    finished : bool
+    """
+
+    pseudo_labels: np.ndarray
+    best: RoundModel | None = None
+    best_pseudo_labels: np.ndarray | None = None
+    best_rank: tuple[float, ...] = ()
     history: dict[str, list] = field(default_factory=lambda: {name: [] for name in HISTORY})
     seen: list[str] = field(default_factory=list)
     finished: bool = False
 
-    def numbers(self) -> dict[str, object]:
-        """All but the machine itself as plain arrays and numbers, for a checkpoint."""
+    def arrays(self) -> dict[str, Any]:
+        """Return the state without the model as arrays and numbers, for a checkpoint."""
         return {
-            "soft": self.soft,
-            "best_soft": self.best_soft,
-            "rank": np.array(self.rank, dtype=np.float64),
+            "pseudo_labels": self.pseudo_labels,
+            "best_pseudo_labels": self.best_pseudo_labels,
+            "best_rank": np.array(self.best_rank, dtype=np.float64),
             "history": {name: np.array(values) for name, values in self.history.items()},
             "seen": np.array(self.seen),
             "finished": self.finished,
         }
 
     @staticmethod
-    def resume(numbers: dict, best: Any) -> "State":
-        """The state that has these `numbers` and this best machine."""
-        return State(
-            numbers["soft"],
-            best,
-            numbers["best_soft"],
-            tuple(numbers["rank"].tolist()),
-            {name: values.tolist() for name, values in numbers["history"].items()},
-            numbers["seen"].tolist(),
-            numbers["finished"],
-        )
+    def from_arrays(arrays: dict[str, Any], best: RoundModel) -> "SelfTrainingState":
+        """Return the state with these `arrays` and this best model."""
+        lists = {
+            "best_rank": tuple(arrays["best_rank"].tolist()),
+            "history": {name: values.tolist() for name, values in arrays["history"].items()},
+            "seen": arrays["seen"].tolist(),
+        }
+        return SelfTrainingState(best=best, **{**arrays, **lists})
 
 
-HISTORY = (
-    "added", "positive", "negative", "upper", "lower", "precision", "recall", "f1",
-    "used_at", "value", "kept",
-)  # fmt: skip
-
-
-def run(
-    train: Callable[[np.ndarray], Trained],
-    truth: np.ndarray,
+def self_train(
+    train: Callable[[np.ndarray], RoundModel],
+    positive: np.ndarray,
     weight: np.ndarray | None,
-    demand: Demand,
-    state: State,
+    constraints: Constraints,
+    state: SelfTrainingState,
     *,
-    update: str = "inc",
+    update: str = "incremental",
     max_rounds: int | None = None,
     min_new: int = 1,
     threshold: str = "adjusted",
-    report: Callable[[State], bool] = lambda state: False,
-) -> State:
-    """Go through rounds until nothing changes, and keep the best machine.
+    report: Callable[[SelfTrainingState], bool] = lambda state: False,
+) -> None:
+    """Run rounds until the pseudo-labels do not change, keeping the best model in ``state``.
 
     Parameters
     ----------
     train : callable
-        ``train(soft)`` is a machine trained with these soft labels.
-    truth : ndarray of bool of shape (m,)
-        Which of the rows that judge are positive.
-    weight : ndarray of shape (m,) or None
-    demand : Demand
-    state : State
-        Where to start from.
-    update : {'inc', 'rec'}
-        Whether soft labels stay once they are given, or are given anew in every round.
-    max_rounds : int, optional
-    min_new : int
-        Stop when fewer rows than this got a label.
-    threshold : {'refined', 'adjusted', 'zero'}
-        Machines are ranked where they will be used with 'refined', else at 0. With 'zero' rows
-        above 0 become positive, whatever the demand; else those above the `adjusted` threshold.
+        ``train(pseudo_labels)`` returns a `RoundModel`.
+    positive : ndarray of bool of shape (n_validation,)
+        Which validation samples are positive.
+    weight : ndarray of shape (n_validation,) or None
+        Weights of the validation samples.
+    constraints : Constraints
+    state : SelfTrainingState
+        Initial state. It is modified.
+    update : {'incremental', 'recompute'}
+        Whether pseudo-labels are final, or recomputed in every round.
+    max_rounds : int, default=None
+    min_new : int, default=1
+        Stop when fewer pseudo-labels than this change.
+    threshold : {'tuned', 'adjusted', 'zero'}
+        With 'tuned', models are compared at their tuned thresholds, else at 0. With 'zero', samples
+        with scores above 0 get positive pseudo-labels, else those above the adjusted threshold.
     report : callable
-        Called after every round; True stops.
+        Called with the state after every round. If it returns True, training stops.
     """
     rounds = state.history["added"]
     while not state.finished:
-        trained = train(state.soft)
-        state.seen.append(_digest(state.soft))
-        upper, lower = _judge(state, trained, truth, weight, demand, threshold)
-        soft = np.where(trained.unlabeled > upper, 1, np.where(trained.unlabeled < lower, -1, 0))
-        soft = soft.astype(np.int8)
-        if update == "inc":
-            soft = np.where(state.soft != 0, state.soft, soft)
-        new = int(np.count_nonzero(soft != state.soft))
-        rounds.append(new)
-        ended = new < max(1, min_new) or _digest(soft) in state.seen
-        state.finished = ended or len(rounds) == max_rounds
-        if not ended:
-            state.soft = soft
+        trained = train(state.pseudo_labels)
+        state.seen.append(_digest(state.pseudo_labels))
+        upper, lower = _evaluate(state, trained, positive, weight, constraints, threshold)
+        scores = trained.unlabeled
+        labels = (scores > upper).astype(np.int8) - (scores < lower).astype(np.int8)
+        if update == "incremental":
+            labels = np.where(state.pseudo_labels != 0, state.pseudo_labels, labels)
+        changed = int(np.count_nonzero(labels != state.pseudo_labels))
+        rounds.append(changed)
+        stalled = changed < max(1, min_new) or _digest(labels) in state.seen
+        state.finished = stalled or len(rounds) == max_rounds
+        if not stalled:
+            state.pseudo_labels = labels
         if report(state):
             break
-    return state
 
 
-def _judge(state, trained, truth, weight, demand, threshold):
-    """Note how good a machine is, keep it if it is the best; the thresholds of its round."""
-    scores = trained.steering
-    at_zero = Curve(scores, truth, weight, thresholds=np.zeros(1))
-    precision, recall = float(at_zero.precision[0]), float(at_zero.recall[0])
-    f1 = float(at_zero.f_score()[0])
-    upper = 0.0 if threshold == "zero" else adjusted(demand, scores, truth, weight)
-    lower = min(float(np.average(scores[~truth], weights=_of(weight, ~truth))), upper)
-    # Within the limits by F; else by how little they are missed, then by F. The earlier of equals.
-    used = Curve(scores, truth, weight) if threshold == "refined" else at_zero
-    place = refined(demand, used)
-    shortfall = float(demand.shortfall(used)[place])
-    rank = (float(shortfall == 0.0), -shortfall, float(demand.value(used)[place]))
-    if state.best is None or rank > state.rank:
-        state.best, state.best_soft, state.rank = trained, state.soft, rank
-    soft = state.soft
+def _evaluate(
+    state: SelfTrainingState,
+    trained: RoundModel,
+    positive: np.ndarray,
+    weight: np.ndarray | None,
+    constraints: Constraints,
+    threshold: str,
+) -> tuple[float, float]:
+    """Record the metrics of a model, keep it if it is the best, return upper and lower threshold.
+
+    A model that meets the constraints is better than one that does not, then a smaller violation,
+    then a greater objective. The earlier of equally good models is kept.
+    """
+    scores = trained.validation
+    at_zero = ThresholdCurve(scores, positive, weight, thresholds=np.zeros(1))
+    upper = (
+        0.0 if threshold == "zero" else adjusted_threshold(constraints, scores, positive, weight)
+    )
+    negative_weight = None if weight is None else weight[~positive]
+    lower = min(float(np.average(scores[~positive], weights=negative_weight)), upper)
+    curve = ThresholdCurve(scores, positive, weight) if threshold == "tuned" else at_zero
+    index = tuned_threshold(constraints, curve)
+    violation = float(constraints.violation(curve)[index])
+    rank = (float(violation == 0.0), -violation, float(constraints.objective(curve)[index]))
+    is_best = state.best is None or rank > state.best_rank
+    if is_best:
+        state.best, state.best_pseudo_labels, state.best_rank = trained, state.pseudo_labels, rank
     figures = {
-        "positive": int(np.count_nonzero(soft > 0)),
-        "negative": int(np.count_nonzero(soft < 0)),
+        "positive": int(np.count_nonzero(state.pseudo_labels > 0)),
+        "negative": int(np.count_nonzero(state.pseudo_labels < 0)),
         "upper": upper,
         "lower": lower,
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
-        "used_at": float(used.thresholds[place]),
-        "value": rank[-1],
-        "kept": state.best is trained,
+        "precision": float(at_zero.precision[0]),
+        "recall": float(at_zero.recall[0]),
+        "f1": float(at_zero.f_score()[0]),
+        "threshold": float(curve.thresholds[index]),
+        "objective": rank[-1],
+        "best": is_best,
     }
     for name, value in figures.items():
         state.history[name].append(value)
     return upper, lower
 
 
-def _digest(soft):
-    return hashlib.sha256(soft.tobytes()).hexdigest()
-
-
-def _of(weight, rows):
-    return None if weight is None else weight[rows]
+def _digest(labels: np.ndarray) -> str:
+    return hashlib.sha256(labels.tobytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Rows of which only some have labels, checked and told apart."""
+"""Validation of training data of which only some samples are labeled."""
 
 import sys
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import validate_data
 
@@ -18,104 +19,48 @@ from widemargin._base.validation import (
     validate_weights,
 )
 
+__all__ = ["PartialLabels", "PartialLabelsMixin", "is_frame"]
+
 _UNLABELED = -1
 
 
-class SomeLabels:
-    """The part of a two-class estimator that checks what it is given to learn from."""
-
-    # Rows without labels are not sliced as labelled ones are: cross-validation must not have them.
-    __metadata_request__fit = {"X_unlabeled": UNUSED}
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
-
-    def _look_at_training(self, X, y):
-        """Rows and labels, checked; some of the labels may be marks."""
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
-        return canonical_csr(X), y
-
-    def _look_at(self, X):
-        """Rows, checked against those of training."""
-        return canonical_csr(validate_predict(self, X))
-
-    def _check_training(self, X, y, X_unlabeled, sample_weight) -> "GivenRows":
-        X, y = self._look_at_training(X, y)
-        if X_unlabeled is None:
-            marked = _without_label(y)
-        else:
-            marked = np.zeros(len(y), dtype=bool)
-            X_unlabeled = self._look_at(X_unlabeled)
-            if sp.issparse(X) != sp.issparse(X_unlabeled):
-                raise TypeError("X_unlabeled must be sparse if X is, and dense if it is not.")
-            if is_frame(X) != is_frame(X_unlabeled):
-                raise TypeError("X_unlabeled must be a data frame if X is, and none if it is not.")
-        weight = validate_all_weights(sample_weight, y)
-        labeled = np.flatnonzero(~marked)
-        if weight is not None:
-            marked &= weight > 0.0
-        check_class_labels(y[labeled])
-        rows, weight = validate_weights(None if weight is None else weight[labeled], y[labeled])
-        labeled = labeled[rows]
-        unlabeled = safe_indexing(X, marked) if X_unlabeled is None else X_unlabeled
-        X, y = safe_indexing(X, labeled), y[labeled]
-        classes = np.unique(y)
-        if len(classes) != 2:
-            kind = "class" if len(classes) == 1 else "classes"
-            mark = "marks rows without one" if X_unlabeled is None else "is one, with X_unlabeled"
-            raise ValueError(
-                "Only binary classification is supported: y must hold labels of two classes "
-                f"(-1 {mark}), got {len(classes)} {kind}. For several classes fit one machine for "
-                "each, with y 1 for the class, 0 for the others and -1 as it is."
-            )
-        named = getattr(self, "pos_label", None)
-        positive = classes[1] if named is None else named
-        if positive not in classes:
-            raise ValueError(
-                f"pos_label must be one of the labels {classes.tolist()}, got {named!r}."
-            )
-        negative = classes[classes != positive][0]
-        return GivenRows(X, y, weight, unlabeled, marked, classes, positive, negative)
-
-
 @dataclass(frozen=True)
-class GivenRows:
-    """Labelled rows of positive weight, and rows without labels.
+class PartialLabels:
+    """Labeled samples of positive weight, and unlabeled samples.
 
     Attributes
     ----------
-    X, unlabeled : ndarray or CSR matrix, or whatever a classifier takes
-    y : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
-    marked : ndarray of bool
-        Which of the rows as they were given have no label.
+    X, unlabeled : ndarray, CSR matrix or DataFrame
+        Labeled and unlabeled samples.
+    y : ndarray of shape (n_labeled,)
+    weight : ndarray of shape (n_labeled,) or None
+    is_unlabeled : ndarray of bool of shape (n_samples,)
+        Which of the samples passed as X are unlabeled.
     classes : ndarray of shape (2,)
-    positive, negative : label
+    positive_label, negative_label : label
     """
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
     unlabeled: Any
-    marked: np.ndarray
+    is_unlabeled: np.ndarray
     classes: np.ndarray
-    positive: Any
-    negative: Any
+    positive_label: Any
+    negative_label: Any
 
     @property
-    def truth(self) -> np.ndarray:
-        """Which labelled rows are positive."""
-        return self.y == self.positive
+    def positive(self) -> np.ndarray:
+        """Which labeled samples are positive."""
+        return self.y == self.positive_label
 
     @property
     def n_unlabeled(self) -> int:
+        """Number of unlabeled samples."""
         return num_samples(self.unlabeled)
 
-    def together(self):
-        """All rows, labelled ones first."""
+    def all_samples(self) -> Any:
+        """Return all samples, labeled ones first."""
         X, unlabeled = self.X, self.unlabeled
         if sp.issparse(X):
             return sp.vstack([X, unlabeled]).tocsr()
@@ -125,27 +70,107 @@ class GivenRows:
             return X.vstack(unlabeled)
         return np.concatenate([X, unlabeled])
 
-    def weights_together(self) -> np.ndarray | None:
-        """The weights of all rows, 1 without a label; None for no weights."""
+    def all_weights(self) -> np.ndarray | None:
+        """Return the weights of all samples, 1 for unlabeled ones; None without weights."""
         if self.weight is None:
             return None
         return np.append(self.weight, np.ones(self.n_unlabeled))
 
 
+class PartialLabelsMixin:
+    """Validation for binary classifiers that are fitted to labeled and unlabeled samples."""
+
+    # Unlabeled samples are not indexed like labeled ones: cross-validation must not slice them.
+    __metadata_request__fit = {"X_unlabeled": UNUSED}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validate_labeled(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Return validated samples and labels, some of which may be -1 for unlabeled."""
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+        return canonical_csr(X), y
+
+    def _validate_samples(self, X: Any) -> Any:
+        """Return validated samples with the features seen in fit."""
+        return canonical_csr(validate_predict(self, X))
+
+    def _validate_fit(
+        self, X: Any, y: Any, X_unlabeled: Any, sample_weight: ArrayLike | None
+    ) -> PartialLabels:
+        X, y = self._validate_labeled(X, y)
+        if X_unlabeled is None:
+            is_unlabeled = _find_unlabeled(y)
+        else:
+            is_unlabeled = np.zeros(len(y), dtype=bool)
+            X_unlabeled = self._validate_samples(X_unlabeled)
+            _check_same_container(X, X_unlabeled)
+        weight = validate_all_weights(sample_weight, y)
+        labeled = np.flatnonzero(~is_unlabeled)
+        if weight is not None:
+            is_unlabeled &= weight > 0.0
+            weight = weight[labeled]
+        check_class_labels(y[labeled])
+        counted, weight = validate_weights(weight, y[labeled])
+        labeled = labeled[counted]
+        unlabeled = safe_indexing(X, is_unlabeled) if X_unlabeled is None else X_unlabeled
+        X, y = safe_indexing(X, labeled), y[labeled]
+        classes = _two_classes(y, minus_one_is_unlabeled=X_unlabeled is None)
+        pos_label = getattr(self, "pos_label", None)
+        positive_label = classes[1] if pos_label is None else pos_label
+        if positive_label not in classes:
+            raise ValueError(
+                f"pos_label must be one of the labels {classes.tolist()}, got {pos_label!r}."
+            )
+        negative_label = classes[classes != positive_label][0]
+        return PartialLabels(
+            X, y, weight, unlabeled, is_unlabeled, classes, positive_label, negative_label
+        )
+
+
 def is_frame(X: Any) -> bool:
-    """Whether rows come with names of columns."""
+    """Return whether X is a DataFrame."""
     return hasattr(X, "columns")
 
 
-def _without_label(y):
-    """Which rows are marked as having none."""
+def _check_same_container(X: Any, X_unlabeled: Any) -> None:
+    if sp.issparse(X) != sp.issparse(X_unlabeled):
+        raise TypeError(
+            "X_unlabeled must be sparse if X is sparse, and dense if X is dense. Convert one of "
+            "them."
+        )
+    if is_frame(X) != is_frame(X_unlabeled):
+        raise TypeError(
+            "X_unlabeled must be a DataFrame if X is one, and an array otherwise. Convert one of "
+            "them."
+        )
+
+
+def _two_classes(y: np.ndarray, minus_one_is_unlabeled: bool) -> np.ndarray:
+    classes = np.unique(y)
+    if len(classes) != 2:
+        meaning = "unlabeled samples" if minus_one_is_unlabeled else "a class, with X_unlabeled"
+        raise ValueError(
+            "Only binary classification is supported: y must contain labels of two classes (-1 "
+            f"means {meaning}), got {len(classes)} {'class' if len(classes) == 1 else 'classes'}. "
+            "For several classes, fit one binary classifier per class, with y equal to 1 for the "
+            "class, 0 for the other classes and -1 for unlabeled samples."
+        )
+    return classes
+
+
+def _find_unlabeled(y: np.ndarray) -> np.ndarray:
+    """Return which samples are marked as unlabeled."""
     if y.dtype.kind in "iuf":
         return y == _UNLABELED
     if y.dtype.kind == "O":
         return np.array([not isinstance(label, str) and label == _UNLABELED for label in y])
     if y.dtype.kind in "US" and (y == str(_UNLABELED)).any():
         raise ValueError(
-            "y holds the text '-1', which marks no row: a list of texts and the number -1 has "
-            "become texts alone. Give y as an array of dtype object."
+            "y contains the string '-1', which does not mark unlabeled samples. A list of strings "
+            "and the number -1 was converted to strings. Pass y as an array of dtype object."
         )
     return np.zeros(len(y), dtype=bool)

@@ -1,4 +1,4 @@
-"""TransductiveSVC: labels for unlabelled rows that leave the widest margin (Joachims, 1999)."""
+"""TransductiveSVC: transductive support vector machine (Joachims, 1999)."""
 
 from numbers import Real
 from typing import Any, Self
@@ -8,19 +8,29 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from widemargin._base.docs import shared_docs
+from widemargin._base.options import transductive_options
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin._base.validation import validate_predict
 from widemargin.kernels import KERNEL_NAMES
-from widemargin.semisupervised.kernel_self_training import KernelRounds, kernel_over, machine_of
-from widemargin.semisupervised.targets import SomeLabels
+from widemargin.semisupervised.kernel_self_training import (
+    BinaryKernelModelMixin,
+    KernelSamples,
+    SolvedRound,
+    WarmStartedSVM,
+)
+from widemargin.semisupervised.targets import PartialLabelsMixin
 from widemargin.svm.svc import SVC
 
-_OF_SVC = ("C", "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "max_iter")
-_FIRST_COST = 1e-5
+__all__ = ["TransductiveSVC"]
+
+_SVC_PARAMETERS = ("degree", "gamma", "coef0", "tol", "cache_size", "max_iter")
 
 
-class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
-    r"""A kernel machine that labels unlabelled rows so that its margin is wide.
+@shared_docs
+class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixin, BaseEstimator):
+    r"""Transductive support vector machine (TSVM, a semi-supervised SVM).
+
+    It chooses labels :math:`y^*` for the unlabeled samples U such that the margin is wide:
 
     .. math::
 
@@ -28,75 +38,56 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
         + C \sum_{i \in L} \max(0, 1 - y_i (f(x_i) + b))
         + C^* \sum_{j \in U} \max(0, 1 - y^*_j (f(x_j) + b))
 
-    with a given share of positive rows among :math:`y^*`. That is no convex problem; Joachims'
-    algorithm begins with the labels of a machine of the labelled rows and a tiny :math:`C^*`,
-    exchanges labels while that lowers the objective, and doubles :math:`C^*` until it is there.
+    with a given fraction of positive labels in :math:`y^*`. The problem is not convex. Joachims'
+    algorithm starts with the labels predicted by an SVM of the labeled samples and a small
+    :math:`C^*`, switches the labels of pairs of samples while that decreases the objective, and
+    doubles :math:`C^*` until it has its final value.
 
     Parameters
     ----------
     C : float, default=1.0
-        Cost of a unit of slack of labelled rows.
+        Regularization parameter of the labeled samples. The strength of the regularization is
+        inversely proportional to C. Must be strictly positive.
 
     C_unlabeled : float, default=None
-        Cost of a unit of slack of unlabelled rows in the end; `C` when None.
+        Regularization parameter of the unlabeled samples. If None, it is `C`.
 
     positive_share : float, default=None
-        Which share of the unlabelled rows becomes positive; that of the labelled rows when None.
+        Fraction of the unlabeled samples that get the label ``classes_[1]``. If None, it is the
+        fraction among the labeled samples.
 
     switch : {'multi', 'single'}, default='multi'
-        Whether all pairs of rows that gain by exchanging labels do so before the machine is
-        trained again, or one pair at a time.
+        Whether to switch all pairs of labels that decrease the objective before training again, or
+        one pair at a time.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='rbf'
-        As in `SVC`.
+    <<semisupervised_kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
-
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the kernel; 'scale' is computed from all rows, unlabelled ones too.
-
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
-
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the solver stops.
-
-    cache_size : float, default=1000
-        Memory for kernel values in MB.
-
-    max_iter : int, default=-1
-        Most iterations of the solver each time, -1 for no limit.
+    <<semisupervised_solver>>
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        Labels.
+        Class labels.
 
     transduction_ : ndarray of shape (n_samples,) or (n_unlabeled,)
-        The labels of all rows, given or found; of `X_unlabeled` where that was given.
+        Labels of all samples in `X`, the given ones and those chosen for unlabeled samples. If
+        `X_unlabeled` was passed, the labels of its samples only.
 
-    machine_ : SVC
-        The machine; positive for its class 1.
-
-    objective_ : float
-        The minimised value.
+    <<binary_kernel_attributes>>
 
     n_solves_ : int
-        How often the machine was trained.
+        Number of optimization problems that were solved.
 
     n_iter_ : int
-        Iterations of the solver in all.
+        Number of iterations of the solver in total.
 
-    n_features_in_ : int
-        Number of features.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X has names.
+    <<feature_names_in_>>
 
     See Also
     --------
-    PreferenceSVC : Unlabelled rows for a demand on precision or recall.
+    PreferenceSVC : Semi-supervised kernel SVM with precision and recall constraints.
 
     References
     ----------
@@ -110,15 +101,15 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
     >>> from widemargin import TransductiveSVC
     >>> X, truth = make_moons(200, noise=0.1, random_state=0)
     >>> y = np.full(200, -1)
-    >>> for side in (0, 1):
-    ...     y[np.flatnonzero(truth == side)[:5]] = side
+    >>> for label in (0, 1):
+    ...     y[np.flatnonzero(truth == label)[:5]] = label
     >>> model = TransductiveSVC(C=10.0, gamma=2.0).fit(X, y)
     >>> bool(np.mean(model.transduction_ == truth) > 0.9)
     True
     """
 
     _parameter_constraints: dict = {
-        **{name: SVC._parameter_constraints[name] for name in _OF_SVC},
+        **{name: SVC._parameter_constraints[name] for name in _SVC_PARAMETERS},
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "C_unlabeled": [Interval(Real, 0.0, np.inf, closed="neither"), None],
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
@@ -161,55 +152,50 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
         X_unlabeled: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from labelled and unlabelled rows.
+        """Fit the model to labeled and unlabeled samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels of two classes; -1 for rows that have none, unless `X_unlabeled` is given.
+        <<y_partial>>
 
-        X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), default=None
-            Rows without labels. -1 is a label like any other then.
+        <<X_unlabeled>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; of rows without a label only whether it is 0 counts.
+            Weights that multiply `C` for each sample in `X`. Unlabeled samples of weight 0 are left
+            out; other weights of unlabeled samples are ignored.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
-        given = self._check_training(X, y, X_unlabeled, sample_weight)
-        rows, gamma, gram = kernel_over(self, given)
-        rounds = KernelRounds(
-            gram, int(self.cache_size * 2**20), {"tol": self.tol, "max_iter": self.max_iter}
-        )
-        sign = np.where(given.truth, 1.0, -1.0)
-        cost = self.C * (np.ones(len(sign)) if given.weight is None else given.weight)
-        search = _Search(self, rounds, sign, cost, given.unlabeled.shape[0])
-        machine = search.run()
-        parameters = {name: getattr(self, name) for name in _OF_SVC}
-        self.machine_ = machine_of(SVC(**parameters), rows, gamma, machine.solution)
-        self.classes_ = given.classes
-        self.transduction_ = given.classes[(search.soft > 0.0).astype(np.intp)]
+        data = self._validate_fit(X, y, X_unlabeled, sample_weight)
+        samples = KernelSamples(self, data)
+        options = {"tol": self.tol, "max_iter": self.max_iter}
+        svm = WarmStartedSVM(samples.gram, self.cache_size, options)
+        sign = np.where(data.positive, 1.0, -1.0)
+        cost = self.C * (np.ones(len(sign)) if data.weight is None else data.weight)
+        search = _LabelSwitching(self, svm, sign, cost, data.n_unlabeled)
+        solution = search.run().solution
+        self._set_solution(samples, solution, self.tol)
+        self.classes_ = data.classes
+        chosen = data.classes[(search.labels > 0.0).astype(np.intp)]
         if X_unlabeled is None:
-            found, self.transduction_ = self.transduction_, np.array(column_or_1d(y))
-            self.transduction_[given.marked] = found
-        self.objective_ = machine.solution.objective
-        self.n_solves_, self.n_iter_ = search.solves, max(1, rounds.iterations)
-        rounds.tell(self.max_iter)
+            self.transduction_ = np.array(column_or_1d(y))
+            self.transduction_[data.is_unlabeled] = chosen
+        else:
+            self.transduction_ = chosen
+        self.n_solves_, self.n_iter_ = search.n_solves, max(1, svm.iterations)
+        svm.warn_if_not_converged(self.max_iter, stacklevel=4)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores of rows.
+        """Compute the decision function.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
@@ -217,86 +203,94 @@ class TransductiveSVC(SomeLabels, ClassifierMixin, BaseEstimator):
             Positive for ``classes_[1]``.
         """
         check_is_fitted(self)
-        return self.machine_.decision_function(validate_predict(self, X))
+        return self._score(self._validate_samples(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every row.
+        """Predict class labels.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        <<returns_labels>>
         """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(np.intp)]
+        return self.classes_[(self.decision_function(X) > 0.0).astype(np.intp)]
 
 
-class _Search:
-    """Joachims' algorithm over signs; labelled rows come first."""
+class _LabelSwitching:
+    """Joachims' algorithm, with labels 1 and -1; labeled samples come first."""
 
-    def __init__(self, model, rounds, sign, cost, n_unlabeled):
-        self.model, self.rounds = model, rounds
-        self.sign, self.cost, self.soft = sign, cost, np.ones(n_unlabeled)
-        self.solves = 0
+    def __init__(
+        self,
+        estimator: TransductiveSVC,
+        svm: WarmStartedSVM,
+        sign: np.ndarray,
+        cost: np.ndarray,
+        n_unlabeled: int,
+    ) -> None:
+        self.estimator, self.svm = estimator, svm
+        self.sign, self.cost, self.labels = sign, cost, np.ones(n_unlabeled)
+        self.n_solves = 0
 
-    def run(self):
-        machine, k = self._solve(0.0, 0.0), len(self.soft)
+    def run(self) -> SolvedRound:
+        """Choose the labels of the unlabeled samples; return the final solution."""
+        solved, k = self._solve(0.0, 0.0), len(self.labels)
         if k == 0:
-            return machine
-        final = self.model.C if self.model.C_unlabeled is None else self.model.C_unlabeled
-        scores = machine.scores[len(self.sign) :]
-        plus = self._positive_count()
-        self.soft[:] = -1.0
-        self.soft[np.argsort(-scores, kind="stable")[:plus]] = 1.0
-        minus_cost = min(_FIRST_COST, final)
-        plus_cost = min(minus_cost * max(1, plus) / max(1, k - plus), final)
+            return solved
+        C, C_unlabeled = self.estimator.C, self.estimator.C_unlabeled
+        final = C if C_unlabeled is None else C_unlabeled
+        n_positive = self._positive_count()
+        self.labels[:] = -1.0
+        best_first = np.argsort(-solved.scores[len(self.sign) :], kind="stable")
+        self.labels[best_first[:n_positive]] = 1.0
+        negative_cost = min(transductive_options.first_cost, final)
+        positive_cost = min(negative_cost * max(1, n_positive) / max(1, k - n_positive), final)
         while True:
-            machine = self._settled(plus_cost, minus_cost)
-            if minus_cost >= final and plus_cost >= final:
-                return machine
-            plus_cost, minus_cost = (min(2.0 * c, final) for c in (plus_cost, minus_cost))
+            solved = self._switch_until_optimal(positive_cost, negative_cost)
+            if negative_cost >= final and positive_cost >= final:
+                return solved
+            positive_cost, negative_cost = (
+                min(2.0 * cost, final) for cost in (positive_cost, negative_cost)
+            )
 
-    def _positive_count(self):
-        share, k = self.model.positive_share, len(self.soft)
+    def _positive_count(self) -> int:
+        share, k = self.estimator.positive_share, len(self.labels)
         share = np.average(self.sign > 0.0, weights=self.cost) if share is None else share
         return int(np.clip(round(k * share), min(1, k - 1), max(1, k - 1)))
 
-    def _settled(self, plus_cost, minus_cost):
-        """The machine once no pair of unlabelled rows gains by an exchange of labels."""
+    def _switch_until_optimal(self, positive_cost: float, negative_cost: float) -> SolvedRound:
+        """Solve and switch labels until no pair of labels decreases the objective."""
         seen: set[bytes] = set()
         while True:
-            machine = self._solve(plus_cost, minus_cost)
-            first, second = self._exchanges(machine)
-            # The objective falls with every exchange; a solver's tolerance may hide that it did.
-            if not len(first) or self.soft.tobytes() in seen:
-                return machine
-            seen.add(self.soft.tobytes())
+            solved = self._solve(positive_cost, negative_cost)
+            first, second = self._pairs_to_switch(solved)
+            # The objective decreases with every switch, unless the solver's tolerance hides it.
+            if not len(first) or self.labels.tobytes() in seen:
+                return solved
+            seen.add(self.labels.tobytes())
             n = len(self.sign)
-            self.soft[first], self.soft[second] = -1.0, 1.0
-            self.rounds.exchange(n + first, n + second)
+            self.labels[first], self.labels[second] = -1.0, 1.0
+            self.svm.swap_labels(n + first, n + second)
 
-    def _exchanges(self, machine):
-        """Positive and negative rows that both fall short, by more than 2 together."""
-        slack = np.maximum(0.0, 1.0 - self.soft * machine.scores[len(self.sign) :])
+    def _pairs_to_switch(self, solved: SolvedRound) -> tuple[np.ndarray, np.ndarray]:
+        """Return positive and negative samples with slacks that sum to more than 2."""
+        slack = np.maximum(0.0, 1.0 - self.labels * solved.scores[len(self.sign) :])
         sides = []
-        for side in (1.0, -1.0):
-            rows = np.flatnonzero((self.soft == side) & (slack > 0.0))
-            sides.append(rows[np.argsort(-slack[rows], kind="stable")])
-        m = min(len(rows) for rows in sides)
-        first, second = (rows[:m] for rows in sides)
-        # Rounding must not exchange the same pair for ever.
-        gains = slack[first] + slack[second] > 2.0 + 2.0 * self.model.tol
-        count = int(gains.sum()) if self.model.switch == "multi" else int(gains[:1].sum())
+        for label in (1.0, -1.0):
+            samples = np.flatnonzero((self.labels == label) & (slack > 0.0))
+            sides.append(samples[np.argsort(-slack[samples], kind="stable")])
+        m = min(len(samples) for samples in sides)
+        first, second = (samples[:m] for samples in sides)
+        # Rounding must not switch the same pair forever.
+        gains = slack[first] + slack[second] > 2.0 + 2.0 * self.estimator.tol
+        count = int(gains.sum() if self.estimator.switch == "multi" else gains[:1].sum())
         return first[:count], second[:count]
 
-    def _solve(self, plus_cost, minus_cost):
-        self.solves += 1
-        soft_cost = np.where(self.soft > 0.0, plus_cost, minus_cost)
-        return self.rounds.train(
-            np.concatenate([self.sign, self.soft]), np.concatenate([self.cost, soft_cost])
+    def _solve(self, positive_cost: float, negative_cost: float) -> SolvedRound:
+        self.n_solves += 1
+        unlabeled_cost = np.where(self.labels > 0.0, positive_cost, negative_cost)
+        return self.svm.train(
+            np.concatenate([self.sign, self.labels]), np.concatenate([self.cost, unlabeled_cost])
         )
