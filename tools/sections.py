@@ -208,7 +208,7 @@ def constraints():
     alone = labels_only(widemargin.SVC(C=10.0), X[some], y[some])
     rows = [["none, labeled samples only", *_measures(alone, X_test, truth)]]
     for constraint in ({"precision": 0.8}, {"recall": 0.8}, {}):
-        model.set_demand(**constraint)
+        model.set_constraints(**constraint)
         words = " ".join(f"{name} {value}" for name, value in constraint.items())
         rows.append([words or "none, best F1", *_measures(model, X_test, truth)])
     certified = widemargin.PreferenceSVC(recall=0.8, confidence=0.9, C=10.0, random_state=0)
@@ -219,7 +219,7 @@ def constraints():
         "unlabeled samples. The model is trained once; set_constraints changes the constraint. A "
         "constraint that is met on the labeled samples may be missed on new ones. With "
         "confidence=0.9, part of the labels is used for calibration; recall of the last model is "
-        f"{'guaranteed' if certified.promise_.kept else 'not guaranteed'}."
+        f"{'guaranteed' if certified.guarantee_.guaranteed else 'not guaranteed'}."
     )
     header = ["constraint", "precision", "recall", "F1"]
     return Section("Precision and recall constraints", text, header, rows, figure, "constraints")
