@@ -301,14 +301,14 @@ class Task:
             MultipleChoiceSSVM,
             PerturbedSSVM,
         )
-        from widemargin.structured.ensembles.coulomb import unit_of_strength
+        from widemargin.structured.ensembles.coulomb import default_repulsion
 
         kind, *rest = name.split()
         common = {"C": self.C, "tol": 0.02, "random_state": self.seed, "max_iter": self.passes}
         if kind == "Coulomb":
             anchored = rest[0] in ("anchored", "kept")
             return CoulombSSVM(
-                self.model(), m, value * unit_of_strength(self.objective, len(self.w)),
+                self.model(), m, value * default_repulsion(self.objective, len(self.w)),
                 assignment="all" if anchored else rest[0],
                 solver="anchored" if anchored else "subgradient",
                 n_steps=self.rounds if anchored else self.steps,

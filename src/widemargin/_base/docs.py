@@ -415,6 +415,91 @@ DESCRIPTIONS = {
                 Non-negative weights that multiply `C` for each sample. A sample of weight k counts
                 as k samples, one of weight 0 is left out.
             """,
+        "ensemble_size": """
+            n_estimators : int, default=6
+                Number of ensemble members.
+            """,
+        "single_max_iter": """
+            max_iter : int, default=1000
+                Maximum number of passes over the samples for the single structured SVM.
+            """,
+        "single_tol": """
+            tol : float, default=0.01
+                Relative duality gap at which the single structured SVM stops.
+            """,
+        "choice_fit": """
+            n_rounds : int, default=10
+                Maximum number of rounds. In each one the members are trained, then the samples are
+                assigned again.
+            max_iter : int, default=100
+                Maximum number of passes over its samples for a member in a round.
+            tol : float, default=0.01
+                Relative duality gap at which the training of a member stops.
+            """,
+        "ensemble_control": """
+            n_jobs : int, default=None
+                Number of threads. If None, all threads that OpenMP would use, or one for models
+                that are not compiled. The results do not depend on it.
+            random_state : int, RandomState instance or None, default=None
+                Seed of the random numbers. If None, a fixed seed is used, so that results are
+                reproducible.
+            verbose : bool, default=False
+                Whether to print progress messages.
+            """,
+        "ensemble_weights": """
+            W : ndarray of shape (n_estimators, size_joint_feature)
+                Weights of the members.
+            coef_ : ndarray of shape (n_estimators, size_joint_feature)
+                The same array under the name that scikit-learn uses.
+            model_ : StructuredModel
+                The clone of `model` that was fitted.
+            """,
+        "single_weights": """
+            w : ndarray of shape (size_joint_feature,)
+                Weights of the single structured SVM.
+            """,
+        "choice_results": """
+            assignment_ : ndarray of shape (n_samples,)
+                Index of the member that each training sample is assigned to.
+            n_iter_ : int
+                Number of rounds.
+            history_ : dict of ndarray
+                ``iteration`` and ``objective`` after each round.
+            """,
+        "reranker_": """
+            reranker_ : object or None
+                Result of `fit_reranker`, None before.
+            """,
+        "structured_X": """
+            X : sequence of length n_samples
+                Inputs, in the format of the model.
+            """,
+        "structured_X_Y": """
+            X : sequence of length n_samples
+                Inputs, in the format of the model.
+            Y : sequence of length n_samples
+                True outputs.
+            """,
+        "structured_outputs": """
+            Y : list or ndarray of length n_samples
+                Predicted outputs.
+            """,
+        "structured_score": """
+            score : float
+                1 minus the sum of the losses divided by the largest possible sum. For losses that
+                count wrong parts it is the share of correct parts.
+            """,
+        "diverse_model": """
+            model : StructuredModel
+                Model whose `inference` accepts ``extra``; all models of this library do.
+            w : ndarray of shape (size_joint_feature,)
+                Weights of any learner.
+            """,
+        "diversity": """
+            diversity : float, default=0.0
+                Amount added to the score of a part for each earlier member whose proposal differs
+                there. If 0, the members predict independently of each other.
+            """,
         "returns_self": """
             self : object
                 Fitted estimator.

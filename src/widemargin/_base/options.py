@@ -328,6 +328,73 @@ oracle_options = OracleOptions()
 # ---- structured.inference and structured.ensembles -----------------------------------------------
 
 
+@dataclass(frozen=True)
+class InferenceOptions:
+    """Options of inference on graphs; measured by `benchmarks/structured.py`."""
+
+    most_enumerated: int = 4096
+    """Largest number of labelings that are enumerated where the method is chosen automatically.
+    More are exact on larger graphs, and slower than message passing."""
+    integrality: float = 1e-6
+    """Distance from 0 or 1 within which a belief of the linear program counts as integral."""
+    submodularity: float = 1e-10
+    """Relative amount by which a pairwise term may miss submodularity, against rounding."""
+    improvement: float = 1e-12
+    """Relative increase of a score that counts as an improvement; 0 could cycle by rounding."""
+    expansion_rounds: int = 100
+    """Largest number of rounds of expansion moves over all labels."""
+    message_passes: int = 200
+    """Largest number of forward and backward passes of TRW-S. More tighten the bound."""
+    message_tol: float = 1e-9
+    """Relative gap, and relative decrease of the bound, at which TRW-S stops."""
+    stalled_passes: int = 5
+    """Passes without a decrease of the bound after which TRW-S stops."""
+
+
+@dataclass(frozen=True)
+class CoulombOptions:
+    """Options of the solvers of `CoulombSSVM`; measured by `benchmarks/ensembles.py`."""
+
+    nearest: float = 1e-6
+    """Smallest distance between two directions in the energy, so that forces stay finite."""
+    shortest_step: float = 1e-9
+    """Step of the line search below which the rounds end."""
+    subgradient_steps: int = 200
+    """Default number of subgradient steps. More decrease the objective further."""
+    anchored_rounds: int = 10
+    """Default number of rounds with fixed forces, each of which solves a problem per member."""
+    check_every: int = 10
+    """Subgradient steps between two evaluations of the objective, each of which costs one step
+    if samples are assigned to members."""
+    anchored_passes: int = 50
+    """Largest number of passes over the samples for a member in a round."""
+    smallest_offset: float = 20.0
+    """Smallest offset of the step sizes."""
+    step_share: float = 10.0
+    """Norm of the weights divided by the largest change of the weights in a step."""
+    offset_samples: int = 100
+    """Samples from which the length of a subgradient is estimated."""
+    few_weights: int = 10
+    """Number of weights up to which the default repulsion equals the objective. In more
+    dimensions a smaller repulsion suffices."""
+    mixed_outputs: int = 8
+    """Differences of joint features that are mixed into a random direction. More make the
+    directions more alike in length, and cost one inference each."""
+
+
+@dataclass(frozen=True)
+class MultipleChoiceOptions:
+    """Options of multiple choice learning; measured by `benchmarks/ensembles.py`."""
+
+    cluster_starts: int = 4
+    """Runs of k-means for the first assignment of samples, of which the best is taken."""
+
+
+inference_options = InferenceOptions()
+coulomb_options = CoulombOptions()
+multiple_choice_options = MultipleChoiceOptions()
+
+
 # ---- gated ---------------------------------------------------------------------------------------
 
 

@@ -1,83 +1,103 @@
-"""Weights that repel each other: an ensemble of structured machines that differ in direction.
+"""Ensembles of structured SVMs whose weight vectors repel each other.
 
     min over W   alpha * E(u_1, .., u_M)  +  sum_m [ 1/2 ||w_m||^2 + sum_k cost_k H_k(w_m) ]
     E = sum_{i < j} ||u_i - u_j||^-s,    u_m = w_m / ||w_m||
 
-(`structured.problem` says what H_k is). E is the energy of charges on a sphere, and the
-force on member m is minus its gradient,
+with H_k as in `structured.problem`. E is the energy of charges on a sphere, and the force on
+member m is minus its gradient,
 
     F_m = sum_j s (u_m - u_j) / ||u_m - u_j||^(s + 2)
 
-`advance_repelled` takes a subgradient step of size eta_t = 1 / (t0 + t) for each member's own
-problem and turns the member by the force,
+`advance_subgradient` takes a subgradient step of size eta_t = 1 / (t0 + t) on the problem of each
+member and rotates the member by the force,
 
     w_m <- w_m - eta_t (w_m - N / n_m sum_{k of m} cost_k d_k)  +  ||w_m|| (P(u_m + eta_t alpha F_m)
     - u_m)
 
-where P normalises and n_m of N samples are assigned to the member. The turn is a heuristic: it does
-not depend on the norm of w_m, where the gradient of the energy in w_m has a factor 1 / ||w_m||. The
-iterate with the least objective is kept.
+where P normalizes and n_m of N samples are assigned to the member. The rotation is a heuristic: it
+does not depend on the norm of w_m, whereas the gradient of the energy in w_m has a factor
+1 / ||w_m||. The iterate with the least objective is returned.
 
 `advance_anchored` solves the condition for a stationary point: with the tangential force f_m =
-alpha (F_m - u_m u_m . F_m) / ||w_m|| held fixed, w_m minimises 1/2 ||w - f_m||^2 + sum_k cost_k
+alpha (F_m - u_m u_m . F_m) / ||w_m|| held fixed, w_m minimizes 1/2 ||w - f_m||^2 + sum_k cost_k
 H_k(w), a convex problem. The step of all members towards its solution is halved until the objective
-falls.
+decreases.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.numeric import TINY
+from widemargin._base.options import coulomb_options
 from widemargin._base.threads import for_each
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 
-NEAREST = 1e-6
-"""Directions that are closer count as so far apart."""
-
-_SHORTEST = 1e-9
+__all__ = [
+    "CoulombState",
+    "advance_anchored",
+    "advance_subgradient",
+    "best_weights",
+    "coulomb_energy",
+    "coulomb_forces",
+    "rotation",
+]
 
 
 def coulomb_energy(W: np.ndarray, exponent: float = 1.0) -> float:
-    """The energy of the directions of weights, each pair counted once."""
-    return _repulsion(_directions(W)[0], exponent)[0]
+    """Return the energy of the directions of weight vectors, each pair counted once."""
+    return _repulsion(_directions(W)[0], exponent, coulomb_options.nearest)[0]
 
 
 def coulomb_forces(U: np.ndarray, exponent: float = 1.0) -> np.ndarray:
-    """Minus the gradient of the energy in each of the unit vectors ``U``."""
-    return _repulsion(np.asarray(U, dtype=float), exponent)[1]
+    """Return minus the gradient of the energy in each of the unit vectors ``U``."""
+    return _repulsion(np.asarray(U, dtype=float), exponent, coulomb_options.nearest)[1]
 
 
-def turned(W: np.ndarray, push: float, exponent: float = 1.0) -> np.ndarray:
-    """What is to be added to weights to turn them by ``push`` times the force on them."""
+def rotation(W: np.ndarray, step: float, exponent: float = 1.0) -> np.ndarray:
+    """Return the change of weights that rotates them by ``step`` times the force on them."""
     U, norms = _directions(W)
-    target = U + push * _repulsion(U, exponent)[1]
+    target = U + step * coulomb_forces(U, exponent)
     return norms[:, np.newaxis] * (_directions(target)[0] - U)
 
 
 @dataclass
-class RepelledState:
-    """Where the descent of an ensemble stands.
+class CoulombState:
+    """State of the optimization of an ensemble.
 
     Attributes
     ----------
     oracle : Oracle
         The samples.
     cost : ndarray of shape (n_samples,)
+        Costs of the slacks.
     alpha, exponent : float
         Strength and exponent of the repulsion.
     assign : callable
-        ``assign(W, random)`` returns for each member the samples it learns from; None assigns all
+        ``assign(W, random)`` returns the samples that each member is trained on; None assigns all
         samples to every member.
+    random : numpy.random.Generator
+        Source of random numbers.
     W : ndarray of shape (n_members, size)
-        The weights.
-    keep_first : bool
-        Whether the first member stays where it is.
+        Weights.
+    max_iter : int
+        Number of steps or rounds.
+    check_every : int
+        Subgradient steps between two evaluations of the objective.
+    offset : float
+        Offset t0 of the step sizes.
+    fix_first : bool
+        Whether the first member does not change.
+    tol : float
+        Relative duality gap of the convex problems of `advance_anchored`.
+    passes : int
+        Largest number of passes over the samples of these problems.
     best : ndarray of shape (n_members, size)
-        Those with the least objective so far.
+        Weights with the least objective so far.
     converged : ndarray of shape (n_members,)
         Whether the convex problems of the last anchored round were solved to ``tol``.
     """
@@ -86,13 +106,13 @@ class RepelledState:
     cost: np.ndarray
     alpha: float
     exponent: float
-    assign: Callable | None
+    assign: Callable[[np.ndarray, np.random.Generator], Sequence[np.ndarray]] | None
     random: np.random.Generator
     W: np.ndarray
     max_iter: int
     check_every: int
     offset: float
-    keep_first: bool = False
+    fix_first: bool = False
     tol: float = 1e-3
     passes: int = 50
     best: np.ndarray = field(init=False)
@@ -103,12 +123,12 @@ class RepelledState:
         default_factory=lambda: {name: [] for name in ("iteration", "objective", "energy", "risk")}
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.best, self.converged = self.W.copy(), np.ones(len(self.W), dtype=bool)
 
 
-def advance_repelled(state: RepelledState) -> bool:
-    """Take a step with every member; True when there is nothing more to do."""
+def advance_subgradient(state: CoulombState) -> bool:
+    """Take a subgradient step with every member; return whether the optimization has ended."""
     if state.iterations >= state.max_iter:
         return True
     assigned = _assigned(state)
@@ -117,100 +137,108 @@ def advance_repelled(state: RepelledState) -> bool:
         if state.assign is None:
             risks = [float(np.sum(state.cost * answer.slacks)) for answer in found]
             energy = coulomb_energy(state.W, state.exponent)
-            _enter(state, energy, 0.5 * float(np.sum(state.W**2)) + sum(risks))
+            _record(state, energy, 0.5 * float(np.sum(state.W**2)) + sum(risks))
         else:
-            _look(state)
+            _record_objective(state)
     eta = 1.0 / (state.offset + state.iterations)
     first = state.W[0].copy()
-    turn = turned(state.W, eta * state.alpha, state.exponent)
+    change = rotation(state.W, eta * state.alpha, state.exponent)
     for m, answer in enumerate(found):
         if answer is not None:
             share = len(state.cost) / len(assigned[m])
             state.W[m] -= eta * (state.W[m] - share * answer.difference)
-    state.W += turn
-    if state.keep_first:
+    state.W += change
+    if state.fix_first:
         state.W[0] = first
     state.iterations += 1
     last = state.iterations >= state.max_iter
     if last:
-        _look(state)
+        _record_objective(state)
     return last
 
 
-def advance_anchored(state: RepelledState) -> bool:
-    """Solve the problem of every member for fixed forces; True when all is done."""
+def advance_anchored(state: CoulombState) -> bool:
+    """Solve the problem of every member for fixed forces; return whether the rounds have ended."""
     if state.iterations >= state.max_iter:
         return True
     assigned = _assigned(state)
-    U, norms = _directions(state.W)
-    forces = _repulsion(U, state.exponent)[1]
-    # Along u the energy does not change: its gradient in w is tangential.
-    forces -= U * np.sum(U * forces, axis=1, keepdims=True)
-    forces *= state.alpha / norms[:, np.newaxis]
-    seeds = state.random.integers(np.iinfo(np.int32).max, size=len(U))
+    forces = _tangential_forces(state)
+    seeds = state.random.integers(np.iinfo(np.int32).max, size=len(state.W))
 
-    def solved(m):
+    def solve(m: int) -> np.ndarray:
         samples = assigned[m]
-        if len(samples) == 0 or (state.keep_first and m == 0):
+        if len(samples) == 0 or (state.fix_first and m == 0):
             return state.W[m]
         cost = state.cost[samples] * (len(state.cost) / len(samples))
-        oracle = OracleSubset(state.oracle, samples)
-        found = solve_frank_wolfe(
-            oracle, cost, anchor=forces[m], tol=state.tol, max_iter=state.passes, seed=int(seeds[m])
-        )
-        state.converged[m] = found.converged
-        return found.w
+        solution = solve_frank_wolfe(
+            OracleSubset(state.oracle, samples), cost, anchor=forces[m], tol=state.tol,
+            max_iter=state.passes, seed=int(seeds[m]),
+        )  # fmt: skip
+        state.converged[m] = solution.converged
+        return solution.w
 
-    way = np.array(for_each(solved, _members(state), _threads(state))) - state.W
+    direction = np.array(for_each(solve, _members(state), _threads(state))) - state.W
     if not state.curves["iteration"]:
-        _look(state)
+        _record_objective(state)
     before, step = _objective(state, state.W, assigned)[0], 1.0
-    # The risk is convex, and the way leads down the energy: a step that is short enough descends.
-    while step > _SHORTEST and _objective(state, state.W + step * way, assigned)[0] >= before:
+    shortest = coulomb_options.shortest_step
+    # The risk is convex and the direction decreases the energy: a step short enough descends.
+    while step > shortest and _objective(state, state.W + step * direction, assigned)[0] >= before:
         step /= 2.0
     state.iterations += 1
-    if step > _SHORTEST:
-        state.W += step * way
-        _look(state)
-    return state.iterations >= state.max_iter or step <= _SHORTEST
+    if step > shortest:
+        state.W += step * direction
+        _record_objective(state)
+    return state.iterations >= state.max_iter or step <= shortest
 
 
-def finish_repelled(state: RepelledState) -> np.ndarray:
-    """The weights with the least objective."""
+def best_weights(state: CoulombState) -> np.ndarray:
+    """Return the weights with the least objective."""
     if not state.curves["iteration"] or state.curves["iteration"][-1] != state.iterations:
-        _look(state)
+        _record_objective(state)
     return state.best
 
 
-def _members(state):
+def _tangential_forces(state: CoulombState) -> np.ndarray:
+    U, norms = _directions(state.W)
+    forces = coulomb_forces(U, state.exponent)
+    # Along u the energy does not change: its gradient in w is tangential.
+    forces -= U * np.sum(U * forces, axis=1, keepdims=True)
+    forces *= state.alpha / norms[:, np.newaxis]
+    return forces
+
+
+def _members(state: CoulombState) -> range:
     return range(len(state.W))
 
 
-def _threads(state):
+def _threads(state: CoulombState) -> int | None:
     return getattr(state.oracle, "threads", 1)
 
 
-def _assigned(state):
+def _assigned(state: CoulombState) -> Sequence[np.ndarray]:
     if state.assign is None:
         return [np.arange(len(state.cost))] * len(state.W)
     return state.assign(state.W, state.random)
 
 
-def _violations(state, m, samples):
+def _violations(state: CoulombState, m: int, samples: np.ndarray) -> Any:
     if len(samples) == 0:
         return None
     return state.oracle.violations(state.W[m], samples=samples, weight=state.cost[samples])
 
 
-def _look(state):
-    """Take note of the objective, with all samples for every member."""
-    _enter(state, *_objective(state, state.W, None)[1:])
+def _record_objective(state: CoulombState) -> None:
+    """Evaluate and record the objective, with all samples for every member."""
+    _record(state, *_objective(state, state.W, None)[1:])
 
 
-def _objective(state, W, assigned):
-    """The objective, its energy and its risk, with the samples that are assigned."""
+def _objective(
+    state: CoulombState, W: np.ndarray, assigned: Sequence[np.ndarray] | None
+) -> tuple[float, float, float]:
+    """Return the objective, its energy and its risk on the assigned samples (None for all)."""
 
-    def risk(m):
+    def risk(m: int) -> float:
         if assigned is None:
             return float(np.sum(state.cost * state.oracle.violations(W[m]).slacks))
         samples = assigned[m]
@@ -224,7 +252,7 @@ def _objective(state, W, assigned):
     return state.alpha * energy + total, energy, total
 
 
-def _enter(state, energy, risk):
+def _record(state: CoulombState, energy: float, risk: float) -> None:
     objective = state.alpha * energy + risk
     if objective < state.objective:
         state.objective, state.best = objective, state.W.copy()
@@ -233,14 +261,15 @@ def _enter(state, energy, risk):
         state.curves[name].append(value)
 
 
-def _directions(W):
-    norms = np.maximum(np.sqrt(np.sum(W**2, axis=1)), np.finfo(float).tiny ** 0.5)
+def _directions(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unit vectors and the norms of weight vectors."""
+    norms = np.maximum(np.sqrt(np.sum(W**2, axis=1)), TINY**0.5)
     return W / norms[:, np.newaxis], norms
 
 
 @compiled
-def _repulsion(U, exponent):
-    """The energy of unit vectors, and the forces on them."""
+def _repulsion(U, exponent, nearest):
+    """Return the energy of unit vectors, and the forces on them."""
     n, size = U.shape
     energy, forces = 0.0, np.zeros((n, size))
     for i in range(n):
@@ -248,7 +277,7 @@ def _repulsion(U, exponent):
             square = 0.0
             for k in range(size):
                 square += (U[i, k] - U[j, k]) ** 2
-            distance = max(np.sqrt(square), NEAREST)
+            distance = max(np.sqrt(square), nearest)
             energy += distance**-exponent
             strength = exponent * distance ** -(exponent + 2.0)
             for k in range(size):

@@ -1,4 +1,4 @@
-"""Several proposals for every input: members that differ, and what to do with them."""
+"""Ensembles of structured SVMs that propose several different outputs for each input."""
 
 from widemargin.structured.ensembles.coulomb import CoulombSSVM
 from widemargin.structured.ensembles.diverse import batch_diverse_predictions, diverse_predictions

@@ -1,7 +1,9 @@
-"""What the ensembles share: from data to members, and from members to proposals."""
+"""The base class of the ensembles: training of the members, prediction, and scores."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,18 +14,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
+from widemargin._base.options import coulomb_options
 from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.threads import for_each
 from widemargin._base.transactions import unchanged_by_failure
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
-from widemargin.structured.ensembles.diverse import in_turn
+from widemargin.solvers.structured.problem import StructuredSolution
+from widemargin.structured.ensembles.diverse import predict_in_sequence
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
 from widemargin.structured.learners.base import check_samples, to_arrays
 from widemargin.structured.models.base import StructuredModel
 
+__all__ = ["StructuredEnsemble", "output_directions", "random_directions"]
 
+
+@shared_docs
 class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
-    """Base of the ensembles; see `CoulombSSVM`."""
+    """Base class of the ensembles; see `CoulombSSVM`."""
 
     _parameter_constraints: dict = {
         "model": [StructuredModel],
@@ -36,59 +45,61 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    # What differs between ensembles.
+    W: np.ndarray
+    model_: StructuredModel
+    reranker_: Reranker | None
 
-    def _train(self, oracle, cost, random, report):
-        """Fitted attributes by name, `W` in the oracle's order among them.
+    def _train(
+        self,
+        oracle: Any,
+        cost: np.ndarray,
+        random: np.random.Generator,
+        report: Callable[..., bool],
+    ) -> dict[str, Any]:
+        """Return the fitted attributes by name, `W` in the order of the oracle among them.
 
-        ``report(**figures)`` is called now and then; True means to stop.
+        ``report(**figures)`` is called regularly and returns whether to stop.
         """
         raise NotImplementedError
 
-    # What users call.
-
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, Y, sample_weight=None):
-        """Train the members.
+    def fit(self, X: Sequence, Y: Sequence, sample_weight: Any = None) -> Self:
+        """Fit the ensemble members.
 
         Parameters
         ----------
-        X : sequence of length n_samples
-            Inputs, as the model takes them; one is enough.
-        Y : sequence of length n_samples
-            Outputs.
+        <<structured_X_Y>>
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by sample; at least 0.
+            Non-negative weights that multiply `C` for each sample.
 
         Returns
         -------
-        self : object
-            The fitted ensemble.
+        <<returns_self>>
         """
         X, Y = to_arrays(X), to_arrays(Y)
         weight = check_samples(X, Y, sample_weight)
         with unchanged_by_failure(self):
-            self._solve(X, Y, sample_weight, weight)
+            self._fit_members(X, Y, sample_weight, weight)
         return self
 
-    def fit_reranker(self, X, Y):
-        """Learn on held-out data which proposal to take; `predict` then takes that.
+    def fit_reranker(self, X: Sequence, Y: Sequence) -> Self:
+        """Fit a re-ranker, which then selects the output that `predict` returns.
 
-        For each proposal the mean score under all members, the score under its own, how far it
-        agrees with the others and which member made it are known; a ridge regression tells from
-        these how much worse or better than the mean of the proposals it will be.
+        A ridge regression predicts the loss of a proposal relative to the mean loss of all
+        proposals for the input. Its features are the mean score under all members, the score under
+        the member that proposes it, the agreement with the other proposals, and the index of the
+        member.
 
         Parameters
         ----------
-        X : sequence
-            Inputs that the members were not trained on.
-        Y : sequence
-            Outputs.
+        X : sequence of length n_samples
+            Inputs that were not used for training.
+        Y : sequence of length n_samples
+            True outputs.
 
         Returns
         -------
-        self : object
-            The ensemble.
+        <<returns_self>>
         """
         check_is_fitted(self, "W")
         X, Y = to_arrays(X), to_arrays(Y)
@@ -97,151 +108,137 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         self.reranker_ = Reranker(self.model_, self.W).fit(X, Y, proposals)
         return self
 
-    def predict_all(self, X, diversity=0.0):
-        """The proposals of all members, each found by itself, in parallel.
+    def predict_all(self, X: Sequence, diversity: float = 0.0) -> list[list]:
+        """Predict one output per member for each input.
 
-        `last_inference_` of the model then speaks of all members together, but of the last one if
-        they speak in turn.
+        `last_inference_` of `model_` then summarizes the inference of all members, or describes
+        that of the last member if ``diversity`` is positive.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        diversity : float, default=0.0
-            What a part gains by differing from the proposal of a member before it. More than 0 lets
-            the members speak in turn: `diverse_predictions` with a machine of its own for every
-            output.
+        <<structured_X>>
+        <<diversity>>
 
         Returns
         -------
-        proposals : list of list
-            For every input `n_estimators` outputs.
+        proposals : list of length n_samples of lists of length n_estimators
+            Outputs of the members.
         """
         check_is_fitted(self, "W")
         X = to_arrays(X)
-        found = in_turn(self.model_, self.W, X, diversity) if diversity else self._decoded(X)
-        return [list(outputs) for outputs in zip(*found, strict=True)]
+        outputs = (
+            predict_in_sequence(self.model_, self.W, X, diversity)
+            if diversity
+            else self._predict_members(X)
+        )
+        return [list(proposals) for proposals in zip(*outputs, strict=True)]
 
-    def predict(self, X):
-        """One output for every input: the consensus of the members, or the re-ranker's choice.
+    def predict(self, X: Sequence) -> Any:
+        """Predict one output for each input: the consensus, or the choice of the re-ranker.
 
-        The consensus takes for each part the state that most members propose, and of equally many
-        that of the earliest member. After `fit_reranker` it is the proposal with the best
-        prospects, as a whole.
+        The consensus is the most frequent state of each part among the proposals; ties are broken
+        in favor of the member with the lowest index. After `fit_reranker` it is the proposal with
+        the lowest predicted loss.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
+        <<structured_X>>
 
         Returns
         -------
-        Y : list or ndarray
-            Outputs.
+        <<structured_outputs>>
         """
         proposals = self.predict_all(X)
         if self.reranker_ is not None:
             chosen = self.reranker_.choose(to_arrays(X), proposals)
-            outputs = [own[m] for own, m in zip(proposals, chosen, strict=True)]
+            outputs = [outputs[m] for outputs, m in zip(proposals, chosen, strict=True)]
         else:
-            outputs = [consensus(own) for own in proposals]
+            outputs = [consensus(outputs) for outputs in proposals]
         return self.model_.join_outputs(outputs)
 
-    def member_losses(self, X, Y, diversity=0.0):
-        """The loss of every member on every sample.
+    def member_losses(self, X: Sequence, Y: Sequence, diversity: float = 0.0) -> np.ndarray:
+        """Compute the loss of every member on every sample.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            The truth.
-        diversity : float, default=0.0
-            As for `predict_all`.
+        <<structured_X_Y>>
+        <<diversity>>
 
         Returns
         -------
         losses : ndarray of shape (n_estimators, n_samples)
-            As the model counts them.
+            Losses of the model.
         """
         X, Y = to_arrays(X), to_arrays(Y)
         check_samples(X, Y, None)
         proposals = self.predict_all(X, diversity)
         columns = [
-            [self.model_.loss(y, own) for own in outputs]
+            [self.model_.loss(y, output) for output in outputs]
             for y, outputs in zip(Y, proposals, strict=True)
         ]
         return np.array(columns, dtype=float).T
 
-    def pick_best_score(self, X, Y, diversity=0.0):
-        """What `score` is where somebody picks the best proposal for every input.
+    def pick_best_score(self, X: Sequence, Y: Sequence, diversity: float = 0.0) -> float:
+        """Compute the score of the best proposal for each input.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            The truth.
-        diversity : float, default=0.0
-            As for `predict_all`.
+        <<structured_X_Y>>
+        <<diversity>>
 
         Returns
         -------
-        score : float
-            At most 1; for models that count wrong parts the share of right parts.
+        <<structured_score>>
         """
-        return self._share(self.member_losses(X, Y, diversity).min(axis=0), to_arrays(Y))
+        return self._score_losses(self.member_losses(X, Y, diversity).min(axis=0), to_arrays(Y))
 
-    def score(self, X, Y):
-        """How much of the largest possible loss `predict` avoids.
+    def score(self, X: Sequence, Y: Sequence) -> float:
+        """Compute the score of the outputs of `predict`.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            The truth.
+        <<structured_X_Y>>
 
         Returns
         -------
-        score : float
-            At most 1; for models that count wrong parts the share of right parts.
+        <<structured_score>>
         """
         X, Y = to_arrays(X), to_arrays(Y)
         check_samples(X, Y, None)
-        return self._share(self.model_.batch_loss(Y, self.predict(X)), Y)
+        return self._score_losses(self.model_.batch_loss(Y, self.predict(X)), Y)
 
-    def disagreement(self, X):
-        """How far the members differ, part by part.
+    def disagreement(self, X: Sequence) -> list[np.ndarray]:
+        """Compute the disagreement of the members for each part of the outputs.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
+        <<structured_X>>
 
         Returns
         -------
         disagreement : list of ndarray
-            In the shape of the outputs, the share of pairs of members that differ there: from 0,
-            where all agree, to 1, where no two do.
+            Share of pairs of members whose proposals differ, in the shape of the outputs: 0 where
+            all members agree, 1 where no two members do.
         """
-        return [disagreement(own) for own in self.predict_all(X)]
+        return [disagreement(outputs) for outputs in self.predict_all(X)]
 
     @property
-    def coef_(self):
-        """Weights of the members, as scikit-learn names them."""
+    def coef_(self) -> np.ndarray:
+        """Weights of the members, the same array as `W`."""
         return self.W
 
     # Helpers.
 
-    def _decoded(self, X):
-        """The outputs of each member for all inputs, which compiled code makes ready only once."""
+    def _predict_members(self, X: Sequence) -> list:
+        """Return the outputs of each member; compiled code prepares the inputs only once."""
         model, threads = self.model_, self._threads()
         if not model.is_compiled:
             return for_each(lambda w: model.batch_inference(X, w), self.W, threads)
         return model.decode(model.oracle(X, None, threads), self.W)
 
-    def _solve(self, X, Y, sample_weight, weight):
+    def _fit_members(
+        self, X: Sequence, Y: Sequence, sample_weight: Any, weight: np.ndarray
+    ) -> None:
         """Set the fitted attributes."""
         self.model_ = clone(self.model)
         oracle = self.model_.prepare(X, Y, threads=self._threads())
@@ -249,93 +246,100 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
         progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
         with progress.task(0) as stop:
-            told = ""
+            printed = ""
 
-            def report(**figures):
-                nonlocal told
-                shown = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
-                if self.verbose and shown != told:
-                    print(f"[{type(self).__name__}] {shown}")
-                told = shown
+            def report(**figures: float) -> bool:
+                nonlocal printed
+                line = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+                if self.verbose and line != printed:
+                    print(f"[{type(self).__name__}] {line}")
+                printed = line
                 return stop()
 
-            found = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
-        for name, value in found.items():
+            fitted = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
+        for name, value in fitted.items():
             setattr(self, name, value)
-        self.W = np.array([oracle.to_model_order(w) for w in found["W"]])
-        if "w" in found:
-            self.w = oracle.to_model_order(found["w"])
+        self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
+        if "w" in fitted:
+            self.w = oracle.to_model_order(fitted["w"])
         self.reranker_ = None
         progress.close()
 
-    def _share(self, losses, Y):
+    def _score_losses(self, losses: np.ndarray, Y: Sequence) -> float:
         return 1.0 - float(np.sum(losses)) / sum(self.model_.max_loss(y) for y in Y)
 
-    def _threads(self):
-        """None for as many as there are; a model of the user's need not allow more than one."""
+    def _threads(self) -> int | None:
+        """Return None for all threads; a user-defined model need not be thread-safe."""
         if self.n_jobs is not None:
             return effective_n_jobs(self.n_jobs)
         return None if self.model_.is_compiled else 1
 
-    def _single(self, oracle, cost, seed, report):
-        """The one machine that members start from."""
+    def _fit_single(
+        self,
+        oracle: Any,
+        cost: np.ndarray,
+        random: np.random.Generator,
+        report: Callable[..., bool],
+    ) -> StructuredSolution:
+        """Return the single structured SVM that the members start from."""
 
-        def look(state):
+        def report_check(state: Any) -> bool:
             curves = state.record.curves
-            fresh = curves["iteration"] and curves["iteration"][-1] == state.iterations
-            return report(passes=state.iterations, gap=curves["gap"][-1]) if fresh else False
+            checked = curves["iteration"] and curves["iteration"][-1] == state.iterations
+            return report(passes=state.iterations, gap=curves["gap"][-1]) if checked else False
 
-        found = solve_frank_wolfe(
-            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed, report=look
-        )
-        report(passes=found.iterations, gap=found.gap)
-        if not found.converged:
+        solution = solve_frank_wolfe(
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=int(random.integers(2**31)),
+            report=report_check,
+        )  # fmt: skip
+        report(passes=solution.iterations, gap=solution.gap)
+        if not solution.converged:
             warnings.warn(
-                f"The single machine stopped before its relative gap was below tol={self.tol} "
-                f"(max_iter={self.max_iter}). Relative duality gap: {found.gap:.1e}.",
+                "The single structured SVM did not reach a relative duality gap of "
+                f"tol={self.tol} (max_iter={self.max_iter}). Relative duality gap: "
+                f"{solution.gap:.1e}.",
                 ConvergenceWarning,
                 stacklevel=6,
             )
-        return found
+        return solution
 
-    def _tell(self, converged, passes, advice):
+    def _warn_not_converged(self, converged: np.ndarray, passes: int, advice: str) -> None:
         """Warn of members whose training stopped early in the last round."""
         if not np.all(converged):
             warnings.warn(
-                f"{np.sum(~converged)} of {len(converged)} members stopped before their relative "
-                f"gap was below tol={self.tol}, after {passes} passes over their samples in the "
+                f"{np.sum(~converged)} of {len(converged)} members did not reach a relative "
+                f"duality gap of tol={self.tol} within {passes} passes over their samples in the "
                 f"last round. {advice}",
                 ConvergenceWarning,
                 stacklevel=6,
             )
 
 
-def random_directions(random, n, size):
-    """Return ``n`` directions, none more likely than others."""
-    return _unit(random.normal(size=(n, size)))
+def random_directions(random: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """Return ``n`` random unit vectors, uniformly distributed."""
+    return _normalize(random.normal(size=(n, size)))
 
 
-def directions_of_outputs(oracle, w, random, n):
-    """Return ``n`` random directions in which scores of outputs of the samples change.
+def output_directions(
+    oracle: Any, w: np.ndarray, random: np.random.Generator, n: int
+) -> np.ndarray:
+    """Return ``n`` random unit vectors that change the scores of outputs of the samples.
 
-    They are mixtures of differences between the joint features of the truth and those of what
-    random weights prefer, and so are combinations of what learning moves weights along. A direction
-    drawn from all is mostly one that changes the scores of all outputs alike, or none.
+    They are random combinations of differences between the joint features of the true outputs and
+    of outputs that random weights prefer: directions along which training changes the weights. A
+    uniformly distributed direction mostly changes the scores of all outputs equally, or not at all.
     """
     scale = np.sqrt(np.sum(w**2) / len(w))
-    found = np.zeros((n, oracle.size))
-    for direction in found:
-        for _ in range(_MIXED):
+    directions = np.zeros((n, oracle.size))
+    for direction in directions:
+        for _ in range(coulomb_options.mixed_outputs):
             weight = random.normal(size=oracle.n_samples)
             direction += oracle.violations(
                 scale * random.normal(size=oracle.size), weight=weight
             ).difference
-    return _unit(found)
+    return _normalize(directions)
 
 
-_MIXED = 8
-
-
-def _unit(rows):
-    norms = np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
-    return rows / np.maximum(norms, np.finfo(float).tiny ** 0.5)
+def _normalize(directions: np.ndarray) -> np.ndarray:
+    norms = np.sqrt(np.sum(directions**2, axis=1, keepdims=True))
+    return directions / np.maximum(norms, TINY**0.5)

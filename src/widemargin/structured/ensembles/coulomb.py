@@ -1,116 +1,120 @@
-"""CoulombSSVM: members whose weights repel each other."""
+"""CoulombSSVM: an ensemble of structured SVMs whose weight vectors repel each other."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
+from widemargin._base.options import coulomb_options
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.threads import for_each
 from widemargin.solvers.structured.coulomb import (
-    RepelledState,
+    CoulombState,
     advance_anchored,
-    advance_repelled,
+    advance_subgradient,
+    best_weights,
     coulomb_energy,
-    finish_repelled,
 )
-from widemargin.structured.ensembles.base import StructuredEnsemble, directions_of_outputs
-from widemargin.structured.ensembles.perturbed import perturbed
+from widemargin.solvers.structured.problem import StructuredSolution
+from widemargin.structured.ensembles.base import StructuredEnsemble, output_directions
+from widemargin.structured.ensembles.perturbed import perturb
+
+__all__ = ["CoulombSSVM", "default_repulsion"]
 
 
+@shared_docs
 class CoulombSSVM(StructuredEnsemble):
-    r"""Structured support vector machines that fit the data and differ in direction.
+    r"""Ensemble of structured SVMs whose weight vectors repel each other (CSSVM).
 
     The members repel each other like charges on a sphere, so that they differ even if there is a
-    single training example that all of them fit:
+    single training sample that all of them fit:
 
     .. math::
 
         \min_W \alpha \sum_{i < j} \|u_i - u_j\|^{-s} + \sum_m \Bigl( \tfrac12 \|w_m\|^2
         + C \sum_k H_k(w_m) \Bigr), \qquad u_m = w_m / \|w_m\|
 
-    with the slacks :math:`H_k` of `FrankWolfeSSVM`. Members start as small perturbations of the
-    optimum of the single machine, which is also what they all are if `alpha` is 0. The
-    perturbations are mixtures of differences of joint features of the training data: members then
-    differ in directions that change outputs, and in no others.
+    with the slacks :math:`H_k` of `FrankWolfeSSVM`. The members start as small perturbations of the
+    single structured SVM, the optimum for ``alpha=0``. The perturbations are combinations of
+    differences of joint features of the training data, so that the members differ only in
+    directions that change outputs.
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
-    n_estimators : int, default=6
-        Number of members.
+    <<structured_model>>
+    <<ensemble_size>>
     alpha : float or 'auto', default='auto'
-        Strength of the repulsion. 'auto' takes the objective of the single machine, which is the
-        unit it is weighed against, times 10 / size where there are more than ten weights: of many
-        dimensions members need less of a push to differ.
+        Strength of the repulsion. If 0, all members equal the single structured SVM. 'auto' uses
+        the objective of the single structured SVM, multiplied by 10 / size_joint_feature if there
+        are more than ten weights.
     exponent : float, default=1
-        Exponent s of the distance; 1 is Coulomb's.
+        Exponent s of the distance; 1 is that of Coulomb's law.
     assignment : {'all', 'best', 'sampled', 'stochastic'}, default='all'
-        The samples that members learn from: all; those on which a member has the least loss; each
-        sample drawn for one member, with a probability that falls with the loss; one random sample
-        for each step.
+        Samples that the members are trained on:
+
+        - 'all': every member is trained on all samples.
+        - 'best': each sample is assigned to the member with the least loss, ties at random.
+        - 'sampled': each sample is assigned to a random member, with a probability that decreases
+          with its loss.
+        - 'stochastic': each member takes its step on one random sample.
     solver : {'subgradient', 'anchored'}, default='subgradient'
-        Steps of fixed lengths along subgradient and force, or rounds of convex problems with the
-        forces held fixed, which end near a stationary point.
-    C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
+        'subgradient' takes steps of given sizes along the subgradient and the force. 'anchored'
+        solves convex problems with the forces held fixed, in rounds that end close to a stationary
+        point.
+    <<structured_C>>
     n_steps : int, default=None
-        Steps of the descent, 200 by default, or rounds of the anchored solver, 10 by default.
+        Number of subgradient steps, by default 200, or of rounds of 'anchored', by default 10.
     offset : float, default=None
-        Steps have lengths 1 / (offset + t). By default it grows with `C` and the data, so that no
-        step is longer than a tenth of the weights.
+        Step t has the size 1 / (offset + t). By default it grows with `C` and the data, so that no
+        step changes the weights by more than a tenth.
     noise : float, default=0.1
-        Length of the perturbations in the beginning, relative to the weights.
+        Norm of the initial perturbations, relative to the weights.
     keep_single : bool, default=False
-        Let the first member stay the single machine, from which the others keep away: the best
-        proposal is then never worse than that of the single machine.
+        Whether the first member remains the single structured SVM. The best proposal is then never
+        worse than that of the single structured SVM.
     max_iter : int, default=1000
-        Most passes over the samples for the single machine; a member makes as many in a round of
-        the anchored solver, but no more than 50.
+        Maximum number of passes over the samples for the single structured SVM, and for a member in
+        a round of the solver 'anchored', there at most 50.
     tol : float, default=0.01
-        Relative duality gap at which the single machine stops, and members in a round of the
-        anchored solver.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed; None is a fixed one too.
-    verbose : bool, default=False
-        Print how the fit gets on.
+        Relative duality gap at which the single structured SVM stops, and a member in a round of
+        the solver 'anchored'.
+    <<ensemble_control>>
 
     Attributes
     ----------
-    W : ndarray of shape (n_estimators, size_joint_feature)
-        Weights of the members.
-    w : ndarray of shape (size_joint_feature,)
-        Weights of the single machine.
+    <<ensemble_weights>>
+    <<single_weights>>
     alpha_ : float
         Strength of the repulsion.
     objective_ : float
-        Value of the objective above.
+        Value of the objective.
     energy_ : float
-        The sum over pairs in it.
+        Value of the sum over pairs in the objective.
     dual_gap_ : float
-        The relative duality gap of the single machine; the objective of the ensemble is not convex.
+        Relative duality gap of the single structured SVM. The objective of the ensemble is not
+        convex and has none.
     n_iter_ : int
-        Steps or rounds.
+        Number of steps or rounds.
     history_ : dict of ndarray
-        ``iteration``, ``objective``, ``energy`` and ``risk`` at each look.
-    reranker_ : object or None
-        What `fit_reranker` has learnt.
+        ``iteration``, ``objective``, ``energy`` and ``risk`` at each evaluation of the objective.
+    <<reranker_>>
 
     See Also
     --------
-    PerturbedSSVM : Random directions in place of repulsion.
-    MultipleChoiceSSVM : Members that share out the samples.
-    diverse_predictions : Several outputs from one machine.
+    PerturbedSSVM : Random directions instead of repulsion.
+    MultipleChoiceSSVM : Each sample is assigned to one member.
+    diverse_predictions : Several outputs from a single structured SVM.
 
     Notes
     -----
-    The step of the descent is a heuristic: it turns a member by the force whatever the norm of its
-    weights, where the gradient of the objective has a factor of one over the squared norm. The
-    iterate with the least objective is kept.
+    The subgradient step is a heuristic: it rotates a member by the force independently of the norm
+    of its weights, whereas the gradient of the objective has a factor of one over the squared norm.
+    The iterate with the least objective is returned.
 
     Examples
     --------
@@ -171,40 +175,66 @@ class CoulombSSVM(StructuredEnsemble):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, oracle, cost, random, report):
-        single = self._single(oracle, cost, int(random.integers(2**31)), report)
-        start = np.tile(single.w, (self.n_estimators, 1))
-        alpha = unit_of_strength(single.objective, oracle.size)
+    def _train(
+        self,
+        oracle: Any,
+        cost: np.ndarray,
+        random: np.random.Generator,
+        report: Callable[..., bool],
+    ) -> dict[str, Any]:
+        single = self._fit_single(oracle, cost, random, report)
+        alpha = default_repulsion(single.objective, oracle.size)
         alpha = alpha if self.alpha == "auto" else float(self.alpha)
         if alpha == 0.0 or self.n_estimators == 1:
+            W = np.tile(single.w, (self.n_estimators, 1))
             risk = self.n_estimators * single.objective
-            energy = coulomb_energy(start, self.exponent)
+            energy = coulomb_energy(W, self.exponent)
             curves = {"iteration": [0], "objective": [risk], "energy": [energy], "risk": [risk]}
-            return self._attributes(single, start, curves, 0, 0, alpha)
-        noise = directions_of_outputs(oracle, single.w, random, self.n_estimators)
-        start = perturbed(single.w, self.noise * noise) if single.w.any() else noise
+            return self._attributes(single, W, curves, 0, 0, alpha)
+        noise = output_directions(oracle, single.w, random, self.n_estimators)
+        start = perturb(single.w, self.noise * noise) if single.w.any() else noise
         if self.keep_single:
             start[0] = single.w
-        anchored = self.solver == "anchored"
-        state = RepelledState(
-            oracle, cost, alpha, self.exponent, self._assign(oracle), random, start,
-            max_iter=self.n_steps or (10 if anchored else 200), check_every=10,
-            offset=self.offset or _offset(oracle, cost, single.w), keep_first=self.keep_single,
-            tol=self.tol, passes=min(50, self.max_iter),
-        )  # fmt: skip
-        advance = advance_anchored if anchored else advance_repelled
-
-        def look(state):
-            last = {name: values[-1] for name, values in state.curves.items()}
-            return report(**last)
-
-        run_in_slices(advance, state, look)
-        self._tell(state.converged, state.passes, "Raise tol if such members will do.")
-        W = finish_repelled(state)
+        state = self._optimize(oracle, cost, alpha, random, start, single.w, report)
+        self._warn_not_converged(state.converged, state.passes, "Consider increasing tol.")
+        W = best_weights(state)
         best = int(np.argmin(state.curves["objective"]))
         return self._attributes(single, W, state.curves, best, state.iterations, alpha)
 
-    def _attributes(self, single, W, curves, best, iterations, alpha):
+    def _optimize(
+        self,
+        oracle: Any,
+        cost: np.ndarray,
+        alpha: float,
+        random: np.random.Generator,
+        start: np.ndarray,
+        w: np.ndarray,
+        report: Callable[..., bool],
+    ) -> CoulombState:
+        options, anchored = coulomb_options, self.solver == "anchored"
+        steps = options.anchored_rounds if anchored else options.subgradient_steps
+        state = CoulombState(
+            oracle, cost, alpha, self.exponent, self._assignment(oracle), random, start,
+            max_iter=self.n_steps or steps, check_every=options.check_every,
+            offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
+            tol=self.tol, passes=min(options.anchored_passes, self.max_iter),
+        )  # fmt: skip
+
+        def report_last(state: CoulombState) -> bool:
+            return report(**{name: values[-1] for name, values in state.curves.items()})
+
+        run_in_slices(advance_anchored if anchored else advance_subgradient, state, report_last)
+        return state
+
+    def _attributes(
+        self,
+        single: StructuredSolution,
+        W: np.ndarray,
+        curves: dict[str, list],
+        best: int,
+        iterations: int,
+        alpha: float,
+    ) -> dict[str, Any]:
         return {
             "alpha_": alpha,
             "W": W,
@@ -216,26 +246,26 @@ class CoulombSSVM(StructuredEnsemble):
             "history_": {name: np.array(values) for name, values in curves.items()},
         }
 
-    def _assign(self, oracle):
+    def _assignment(self, oracle: Any) -> Callable | None:
         if self.assignment == "all":
             return None
         if self.assignment == "stochastic":
             return lambda W, random: list(random.integers(oracle.n_samples, size=(len(W), 1)))
-        return partial(_by_loss, oracle, best_alone=self.assignment == "best")
+        return partial(_assign_by_loss, oracle, best_only=self.assignment == "best")
 
 
-def unit_of_strength(objective, size):
-    """The strength of repulsion to begin with, for a single machine of so many weights."""
-    return objective * _FEW_WEIGHTS / max(_FEW_WEIGHTS, size)
+def default_repulsion(objective: float, size: int) -> float:
+    """Return the default strength of the repulsion for the objective of a single SSVM."""
+    few = coulomb_options.few_weights
+    return objective * few / max(few, size)
 
 
-_FEW_WEIGHTS = 10
-
-
-def _by_loss(oracle, W, random, best_alone):
-    """Hand each sample to one member, the best or any by chance."""
+def _assign_by_loss(
+    oracle: Any, W: np.ndarray, random: np.random.Generator, best_only: bool
+) -> Sequence[np.ndarray]:
+    """Assign each sample to one member: the best, or a random one."""
     losses = np.array(for_each(oracle.task_losses, W, oracle.threads))
-    if best_alone:
+    if best_only:
         share = (losses == losses.min(axis=0)).astype(float)
     else:
         total = losses.sum(axis=0)
@@ -246,9 +276,11 @@ def _by_loss(oracle, W, random, best_alone):
     return [np.flatnonzero(member == m) for m in range(len(W))]
 
 
-def _offset(oracle, cost, w):
-    """Return what keeps steps shorter than a tenth of the weights."""
-    samples = np.linspace(0, oracle.n_samples - 1, min(100, oracle.n_samples)).astype(int)
-    found = oracle.violations(w, samples=samples, rows=True).difference
-    pull = np.sum(cost) * np.mean(np.sqrt(np.sum(found**2, axis=1)))
-    return max(20.0, 10.0 * pull / max(np.sqrt(np.sum(w**2)), np.finfo(float).tiny ** 0.5))
+def _default_offset(oracle: Any, cost: np.ndarray, w: np.ndarray) -> float:
+    """Return the offset with which steps are shorter than a tenth of the weights."""
+    options, last = coulomb_options, oracle.n_samples - 1
+    samples = np.linspace(0, last, min(options.offset_samples, last + 1)).astype(int)
+    differences = oracle.violations(w, samples=samples, rows=True).difference
+    length = np.sum(cost) * np.mean(np.sqrt(np.sum(differences**2, axis=1)))
+    norm = max(np.sqrt(np.sum(w**2)), TINY**0.5)
+    return max(options.smallest_offset, options.step_share * length / norm)

@@ -1,12 +1,19 @@
-"""Several outputs from one trained model: each next one keeps away from those before it."""
+"""Several outputs from one trained model, each of them different from the earlier ones."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin.structured.models.crf import CRF
 
+__all__ = ["batch_diverse_predictions", "diverse_predictions", "predict_in_sequence"]
 
-def diverse_predictions(model, w, x, M, diversity=1.0):
-    r"""Several good outputs that differ, from one model, without training (DivMBest).
+
+@shared_docs
+def diverse_predictions(model: Any, w: Any, x: Any, M: int, diversity: float = 1.0) -> list:
+    r"""Predict several diverse outputs with one model, without training (DivMBest).
 
     .. math::
 
@@ -14,21 +21,23 @@ def diverse_predictions(model, w, x, M, diversity=1.0):
 
     Parameters
     ----------
-    model : StructuredModel
-        Its `inference` takes ``extra``; all models of this library do.
-    w : ndarray of shape (size_joint_feature,)
-        Weights, of any learner.
+    <<diverse_model>>
     x : object
         Input.
     M : int
-        How many outputs.
+        Number of outputs.
     diversity : float, default=1.0
-        What a part gains by differing from an earlier output. If it is 0 all outputs are equal.
+        The factor lambda: amount added to the score of a part for each earlier output that differs
+        there. If 0, all outputs are equal.
 
     Returns
     -------
     outputs : list of length M
-        The first one is that of `inference`.
+        Outputs. The first one is that of `inference`.
+
+    See Also
+    --------
+    batch_diverse_predictions : The same for many inputs.
 
     References
     ----------
@@ -45,30 +54,32 @@ def diverse_predictions(model, w, x, M, diversity=1.0):
     >>> diverse_predictions(model, w, x, 2, diversity=1.0)
     [array([0, 0, 1]), array([0, 1, 1])]
     """
-    _check_number(M)
-    return [outputs[0] for outputs in in_turn(model, [w] * M, [x], diversity)]
+    return batch_diverse_predictions(model, w, [x], M, diversity)[0]
 
 
-def batch_diverse_predictions(model, w, X, M, diversity=1.0):
-    """The outputs of `diverse_predictions` for many inputs at once.
+@shared_docs
+def batch_diverse_predictions(
+    model: Any, w: Any, X: Sequence, M: int, diversity: float = 1.0
+) -> list[list]:
+    """Predict several diverse outputs for each of many inputs.
 
     Parameters
     ----------
-    model : StructuredModel
-        Its `inference` takes ``extra``; all models of this library do.
-    w : ndarray of shape (size_joint_feature,)
-        Weights.
-    X : sequence
-        Inputs.
+    <<diverse_model>>
+    <<structured_X>>
     M : int
-        How many outputs for each.
+        Number of outputs for each input.
     diversity : float, default=1.0
-        What a part gains by differing from an earlier output.
+        Amount added to the score of a part for each earlier output that differs there.
 
     Returns
     -------
-    proposals : list of list
-        For every input M outputs.
+    proposals : list of length n_samples of lists of length M
+        Outputs.
+
+    See Also
+    --------
+    diverse_predictions : The same for one input, with the definition.
 
     Examples
     --------
@@ -79,35 +90,32 @@ def batch_diverse_predictions(model, w, X, M, diversity=1.0):
     >>> np.array(batch_diverse_predictions(model, w, np.eye(2), 2)).tolist()
     [[0, 2], [1, 2]]
     """
-    _check_number(M)
-    return [list(own) for own in zip(*in_turn(model, [w] * M, X, diversity), strict=True)]
+    if M < 1:
+        raise ValueError(f"M must be at least 1, got {M}.")
+    outputs = predict_in_sequence(model, [w] * M, X, diversity)
+    return [list(proposals) for proposals in zip(*outputs, strict=True)]
 
 
-def in_turn(model, W, X, diversity):
-    """Return the outputs of one vector of weights after the other for all inputs.
+def predict_in_sequence(model: Any, W: Any, X: Sequence, diversity: float) -> list[list]:
+    """Return the outputs of each weight vector for all inputs, computed one after the other.
 
-    A part gains ``diversity`` for each of the outputs before it that it differs from.
+    ``diversity`` is added to the score of a part for each earlier output that differs there.
     """
     if diversity < 0.0:
         raise ValueError(f"diversity must be at least 0, got {diversity}.")
-    found = [list(_decoded(model, X, W[0], None))]
-    counts = [np.zeros((model.states(y).size, model.n_states)) for y in found[0]]
+    outputs = [list(_decode(model, X, W[0], None))]
+    counts = [np.zeros((model.states(y).size, model.n_states)) for y in outputs[0]]
     for w in W[1:]:
-        for count, y in zip(counts, found[-1], strict=True):
+        for count, y in zip(counts, outputs[-1], strict=True):
             count[np.arange(len(count)), model.states(y)] += 1.0
-        found.append(list(_decoded(model, X, w, [-diversity * count for count in counts])))
-    return found
+        outputs.append(list(_decode(model, X, w, [-diversity * count for count in counts])))
+    return outputs
 
 
-def _check_number(M):
-    if M < 1:
-        raise ValueError(f"M must be at least 1, got {M}.")
-
-
-def _decoded(model, X, w, extra):
-    """Outputs of all inputs; a model of the user's may have no form for many at once."""
+def _decode(model: Any, X: Sequence, w: Any, extra: list[np.ndarray] | None) -> Any:
+    """Return the outputs of all inputs; a user-defined model may lack a batch form of this."""
     if extra is None:
         return model.batch_inference(X, w)
     if isinstance(model, CRF):
         return model.batch_inference(X, w, extra=extra)
-    return [model.inference(x, w, extra=own) for x, own in zip(X, extra, strict=True)]
+    return [model.inference(x, w, extra=term) for x, term in zip(X, extra, strict=True)]

@@ -1,71 +1,59 @@
-"""MultipleChoiceSSVM and DiverseMultipleChoiceSSVM: members that share out the samples."""
+"""MultipleChoiceSSVM and DiverseMultipleChoiceSSVM: each sample is assigned to one member."""
 
+from collections.abc import Callable
 from itertools import cycle
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
+from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
+from widemargin._base.options import multiple_choice_options
 from widemargin._base.sklearn_compat import Interval
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 from widemargin.structured.ensembles.base import StructuredEnsemble
 
+__all__ = ["DiverseMultipleChoiceSSVM", "MultipleChoiceSSVM"]
 
+
+@shared_docs
 class MultipleChoiceSSVM(StructuredEnsemble):
-    r"""Structured support vector machines each of which answers for some of the samples (MCL).
+    r"""Multiple choice learning with structured SVMs (MCL).
 
-    A sample counts only for the member that does best on it:
+    Each sample counts only for the member with the least slack:
 
     .. math::
 
         \min_W \sum_m \tfrac12 \|w_m\|^2 + C \sum_i \min_m H_i(w_m)
 
-    with the slacks :math:`H_i` of `FrankWolfeSSVM`. Training and sharing out alternate, from a
-    k-means clustering of the samples' joint features, until no sample changes hands. A member that
-    is left without samples gets one that all members do badly on.
+    with the slacks :math:`H_i` of `FrankWolfeSSVM`. Training of the members and assignment of the
+    samples alternate, from a k-means clustering of the joint features, until no assignment changes.
+    A member without samples is assigned one with a large slack for all members.
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
-    n_estimators : int, default=6
-        Number of members.
-    C : float, default=1.0
-        Cost of a unit of slack.
-    n_rounds : int, default=10
-        Most rounds of training and sharing out.
-    max_iter : int, default=100
-        Most passes over its samples for a member in a round.
-    tol : float, default=0.01
-        Relative duality gap at which the training of a member stops.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed; None is a fixed one too.
-    verbose : bool, default=False
-        Print how the fit gets on.
+    <<structured_model>>
+    <<ensemble_size>>
+    <<structured_C>>
+    <<choice_fit>>
+    <<ensemble_control>>
 
     Attributes
     ----------
-    W : ndarray of shape (n_estimators, size_joint_feature)
-        Weights of the members.
-    assignment_ : ndarray of shape (n_samples,)
-        The member that each training sample counts for.
+    <<ensemble_weights>>
     objective_ : float
         Value of the objective.
-    n_iter_ : int
-        Rounds.
-    history_ : dict of ndarray
-        ``iteration`` and ``objective``.
-    reranker_ : object or None
-        What `fit_reranker` has learnt.
+    <<choice_results>>
+    <<reranker_>>
 
     See Also
     --------
     CoulombSSVM : Members that differ even if there is a single sample.
-    DiverseMultipleChoiceSSVM : Members are also paid for differing.
+    DiverseMultipleChoiceSSVM : The training loss rewards diversity.
 
     References
     ----------
@@ -110,31 +98,43 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, oracle, cost, random, report):
-        member, slacks, W, curve = self._clusters(oracle, random), None, None, []
+    def _train(
+        self,
+        oracle: Any,
+        cost: np.ndarray,
+        random: np.random.Generator,
+        report: Callable[..., bool],
+    ) -> dict[str, Any]:
+        member, slacks, W, curve = self._cluster(oracle, random), None, None, []
         converged = np.ones(self.n_estimators, dtype=bool)
         for _ in range(self.n_rounds):
             groups = _groups(member, slacks, self.n_estimators, random)
             seeds = random.integers(2**31, size=self.n_estimators)
 
-            def trained(m, gains=None, groups=groups, seeds=seeds):
+            def train(
+                m: int,
+                rewards: list[np.ndarray] | None = None,
+                groups: list[np.ndarray] = groups,
+                seeds: np.ndarray = seeds,
+            ) -> np.ndarray:
                 samples = groups[m]
-                extra = None if gains is None else [gains[i] for i in samples]
-                found = solve_frank_wolfe(
+                extra = None if rewards is None else [rewards[i] for i in samples]
+                solution = solve_frank_wolfe(
                     OracleSubset(oracle, samples, extra), cost[samples], tol=self.tol,
                     max_iter=self.max_iter, seed=int(seeds[m]),
                 )  # fmt: skip
-                converged[m] = found.converged
-                return found.w
+                converged[m] = solution.converged
+                return solution.w
 
-            W = self._retrained(oracle, W, trained)
+            W = self._train_members(oracle, W, train)
             slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
             curve.append(0.5 * float(np.sum(W**2)) + float(np.sum(cost * slacks.min(axis=0))))
             before, member = member, slacks.argmin(axis=0)
             stop = report(round=len(curve), objective=curve[-1])
-            if stop or (not self._paid() and len(curve) > 1 and (member == before).all()):
+            unchanged = len(curve) > 1 and (member == before).all()
+            if stop or (unchanged and not self._rewards_diversity()):
                 break
-        self._tell(converged, self.max_iter, "Raise max_iter, or tol if such members will do.")
+        self._warn_not_converged(converged, self.max_iter, "Consider increasing max_iter or tol.")
         return {
             "W": W,
             "assignment_": member,
@@ -143,30 +143,32 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             "history_": {"iteration": np.arange(1, len(curve) + 1), "objective": np.array(curve)},
         }
 
-    def _clusters(self, oracle, random):
-        """Members by k-means on what the true outputs look like."""
-        whole = np.arange(oracle.n_samples)
+    def _cluster(self, oracle: Any, random: np.random.Generator) -> np.ndarray:
+        """Assign samples to members by k-means on the joint features of the true outputs."""
         if oracle.n_samples <= self.n_estimators:
-            return whole
-        rows = oracle.true_joint_features()
-        norms = np.sqrt(np.sum(rows**2, axis=1, keepdims=True))
-        seed = int(random.integers(2**31))
-        means = KMeans(self.n_estimators, n_init=4, random_state=seed)
+            return np.arange(oracle.n_samples)
+        features = oracle.true_joint_features()
+        norms = np.sqrt(np.sum(features**2, axis=1, keepdims=True))
+        means = KMeans(
+            self.n_estimators, n_init=multiple_choice_options.cluster_starts,
+            random_state=int(random.integers(2**31)),
+        )  # fmt: skip
         with single_threaded_blas():
-            return means.fit_predict(rows / np.maximum(norms, np.finfo(float).tiny))
+            return means.fit_predict(features / np.maximum(norms, TINY))
 
-    def _retrained(self, oracle, W, trained):
-        """Weights of all members, each trained on its samples."""
+    def _train_members(self, oracle: Any, W: np.ndarray | None, train: Callable) -> np.ndarray:
+        """Return the weights of all members, each trained on its samples."""
         del W
-        return np.array(for_each(trained, range(self.n_estimators), oracle.threads))
+        return np.array(for_each(train, range(self.n_estimators), oracle.threads))
 
-    def _paid(self):
-        """Whether members are paid for differing, so that more than the samples' hands changes."""
+    def _rewards_diversity(self) -> bool:
+        """Return whether the training loss of a member depends on the outputs of the others."""
         return False
 
 
+@shared_docs
 class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
-    r"""`MultipleChoiceSSVM` whose members are paid for differing from each other (DivMCL).
+    r"""Multiple choice learning whose training loss rewards diversity (DivMCL).
 
     Member m trains with the task loss
 
@@ -174,51 +176,31 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
 
         \mathrm{loss}(y_i, y) - \lambda \, \mathrm{mean}_{m' \ne m} \mathrm{loss}(\hat y_{m'}, y)
 
-    of the other members' current outputs :math:`\hat y_{m'}`: an output that differs from theirs is
-    less of a mistake. For losses that count parts this only changes the scores of states. The exact
-    term of the paper is another one; this one is ours.
+    of the current outputs :math:`\hat y_{m'}` of the other members: an output that differs from
+    them has a smaller loss. For losses that count parts this changes only the scores of states. The
+    term of the paper by Guzman-Rivera et al. has another form.
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
-    n_estimators : int, default=6
-        Number of members.
+    <<structured_model>>
+    <<ensemble_size>>
     diversity : float, default=0.5
-        The factor lambda; 0 is `MultipleChoiceSSVM`.
-    C : float, default=1.0
-        Cost of a unit of slack.
-    n_rounds : int, default=10
-        Most rounds of training and sharing out.
-    max_iter : int, default=100
-        Most passes over its samples for a member in a round.
-    tol : float, default=0.01
-        Relative duality gap at which the training of a member stops.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed; None is a fixed one too.
-    verbose : bool, default=False
-        Print how the fit gets on.
+        The factor lambda. If 0, this is `MultipleChoiceSSVM`.
+    <<structured_C>>
+    <<choice_fit>>
+    <<ensemble_control>>
 
     Attributes
     ----------
-    W : ndarray of shape (n_estimators, size_joint_feature)
-        Weights of the members.
-    assignment_ : ndarray of shape (n_samples,)
-        The member that each training sample counts for.
+    <<ensemble_weights>>
     objective_ : float
-        Value of the objective of `MultipleChoiceSSVM`, which knows nothing of diversity.
-    n_iter_ : int
-        Rounds.
-    history_ : dict of ndarray
-        ``iteration`` and ``objective``.
-    reranker_ : object or None
-        What `fit_reranker` has learnt.
+        Value of the objective of `MultipleChoiceSSVM`, which does not depend on `diversity`.
+    <<choice_results>>
+    <<reranker_>>
 
     See Also
     --------
-    MultipleChoiceSSVM : The same without the payment.
+    MultipleChoiceSSVM : The same without the reward.
 
     References
     ----------
@@ -268,32 +250,34 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         )
         self.diversity = diversity
 
-    def _paid(self):
+    def _rewards_diversity(self) -> bool:
         return self.diversity > 0.0 and self.n_estimators > 1
 
-    def _retrained(self, oracle, W, trained):
-        if W is None or not self._paid():
-            return super()._retrained(oracle, W, trained)
-        # One after the other: trained at once, equal members would stay equal.
+    def _train_members(self, oracle: Any, W: np.ndarray | None, train: Callable) -> np.ndarray:
+        if W is None or not self._rewards_diversity():
+            return super()._train_members(oracle, W, train)
+        # One after the other: trained simultaneously, equal members would remain equal.
         W = W.copy()
-        saved = [self._savings(oracle, w) for w in W]
+        rewards = [self._rewards(oracle, w) for w in W]
         for m in range(len(W)):
-            others = zip(*(own for k, own in enumerate(saved) if k != m), strict=True)
-            W[m] = trained(m, [self.diversity / (len(W) - 1) * sum(own) for own in others])
-            saved[m] = self._savings(oracle, W[m])
+            others = zip(*(own for k, own in enumerate(rewards) if k != m), strict=True)
+            W[m] = train(m, [self.diversity / (len(W) - 1) * sum(own) for own in others])
+            rewards[m] = self._rewards(oracle, W[m])
         return W
 
-    def _savings(self, oracle, w):
-        return [self._saved(states) for states in oracle.best_states(w)]
+    def _rewards(self, oracle: Any, w: np.ndarray) -> list[np.ndarray]:
+        """Return minus the loss of each state of each part, relative to the outputs of ``w``."""
+        model: Any = self.model_
+        return [
+            model.state_costs(states)[:, np.newaxis] * (np.eye(model.n_states)[states] - 1.0)
+            for states in oracle.best_states(w)
+        ]
 
-    def _saved(self, states):
-        """Minus the loss of each state of each part, where ``states`` are taken for the truth."""
-        cost = self.model_.state_costs(states)
-        return cost[:, np.newaxis] * (np.eye(self.model_.n_states)[states] - 1.0)
 
-
-def _groups(member, slacks, n_members, random):
-    """Return the samples of each member; who has none gets one that all do badly on."""
+def _groups(
+    member: np.ndarray, slacks: np.ndarray | None, n_members: int, random: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the samples of each member; one without samples gets one with a large slack."""
     groups = [np.flatnonzero(member == m) for m in range(n_members)]
     order = random.permutation(len(member))
     if slacks is not None:

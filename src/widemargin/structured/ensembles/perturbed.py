@@ -1,65 +1,60 @@
-"""PerturbedSSVM: one machine, disturbed at random; what every other ensemble must beat."""
+"""PerturbedSSVM: a structured SVM and random perturbations of it, the control for ensembles."""
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.structured.ensembles.base import (
     StructuredEnsemble,
-    directions_of_outputs,
+    output_directions,
     random_directions,
 )
 
+__all__ = ["PerturbedSSVM", "perturb"]
 
+
+@shared_docs
 class PerturbedSSVM(StructuredEnsemble):
-    r"""Structured support vector machine and random perturbations of it, at the same norm.
+    r"""Ensemble of a structured SVM and random perturbations of it, with equal norms.
 
     .. math:: w_m = \|w^*\| \, P\bigl( w^* + \sigma \|w^*\| \, g_m \bigr)
 
     where :math:`w^*` is the optimum of `FrankWolfeSSVM`, :math:`g_m` are random unit vectors and P
-    normalises. The first member is :math:`w^*` itself. With more weights than members random
-    directions are nearly orthogonal: this is the control that ensembles which take more trouble
-    have to beat, and sometimes do not.
+    normalizes. The first member is :math:`w^*`. If there are many more weights than members, random
+    directions are nearly orthogonal. This is the random control that other ensembles should be
+    compared with; they are not always better.
 
     Parameters
     ----------
-    model : StructuredModel
-        What the score is made of. It is initialised by `fit`.
-    n_estimators : int, default=6
-        Number of members.
+    <<structured_model>>
+    <<ensemble_size>>
     spread : float, default=0.5
-        Length of the perturbation, relative to the weights.
+        Norm of the perturbations, relative to the weights.
     directions : {'weights', 'outputs'}, default='weights'
-        Where perturbations point: anywhere, or in directions in which scores of outputs of the
-        training data differ, as those do with which `CoulombSSVM` begins.
-    C : float, default=1.0
-        Cost of a unit of slack.
-    max_iter : int, default=1000
-        Most passes over the samples for the single machine.
-    tol : float, default=0.01
-        Relative duality gap at which the single machine stops.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed; None is a fixed one too.
-    verbose : bool, default=False
-        Print how the fit gets on.
+        Distribution of the perturbations: 'weights' for uniformly distributed directions, 'outputs'
+        for directions that change the scores of outputs of the training data, as those in which
+        `CoulombSSVM` starts.
+    <<structured_C>>
+    <<single_max_iter>>
+    <<single_tol>>
+    <<ensemble_control>>
 
     Attributes
     ----------
-    W : ndarray of shape (n_estimators, size_joint_feature)
-        Weights of the members.
-    w : ndarray of shape (size_joint_feature,)
-        Weights of the single machine.
+    <<ensemble_weights>>
+    <<single_weights>>
     dual_gap_ : float
-        Its relative duality gap.
+        Relative duality gap of the single structured SVM.
     objective_ : float
-        Its objective.
+        Objective of the single structured SVM.
     n_iter_ : int
-        Its passes over the samples.
-    reranker_ : object or None
-        What `fit_reranker` has learnt.
+        Number of passes over the samples for the single structured SVM.
+    <<reranker_>>
 
     See Also
     --------
@@ -106,15 +101,21 @@ class PerturbedSSVM(StructuredEnsemble):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, oracle, cost, random, report):
-        single = self._single(oracle, cost, int(random.integers(2**31)), report)
+    def _train(
+        self,
+        oracle: Any,
+        cost: np.ndarray,
+        random: np.random.Generator,
+        report: Callable[..., bool],
+    ) -> dict[str, Any]:
+        single = self._fit_single(oracle, cost, random, report)
         if self.directions == "weights":
             noise = random_directions(random, self.n_estimators, oracle.size)
         else:
-            noise = directions_of_outputs(oracle, single.w, random, self.n_estimators)
+            noise = output_directions(oracle, single.w, random, self.n_estimators)
         noise[0] = 0.0
         return {
-            "W": perturbed(single.w, self.spread * noise),
+            "W": perturb(single.w, self.spread * noise),
             "w": single.w,
             "objective_": single.objective,
             "dual_gap_": single.gap,
@@ -122,9 +123,9 @@ class PerturbedSSVM(StructuredEnsemble):
         }
 
 
-def perturbed(w, noise):
-    """Return ``w`` with noise of its own norm times ``noise``, at its own norm."""
+def perturb(w: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return ``w`` plus its norm times each row of ``noise``, rescaled to the norm of ``w``."""
     norm = np.sqrt(np.sum(w**2))
     moved = w + norm * noise
     lengths = np.sqrt(np.sum(moved**2, axis=1, keepdims=True))
-    return moved * (norm / np.maximum(lengths, np.finfo(float).tiny))
+    return moved * (norm / np.maximum(lengths, TINY))

@@ -1,4 +1,4 @@
-"""Repulsion of directions: its force, its known minima, and steps that stay bounded."""
+"""Repulsion of directions: its force, its known minima, and bounded steps."""
 
 from types import SimpleNamespace
 
@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from tests.structured.cases import examples
 
 from widemargin.solvers.structured.coulomb import (
-    RepelledState,
-    advance_repelled,
+    CoulombState,
+    advance_subgradient,
     coulomb_energy,
     coulomb_forces,
-    turned,
+    rotation,
 )
 
 # Energies of so many charges on a sphere in three dimensions (Thomson's problem).
@@ -29,11 +29,11 @@ def directions(n, size, seed=0):
     return W / np.linalg.norm(W, axis=1, keepdims=True)
 
 
-def settled(n, size, exponent=1.0, steps=2000):
+def equilibrium(n, size, exponent=1.0, steps=2000):
     """Directions after repulsion alone."""
     U = directions(n, size)
     for _ in range(steps):
-        U = U + turned(U, 1.0 / n, exponent)
+        U = U + rotation(U, 1.0 / n, exponent)
     return U
 
 
@@ -64,24 +64,24 @@ def test_the_energy_does_not_depend_on_norms():
 
 @pytest.mark.parametrize("size", [2, 5])
 def test_two_directions_become_opposite(size):
-    U = settled(2, size)
+    U = equilibrium(2, size)
     assert_allclose(U[0], -U[1], atol=1e-6)
 
 
 @pytest.mark.parametrize(("n", "size"), [(3, 2), (3, 6), (4, 3), (4, 7)])
 def test_three_and_four_directions_become_the_corners_of_a_simplex(n, size):
-    U = settled(n, size)
+    U = equilibrium(n, size)
     assert_allclose(U @ U.T, np.where(np.eye(n), 1.0, -1.0 / (n - 1)), atol=1e-5)
 
 
 @pytest.mark.parametrize("n", THOMSON)
 def test_repulsion_alone_reaches_the_energies_of_thomson(n):
-    assert_allclose(coulomb_energy(settled(n, 3)), THOMSON[n], rtol=1e-6)
+    assert_allclose(coulomb_energy(equilibrium(n, 3)), THOMSON[n], rtol=1e-6)
 
 
-def test_a_turn_keeps_the_norm():
+def test_a_rotation_keeps_the_norm():
     W = 3.0 * directions(5, 4)
-    assert_allclose(np.linalg.norm(W + turned(W, 0.1), axis=1), 3.0)
+    assert_allclose(np.linalg.norm(W + rotation(W, 0.1), axis=1), 3.0)
 
 
 class Hinges:
@@ -98,20 +98,20 @@ class Hinges:
         return SimpleNamespace(slacks=slacks, difference=(weight * (slacks > 0.0)) @ rows)
 
 
-def shared_out(W, random):
+def assign_randomly(W, random):
     member = random.integers(len(W), size=3)
     return [np.flatnonzero(member == m) for m in range(len(W))]
 
 
-@pytest.mark.parametrize(("assign", "alpha"), [(None, 1e4), (shared_out, 1.0)])
+@pytest.mark.parametrize(("assign", "alpha"), [(None, 1e4), (assign_randomly, 1.0)])
 def test_norms_stay_finite_over_ten_thousand_steps(assign, alpha):
     random = np.random.default_rng(0)
-    state = RepelledState(
+    state = CoulombState(
         Hinges(), np.full(3, 2.0), alpha, 1.0, assign, random, random.normal(size=(3, 2)),
         max_iter=10_000, check_every=100, offset=20.0,
     )  # fmt: skip
     largest = 0.0
-    while not advance_repelled(state):
+    while not advance_subgradient(state):
         largest = max(largest, np.abs(state.W).max())
     # A member is never longer than what pulls on it: 3 samples of cost 2, each shorter than 1.1.
     assert largest < 6 * 3 * 1.1
@@ -124,4 +124,4 @@ def test_directions_that_coincide_have_a_finite_force():
     assert np.isfinite(coulomb_energy(U))
     assert np.isfinite(coulomb_forces(U)).all()
     U[0] += 1e-12
-    assert np.isfinite(turned(U, 10.0)).all()
+    assert np.isfinite(rotation(U, 10.0)).all()
