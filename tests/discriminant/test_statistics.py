@@ -1,7 +1,8 @@
-"""The statistics are those of textbook formulas, in whatever pieces the rows come."""
+"""The statistics are those of textbook formulas, in whatever batches the samples come."""
 
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,8 +93,8 @@ def test_pieces_of_any_sizes_give_what_all_rows_at_once_give(kind, cuts, seed):
 def test_many_chunks_and_blocks_of_columns_give_what_one_gives(kind, monkeypatch):
     X, codes, weight = sample(n_rows=2000, n_features=7)
     expected = gathered(X, codes, weight, **kind)
-    monkeypatch.setattr(module, "_CHUNK", 1)
-    monkeypatch.setattr(module, "_BLOCK", 3)
+    small = replace(module.options, chunk_entries=1, product_columns=3)
+    monkeypatch.setattr(module, "options", small)
     assert_equal(gathered(X, codes, weight, **kind), expected)
 
 
@@ -134,10 +135,10 @@ def test_all_classes_together_are_one_class(kind):
     assert_equal(gathered(X, codes, weight, **kind).total(), expected)
 
 
-def test_classes_can_be_placed_among_others():
+def test_classes_can_be_expanded_to_others():
     X, codes, weight = sample()
     for kind in KINDS:
-        placed = gathered(X, codes, weight, **kind).placed(np.array([0, 2, 5]), 6)
+        placed = gathered(X, codes, weight, **kind).expanded(np.array([0, 2, 5]), 6)
         direct = gathered(X, np.array([0, 2, 5])[codes], weight, n_classes=6, **kind)
         assert_equal(placed, direct)
 

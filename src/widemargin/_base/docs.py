@@ -500,6 +500,102 @@ DESCRIPTIONS = {
                 Amount added to the score of a part for each earlier member whose proposal differs
                 there. If 0, the members predict independently of each other.
             """,
+        "density_weight": """
+            sample_weight : array-like of shape (n_samples,), default=None
+                Non-negative sample weights. A sample of weight k counts as k samples.
+            """,
+        "priors": """
+            priors : array-like of shape (n_classes,), default=None
+                Prior probabilities of the classes. By default the class frequencies.
+            """,
+        "covariance_shrinkage": """
+            shrinkage : {'auto', 'oas'} or float, default=None
+                Shrinkage of the covariance towards a multiple of the identity: a constant between
+                0 and 1, or for each class the amount of the Ledoit-Wolf lemma ('auto') or of the
+                oracle approximating shrinkage ('oas'), for standardized features. Not for 'svd'.
+            """,
+        "covariance_estimator": """
+            covariance_estimator : estimator, default=None
+                Estimator of the covariance of each class that replaces `shrinkage`. It must have a
+                ``fit`` method and a ``covariance_`` attribute. Requires dense samples without
+                weights, and a solver other than 'gram' and 'svd'.
+            """,
+        "discriminant_results": """
+            solver_ : str
+                The solver that was used.
+            classes_ : ndarray of shape (n_classes,)
+                Class labels.
+            statistics_ : ClassStatistics
+                Class statistics for `partial_fit` and `merge`; None if the solver used the samples.
+            """,
+        "means_": """
+            means_ : ndarray of shape (n_classes, n_features)
+                Means of the classes.
+            """,
+        "priors_": """
+            priors_ : ndarray of shape (n_classes,)
+                Priors of the classes; they sum to 1.
+            """,
+        "ax": """
+            ax : matplotlib Axes, default=None
+                Axes to plot on. By default, a new figure is created.
+            """,
+        "display_options": """
+            ax : matplotlib Axes, default=None
+                Axes to plot on. By default, a new figure is created.
+            colors : sequence of colors, default=None
+                One color per class. By default, a color-blind safe palette.
+            legend : bool, default=True
+                Whether to draw the legend.
+            """,
+        "display_axes": """
+            ax_ : matplotlib Axes
+                Axes of the plot.
+            figure_ : matplotlib Figure
+                Figure of the axes.
+            """,
+        "display_plane": """
+            xx0 : ndarray of shape (grid_resolution, grid_resolution)
+                First feature on the grid.
+            xx1 : ndarray of shape (grid_resolution, grid_resolution)
+                Second feature on the grid.
+            classes : ndarray of shape (n_classes,)
+                Class labels.
+            X : ndarray of shape (n_samples, 2)
+                Samples.
+            y : ndarray of shape (n_samples,)
+                Labels of the samples.
+            feature_names : sequence of two str
+                Names of the features, for the axes.
+            """,
+        "returns_display": """
+            display : object
+                The display, plotted.
+            """,
+        "proposals_axes": """
+            axes : ndarray of matplotlib Axes of shape (n_images, n_proposals + 2), default=None
+                Axes to plot on. By default, a new figure is created.
+            """,
+        "axes_of_each": """
+            axes : sequence of matplotlib Axes, default=None
+                Axes to plot on, one for each image. By default, a new figure is created.
+            """,
+        "words": """
+            X : list of array-like of shape (length, n_pixels)
+                Words, with the pixels of each letter.
+            Y : list of array-like of shape (length,)
+                True letters, as indices into `alphabet`.
+            Y_pred : list of array-like of shape (length,)
+                Predicted letters.
+            alphabet : sequence of str, default="abcdefghijklmnopqrstuvwxyz"
+                The letters.
+            shape : tuple of two int, default=(16, 8)
+                Height and width of the image of a letter.
+            """,
+        "member_losses": """
+            losses : ndarray of shape (n_members, n_samples)
+                Loss of every member on every sample.
+            """,
         "returns_self": """
             self : object
                 Fitted estimator.

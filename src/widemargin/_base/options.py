@@ -434,3 +434,53 @@ rescaling_options = RescalingOptions()
 
 
 # ---- discriminant and plotting -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DiscriminantOptions:
+    """Options of the discriminant classifiers; measured by `benchmarks/discriminant.py`."""
+
+    chunk_entries: int = 1 << 19
+    """Entries of a chunk of samples whose statistics are computed at once. Such a chunk and a
+    centered copy of it stay in the cache of the processor."""
+    smallest_chunk: int = 256
+    """Smallest number of samples of a chunk."""
+    lanes: int = 8
+    """Largest number of partial statistics, each computed by one thread. It does not depend on
+    the number of threads, so that the bits of the results do not either."""
+    lane_entries: int = 1 << 23
+    """Largest number of entries of all partial scatter matrices: memory."""
+    samples_per_merge: int = 4
+    """Samples of each class in a chunk, per feature, if each class has a scatter matrix. More
+    samples make the merge of scatter matrices cheaper in comparison, and need memory."""
+    largest_chunk: int = 8
+    """Largest factor by which chunks are enlarged for that."""
+    device_chunks: int = 32
+    """Chunks that are combined on the device of another array library, where larger products
+    are faster."""
+    origin_samples: int = 256
+    """Samples whose mean is used as origin."""
+    far: float = 100.0
+    """Standard deviations of a feature beyond which its mean is far from zero, so that the
+    origin is subtracted first."""
+    rounding: float = 4.0
+    """Error of a mean in units of machine epsilon, relative to it and to the square root of the
+    number of samples."""
+    product_columns: int = 1024
+    """Columns of a block of a scatter matrix, one task of a thread, for many features."""
+    predict_entries: int = 1 << 18
+    """Entries of a block of samples in prediction: one stays in the cache of the processor."""
+    tall: int = 2
+    """Samples per feature from which on the covariance is formed instead of an SVD."""
+    trace_ratio_steps: int = 100
+    """Largest number of steps to the trace ratio; fewer than 10 are usual."""
+    tie: float = 1e-6
+    """Relative difference below which two class means are equally far out along a direction."""
+    ill_conditioned: float = 1e6
+    """Sum of the inverse eigenvalues of the correlations above which a second pass over the
+    samples restores the digits that squares lose."""
+    prior_sum: float = 1e-5
+    """Distance of the sum of the priors from 1 above which they are rescaled with a warning."""
+
+
+discriminant_options = DiscriminantOptions()

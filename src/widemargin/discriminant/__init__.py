@@ -1,4 +1,4 @@
-"""Discriminants: linear, quadratic and kernel, on statistics of the classes that can be merged."""
+"""Linear, quadratic and kernel discriminant analysis."""
 
 from widemargin.discriminant.kernel import KernelDiscriminantAnalysis
 from widemargin.discriminant.linear import LinearDiscriminantAnalysis

@@ -1,20 +1,33 @@
-"""From statistics of the classes to covariances, shrunk where wanted, and to what whitens them."""
+"""Covariances from class statistics, shrinkage, and whitening."""
+
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
+from widemargin._base.numeric import EPSILON
+from widemargin.discriminant.statistics import ClassStatistics
+
+__all__ = ["SHRINKAGES", "class_covariance", "whitening", "within_covariance"]
+
 SHRINKAGES = ("auto", "oas")
 
 
-def within_covariance(statistics, shrinkage, shares=None):
-    """The covariance within classes and the amounts of shrinkage.
+def within_covariance(
+    statistics: ClassStatistics,
+    shrinkage: Any,
+    shares: np.ndarray | None = None,
+) -> tuple[np.ndarray, float | np.ndarray]:
+    """Return the covariance within classes and the amounts of shrinkage.
 
     Parameters
     ----------
     statistics : ClassStatistics
+        Statistics with scatter matrices.
     shrinkage : None, float, "auto" or "oas"
+        Amount of shrinkage, or how to estimate it.
     shares : ndarray of shape (n_classes,), default=None
-        How much the covariance of each class counts; by default its share of the weight.
+        Weight of the covariance of each class; by default its share of the sample weight.
 
     Returns
     -------
@@ -35,30 +48,32 @@ def within_covariance(statistics, shrinkage, shares=None):
     else:
         weight = np.where(statistics.weight > 0, statistics.weight, 1.0)
         covariance = np.tensordot(shares / weight, statistics.scatter, axes=1)
-    return shrunk(covariance, shrinkage or 0.0), shrinkage or 0.0
+    return _shrink(covariance, shrinkage or 0.0), shrinkage or 0.0
 
 
-def class_covariance(statistics, k, shrinkage):
-    """The covariance of class k around its mean, shrunk, and the amount of shrinkage."""
+def class_covariance(
+    statistics: ClassStatistics, k: Any, shrinkage: Any
+) -> tuple[np.ndarray, float]:
+    """Return the shrunk covariance of class k and the amount of shrinkage."""
     weight = statistics.weight[k]
     covariance = statistics.scatter[k] / weight
     if shrinkage not in SHRINKAGES:
-        return shrunk(covariance, shrinkage or 0.0), shrinkage or 0.0
-    # As in scikit-learn, the amount is that of the data in standard units.
+        return _shrink(covariance, shrinkage or 0.0), shrinkage or 0.0
+    # As in scikit-learn, the amount is estimated from standardized features.
     scale = _deviations(covariance)
     units = np.outer(scale, scale)
     standard = covariance / units
     if shrinkage == "oas":
-        amount = oracle_approximating_shrinkage(standard, weight)
+        amount = _oracle_approximating_shrinkage(standard, weight)
     else:
-        amount = ledoit_wolf_shrinkage(
-            standard, (statistics.fourth[k] / units**2).sum() / weight, weight
-        )
-    return shrunk(standard, amount) * units, amount
+        assert statistics.fourth is not None
+        fourth = (statistics.fourth[k] / units**2).sum() / weight
+        amount = _ledoit_wolf_shrinkage(standard, fourth, weight)
+    return _shrink(standard, amount) * units, amount
 
 
-def shrunk(covariance, amount):
-    """The covariance moved by ``amount`` towards a sphere of the same mean variance."""
+def _shrink(covariance: np.ndarray, amount: float) -> np.ndarray:
+    """Shrink the covariance towards a multiple of the identity with the same trace."""
     if amount == 0:
         return covariance
     result = (1.0 - amount) * covariance
@@ -66,35 +81,19 @@ def shrunk(covariance, amount):
     return result
 
 
-def ledoit_wolf_shrinkage(covariance, mean_fourth_power, n):
-    """The amount of shrinkage of Ledoit and Wolf (2004), from moments.
-
-    Parameters
-    ----------
-    covariance : ndarray of shape (p, p)
-    mean_fourth_power : float
-        Mean of ||x - mean||^4.
-    n : float
-        Number of rows.
-    """
+def _ledoit_wolf_shrinkage(covariance: np.ndarray, fourth: float, n: float) -> float:
+    """Return the amount of shrinkage of Ledoit and Wolf (2004), with the mean of ||x - mean||^4."""
     p = len(covariance)
     if p == 1:
         return 0.0
     square = (covariance**2).sum()
     distance = (square - covariance.trace() ** 2 / p) / p
-    noise = min((mean_fourth_power - square) / (p * n), distance)
+    noise = min((fourth - square) / (p * n), distance)
     return noise / distance if noise > 0 else 0.0
 
 
-def oracle_approximating_shrinkage(covariance, n):
-    """The amount of shrinkage of Chen, Wiesel, Eldar and Hero (2010), as scikit-learn computes it.
-
-    Parameters
-    ----------
-    covariance : ndarray of shape (p, p)
-    n : float
-        Number of rows.
-    """
+def _oracle_approximating_shrinkage(covariance: np.ndarray, n: float) -> float:
+    """Return the amount of shrinkage of Chen, Wiesel, Eldar and Hero (2010), as in scikit-learn."""
     p = len(covariance)
     if p == 1:
         return 0.0
@@ -103,43 +102,34 @@ def oracle_approximating_shrinkage(covariance, n):
     return 1.0 if excess <= 0 else min(1.0, (mean_square + level) / excess)
 
 
-def whitening(covariance, tol):
-    r"""A matrix :math:`A` with :math:`A^\top \Sigma A = I`, over the directions in which rows vary.
+def whitening(covariance: np.ndarray, tol: float) -> np.ndarray:
+    r"""Return a matrix :math:`A` with :math:`A^\top \Sigma A = I`, of shape (n_features, rank).
 
-    In standard units, directions of deviation up to ``tol`` are left out. The factor of Cholesky
-    serves while the sum of the inverse eigenvalues, its inverse's squared norm, proves that there
-    are none.
-
-    Parameters
-    ----------
-    covariance : ndarray of shape (n_features, n_features)
-    tol : float
-
-    Returns
-    -------
-    ndarray of shape (n_features, rank)
+    Directions in which standardized features deviate by at most ``tol`` are left out. A Cholesky
+    factor is used if the sum of the inverse eigenvalues, the squared norm of its inverse, proves
+    that there are none.
     """
     scale = _deviations(covariance)
     correlation = covariance / np.outer(scale, scale)
     try:
         factor = cholesky(correlation, lower=True, check_finite=False)
         inverse = solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False)
-        if (inverse**2).sum() * max(tol**2, _smallest(len(factor), 1.0)) < 1.0:
+        if (inverse**2).sum() * max(tol**2, _rounding(len(factor), 1.0)) < 1.0:
             return inverse.T / scale[:, np.newaxis]
     except LinAlgError:
         pass
     values, vectors = eigh(correlation)
     values, vectors = values[::-1], vectors[:, ::-1]
-    kept = values > max(tol**2, _smallest(len(values), values[0]))
+    kept = values > max(tol**2, _rounding(len(values), values[0]))
     return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, np.newaxis]
 
 
-def _smallest(n, largest):
-    """Eigenvalues up to this may be rounding errors."""
-    return n * np.finfo(float).eps * max(largest, 0.0)
+def _rounding(n: int, largest: float) -> float:
+    """Return the largest rounding error of an eigenvalue."""
+    return n * EPSILON * max(largest, 0.0)
 
 
-def _deviations(covariance):
+def _deviations(covariance: np.ndarray) -> np.ndarray:
     scale = np.sqrt(covariance.diagonal().clip(min=0.0))
     scale[scale == 0.0] = 1.0
     return scale

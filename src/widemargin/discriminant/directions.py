@@ -1,47 +1,53 @@
-"""Fisher's directions, by closed form, singular vectors and the fixed point of the trace ratio."""
+"""Fisher's directions: closed form, singular vectors, and the fixed point of the trace ratio."""
+
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, qr, svd
 
-from widemargin.discriminant.base import log_of
+from widemargin._base.options import discriminant_options as options
+from widemargin.discriminant.base import log_priors
 from widemargin.discriminant.covariance import whitening
 from widemargin.discriminant.namespaces import to_numpy
-from widemargin.discriminant.statistics import ClassStatistics, dense_rows, rounding_of
+from widemargin.discriminant.statistics import ClassStatistics, as_dense, rounding_error
 
-_TRACE_RATIO_STEPS = 100
+__all__ = [
+    "fisher_directions",
+    "is_ill_conditioned",
+    "orient",
+    "refine_whitening",
+    "trace_ratio_directions",
+    "whitening_of_samples",
+]
 
-# Means whose distances differ by less than this part of them are equally far out.
-_TIE = 1e-6
 
-# Sum of inverse eigenvalues of the correlations from which on they are computed twice.
-_ROUGH = 1e6
+def fisher_directions(
+    factor: np.ndarray, priors: np.ndarray, means: np.ndarray, tol: float, components: int
+) -> dict[str, Any]:
+    """Return directions and Bayes' rule as fitted attributes, from a whitening ``factor``.
 
-
-def fisher(factor, priors, means, tol, components):
-    """Directions and Bayes' rule in the coordinates in which the covariance is the identity.
-
-    There Bayes' rule is the nearest mean but for the priors, and only the differences between the
-    means matter, which span the directions.
+    In whitened coordinates Bayes' rule is the nearest mean, up to the priors, and depends only on
+    the differences between the means, which span the directions.
     """
     origin = priors @ means
-    centred = (means - origin) @ factor
+    centered = (means - origin) @ factor
     if len(means) == 2:
         # The scatter between two classes has rank one: Fisher's closed form.
-        gap = centred[1] - centred[0]
+        gap = centered[1] - centered[0]
         length = np.linalg.norm(gap)
         singular = np.sqrt(priors[:1] * priors[1:]) * length
         axes = gap[np.newaxis] / (length or 1.0)
     else:
-        spread = np.sqrt(priors)[:, np.newaxis] * centred
+        spread = np.sqrt(priors)[:, np.newaxis] * centered
         _, singular, axes = svd(spread, full_matrices=False, check_finite=False)
     rank = int((singular > tol * singular[:1].sum()).sum())
-    scalings = facing(factor @ axes[:rank].T, centred @ axes[:rank].T)
+    scalings = orient(factor @ axes[:rank].T, centered @ axes[:rank].T)
     inner = (means - origin) @ scalings
     coef = inner @ scalings.T
     power = singular**2
     return {
         "coef_": coef,
-        "intercept_": log_of(priors) - 0.5 * (inner**2).sum(axis=1) - coef @ origin,
+        "intercept_": log_priors(priors) - 0.5 * (inner**2).sum(axis=1) - coef @ origin,
         "scalings_": scalings,
         "xbar_": origin,
         "explained_variance_ratio_": (power / (power.sum() or 1.0))[:components],
@@ -52,108 +58,129 @@ def fisher(factor, priors, means, tol, components):
     }
 
 
-def trace_ratio(covariance, factor, priors, means, learned, components):
-    """Orthonormal directions of the largest ratio of the traces between and within classes.
+def trace_ratio_directions(
+    covariance: np.ndarray,
+    factor: np.ndarray,
+    priors: np.ndarray,
+    means: np.ndarray,
+    fitted: dict[str, Any],
+    components: int,
+) -> dict[str, Any]:
+    """Return orthonormal directions with the largest ratio of the traces between and within.
 
     They are the fixed point of
 
         W = the leading eigenvectors of Sb - ratio Sw,    ratio = tr(W'Sb W) / tr(W'Sw W)
 
-    which starts at the directions of the eigenproblem and never goes down (Wang, Yan, Xu, Tang and
-    Huang, 2007). They stay in the directions in which rows vary, and come in the order of the
-    scatter between classes along them.
+    which starts from the directions of the eigenproblem and never decreases (Wang, Yan, Xu, Tang
+    and Huang, 2007). They lie in the space in which samples vary, and are sorted by the scatter
+    between classes along them.
     """
-    if not learned["between_rank_"]:
+    if not fitted["between_rank_"]:
         return {}
     basis, _ = qr(factor, mode="economic")
     spread = np.sqrt(priors)[:, np.newaxis] * (means - priors @ means) @ basis
     between, within = spread.T @ spread, basis.T @ covariance @ basis
     count = min(components, len(within))
     leading = (len(within) - count, len(within) - 1)
-    axes, _ = qr(basis.T @ learned["scalings_"][:, :count], mode="economic")
+    axes, _ = qr(basis.T @ fitted["scalings_"][:, :count], mode="economic")
     ratio, steps = _ratio(axes, between, within), 0
-    while steps < _TRACE_RATIO_STEPS:
+    while steps < options.trace_ratio_steps:
         steps += 1
         _, proposed = eigh(between - ratio * within, subset_by_index=leading)
         reached = _ratio(proposed, between, within)
         if reached <= ratio:
             break
         axes, ratio = proposed, reached
-    power, turn = eigh(axes.T @ between @ axes)
-    directions = basis @ (axes @ turn[:, ::-1])
+    power, rotation = eigh(axes.T @ between @ axes)
+    directions = basis @ (axes @ rotation[:, ::-1])
     return {
-        "scalings_": facing(directions, means @ directions),
+        "scalings_": orient(directions, means @ directions),
         "explained_variance_ratio_": power[::-1] / (power.sum() or 1.0),
         "objective_": float(ratio),
         "n_iter_": steps,
     }
 
 
-def _ratio(axes, between, within):
-    return (axes * (between @ axes)).sum() / (axes * (within @ axes)).sum()
+def _ratio(axes: np.ndarray, between: np.ndarray, within: np.ndarray) -> float:
+    return float((axes * (between @ axes)).sum() / (axes * (within @ axes)).sum())
 
 
-def whitening_of_rows(X, codes, weight, statistics, tol):
-    """What `whitening` gives for the covariance of rows, from the rows: without squaring them."""
-    centred = X - statistics.origin
-    centred -= statistics.shift[codes]
+def whitening_of_samples(
+    statistics: ClassStatistics,
+    tol: float,
+    X: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray | None,
+) -> np.ndarray:
+    """Return the `whitening` of the covariance of samples by their SVD, without squaring them."""
+    centered = X - statistics.origin
+    centered -= statistics.shift[codes]
     total = len(codes) if weight is None else weight.sum()
     if weight is not None:
-        centred *= np.sqrt(weight)[:, np.newaxis]
-    scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / total)
-    flat = scale <= rounding_of(statistics.mean, len(codes))
-    centred[:, flat], scale[flat] = 0.0, 1.0
-    centred /= scale * np.sqrt(total)
-    _, singular, axes = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
+        centered *= np.sqrt(weight)[:, np.newaxis]
+    scale = np.sqrt(np.einsum("ij,ij->j", centered, centered) / total)
+    flat = scale <= rounding_error(statistics.mean, len(codes))
+    centered[:, flat], scale[flat] = 0.0, 1.0
+    centered /= scale * np.sqrt(total)
+    _, singular, axes = svd(centered, full_matrices=False, overwrite_a=True, check_finite=False)
     kept = singular > tol
     return (axes[kept] / scale).T / singular[kept]
 
 
-def loses_digits(covariance, factor):
-    """Whether the whitening of a covariance is too rough, because squares lose half of the digits.
+def is_ill_conditioned(covariance: np.ndarray, factor: np.ndarray) -> bool:
+    """Return whether the whitening of a covariance has too few digits, because squares lose half.
 
-    The errors of the inverse are about the sum of the inverse eigenvalues, in standard units, times
-    the rounding error.
+    The error of the inverse is about the sum of the inverse eigenvalues, for standardized features,
+    times the rounding error.
     """
-    return covariance.diagonal() @ (factor**2).sum(axis=1) > _ROUGH
+    return bool(covariance.diagonal() @ (factor**2).sum(axis=1) > options.ill_conditioned)
 
 
-def sharpened(factor, X, codes, weight, statistics):
-    """The whitening, made precise by a second look at the rows through the first one.
+def refine_whitening(
+    factor: np.ndarray,
+    statistics: ClassStatistics,
+    X: Any,
+    codes: np.ndarray,
+    weight: np.ndarray | None,
+) -> np.ndarray:
+    """Refine a whitening by a second pass over the samples, in whitened coordinates.
 
-    There the covariance is nearly the identity, and what it is short of it can be told to all
-    digits (as in the twice repeated Cholesky factorisation of Yamamoto, Nakatsukasa, Yanagisawa and
+    There the covariance is nearly the identity, and its difference from it is accurate to all
+    digits (as in the repeated Cholesky factorization of Yamamoto, Nakatsukasa, Yanagisawa and
     Fukaya, 2015).
     """
-    seen = ClassStatistics(len(statistics.count), factor.shape[1])
-    seen.update(_Seen(to_numpy(X), statistics.origin, factor), codes, weight)
-    return factor @ whitening(seen.pooled_scatter() / seen.weight.sum(), 0.0)
+    projected = ClassStatistics(len(statistics.count), factor.shape[1])
+    projected.update(_ProjectedSamples(to_numpy(X), statistics.origin, factor), codes, weight)
+    return factor @ whitening(projected.pooled_scatter() / projected.weight.sum(), 0.0)
 
 
-class _Seen:
-    """Rows that are projected chunk by chunk, when they are asked for."""
+class _ProjectedSamples:
+    """Samples that are projected chunk by chunk when they are indexed."""
 
-    def __init__(self, X, origin, factor):
+    def __init__(self, X: Any, origin: np.ndarray, factor: np.ndarray) -> None:
         self.X, self.origin, self.factor = X, origin, factor
         self.shape = (X.shape[0], factor.shape[1])
 
-    def __getitem__(self, index):
-        return (dense_rows(self.X[index]) - self.origin) @ self.factor
+    def __getitem__(self, index: Any) -> np.ndarray:
+        return (as_dense(self.X[index]) - self.origin) @ self.factor
 
 
-def facing(directions, means):
-    """The directions turned to the class whose mean is farthest out: no sign is an accident.
+def orient(directions: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return the directions with reproducible signs.
 
-    Of classes equally far out the last one counts: of two classes always the second.
+    The class whose mean is farthest from the center is on the positive side; of classes equally
+    far, the last one, so that of two classes it is always the second.
 
     Parameters
     ----------
     directions : ndarray of shape (n, n_directions)
+        Directions.
     means : ndarray of shape (n_classes, n_directions)
-        Class means along them.
+        Class means along the directions.
     """
     spread = means - means.mean(axis=0)
     distance = np.abs(spread)
-    farthest = distance >= (1.0 - _TIE) * distance.max(axis=0)
+    farthest = distance >= (1.0 - options.tie) * distance.max(axis=0)
     last = len(means) - 1 - farthest[::-1].argmax(axis=0)
     return directions * np.where(spread[last, np.arange(spread.shape[1])] < 0, -1.0, 1.0)

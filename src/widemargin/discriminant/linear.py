@@ -1,6 +1,8 @@
-"""LinearDiscriminantAnalysis: Fisher's directions and Bayes' rule for classes of one covariance."""
+"""LinearDiscriminantAnalysis: Fisher's directions, and Bayes' rule with one covariance matrix."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,54 +14,57 @@ from sklearn.base import (
     TransformerMixin,
 )
 
+from widemargin._base.docs import shared_docs
+from widemargin._base.options import discriminant_options
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 from widemargin._base.threads import single_threaded_blas
 from widemargin.discriminant.base import (
     BayesMixin,
-    GrowingMixin,
-    check_rows_and_labels,
+    IncrementalMixin,
     class_priors,
-    encode,
-    log_of,
-    rows_times,
+    encode_targets,
+    log_priors,
+    project,
+    validate_samples,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, whitening, within_covariance
 from widemargin.discriminant.directions import (
-    facing,
-    fisher,
-    loses_digits,
-    sharpened,
-    trace_ratio,
-    whitening_of_rows,
+    fisher_directions,
+    is_ill_conditioned,
+    orient,
+    refine_whitening,
+    trace_ratio_directions,
+    whitening_of_samples,
 )
-from widemargin.discriminant.namespaces import like
-from widemargin.discriminant.statistics import ClassStatistics, dense_rows
+from widemargin.discriminant.namespaces import empty_like
+from widemargin.discriminant.statistics import ClassStatistics, as_dense
 
-# Rows per feature from which on the covariance is formed: it then is the smaller matrix by far.
-_TALL = 2
+__all__ = ["LinearDiscriminantAnalysis"]
 
 
+@shared_docs
 class LinearDiscriminantAnalysis(
     ClassNamePrefixFeaturesOutMixin,
-    GrowingMixin,
+    IncrementalMixin,
     BayesMixin,
     ClassifierMixin,
     TransformerMixin,
     BaseEstimator,
 ):
-    r"""Linear discriminant analysis in one pass: directions that separate classes, and Bayes' rule.
+    r"""Linear discriminant analysis: directions that separate classes, and Bayes' rule.
 
-    A drop-in for :class:`sklearn.discriminant_analysis.LinearDiscriminantAnalysis` that takes
-    weights, sparse rows and rows that come in pieces (`partial_fit`, `merge`), and that reads tall
-    data once. The classes are taken for Gaussian with means :math:`m_k`, priors :math:`\pi_k` and
-    one covariance :math:`\Sigma`; the class of a row is that of the largest
+    A drop-in replacement for :class:`sklearn.discriminant_analysis.LinearDiscriminantAnalysis` that
+    supports sample weights, sparse samples and incremental fits (`partial_fit`, `merge`), and that
+    reads tall data once. The classes are assumed to be Gaussian with means :math:`m_k`, priors
+    :math:`\pi_k` and one covariance :math:`\Sigma`. A sample is assigned to the class with the
+    largest
 
     .. math::
 
         \delta_k(x) = x^\top \Sigma^{-1} m_k - \tfrac12 m_k^\top \Sigma^{-1} m_k + \log \pi_k
 
-    The directions of `transform` maximise the scatter between classes against that within them.
-    With :math:`S_w = \sum_k \sum_{x \in k} (x - m_k)(x - m_k)^\top` and
+    The directions of `transform` maximize the scatter between classes relative to that within
+    classes. With :math:`S_w = \sum_k \sum_{x \in k} (x - m_k)(x - m_k)^\top` and
     :math:`S_b = \sum_k n_k (m_k - m)(m_k - m)^\top` they solve
 
     .. math::
@@ -69,120 +74,78 @@ class LinearDiscriminantAnalysis(
         \max_{W^\top W = I} \frac{\operatorname{tr}(W^\top S_b W)}{\operatorname{tr}(W^\top S_w W)}
         \quad \text{(trace ratio)}
 
-    The first is the eigenproblem :math:`S_b w = \lambda S_w w`, which has at most as many
-    directions as there are classes but one; for two classes it is
-    :math:`w \propto S_w^{-1}(m_2 - m_1)`.
+    The first is the eigenproblem :math:`S_b w = \lambda S_w w`, which has at most ``n_classes - 1``
+    directions; for two classes it is :math:`w \propto S_w^{-1}(m_2 - m_1)`.
 
     Parameters
     ----------
     solver : {'auto', 'gram', 'svd', 'lsqr', 'eigen'}, default='auto'
-        - 'gram': the scatter within classes by one pass over the rows, centred by class means; then
-          on as 'svd'. Takes memory for a few matrices of (n_features, n_features). Where features
-          nearly depend on each other, `fit` looks at the rows a second time, to be as exact as
-          'svd'.
-        - 'svd': the singular value decomposition of the centred rows, for data with more features
-          than rows. Takes dense rows and no shrinkage.
-        - 'lsqr': Bayes' rule alone, without directions.
-        - 'eigen': the eigenproblem above, for all directions in which rows vary.
-        - 'auto': 'gram' for tall data (from two rows per feature on), sparse rows, shrinkage and
-          the trace ratio, 'eigen' with a `covariance_estimator`, 'svd' otherwise.
+        - 'gram': the scatter within classes by one pass over the samples, centered by class means,
+          then as 'svd'. Needs memory for a few matrices of shape (n_features, n_features). If
+          features are nearly collinear, `fit` makes a second pass over the samples, to be as
+          accurate as 'svd'.
+        - 'svd': the singular value decomposition of the centered samples, for data with more
+          features than samples. Requires dense samples and no shrinkage.
+        - 'lsqr': Bayes' rule only, without directions.
+        - 'eigen': the eigenproblem above, for all directions in which samples vary.
+        - 'auto': 'gram' for tall data (at least two samples per feature), sparse samples, shrinkage
+          and the trace ratio, 'eigen' with a `covariance_estimator`, 'svd' otherwise.
 
-        They agree where they overlap, but with given `priors`: 'svd' and 'gram' pool the
-        covariances of the classes by their frequencies, 'lsqr' and 'eigen' by the priors, as
-        scikit-learn's do.
-
-    shrinkage : {'auto', 'oas'} or float, default=None
-        How far the covariance is moved towards a sphere: by a fixed part between 0 and 1, or for
-        each class by what the lemma of Ledoit and Wolf ('auto') or the oracle approximating
-        formula ('oas') says of its rows in standard units.
-
-    priors : array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes; their frequencies by default.
-
+        The solvers agree, except for given `priors`: as in scikit-learn, 'svd' and 'gram' average
+        the covariances of the classes by the class frequencies, 'lsqr' and 'eigen' by the priors.
+    <<covariance_shrinkage>>
+    <<priors>>
     n_components : int, default=None
-        How many directions `transform` gives; ``min(n_classes - 1, n_features)`` by default.
-
+        Number of directions of `transform`; by default ``min(n_classes - 1, n_features)``.
     store_covariance : bool, default=False
-        Whether 'gram' and 'svd' keep `covariance_`; the other solvers always do.
-
+        Whether 'gram' and 'svd' store `covariance_`; the other solvers always do.
     tol : float, default=1e-4
-        Directions in which rows deviate by no more, in standard units within classes, are left
-        out by 'gram' and 'svd'.
-
-    covariance_estimator : estimator, default=None
-        What estimates the covariance of each class instead of `shrinkage`: it has ``fit`` and
-        ``covariance_``. For 'lsqr' and 'eigen', on dense rows without weights.
-
+        Directions in which standardized samples deviate by at most this within classes are left out
+        by 'gram' and 'svd'.
+    <<covariance_estimator>>
     objective : {'ratio_trace', 'trace_ratio'}, default='ratio_trace'
-        Which of the two ratios above the directions of `transform` maximise. Predictions are the
-        same for both.
-
+        Objective that the directions of `transform` maximize. Predictions do not depend on it.
     covariance_divisor : {'n', 'unbiased'}, default='n'
-        What the scatter within classes is divided by: the number of rows, as in scikit-learn, or
-        that less the number of classes.
+        Divisor of the scatter within classes: the number of samples, as in scikit-learn, or that
+        number minus the number of classes.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features in the scores of `decision_function`: :math:`\delta_k` less what
-        is the same for all classes, :math:`x^\top \Sigma^{-1} \bar x`, with every solver.
-
+        Coefficients of the features in `decision_function`: those of :math:`\delta_k` without the
+        term that all classes share, :math:`x^\top \Sigma^{-1} \bar x`, for every solver.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Constants of the scores.
-
+        Intercepts of `decision_function`.
     covariance_ : ndarray of shape (n_features, n_features)
-        Covariance within classes, those of the classes averaged by the priors with every solver.
-
+        Covariance within classes, averaged by the priors for every solver.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Share of each direction in what the objective sums up (not for 'lsqr').
-
-    means_ : ndarray of shape (n_classes, n_features)
-        Means of the classes.
-
-    priors_ : ndarray of shape (n_classes,)
-        Priors of the classes; they sum to 1.
-
+        Share of each direction in the objective (not for 'lsqr').
+    <<means_>>
+    <<priors_>>
     scalings_ : ndarray of shape (n_features, n_directions)
-        The directions (not for 'lsqr').
-
+        Directions (not for 'lsqr').
     xbar_ : ndarray of shape (n_features,)
-        Mean of the class means by their priors; 'gram' and 'svd' centre with it.
-
+        Mean of the class means, weighted by the priors; subtracted by 'gram' and 'svd'.
     within_rank_ : int
-        Effective rank of the covariance within classes: below n_features it is singular.
-
+        Effective rank of the covariance within classes. Below n_features it is singular.
     between_rank_ : int
-        Effective rank of the scatter between classes, the number of directions that separate any:
-        below ``n_classes - 1`` the means are dependent (not for 'lsqr').
-
+        Effective rank of the scatter between classes, the number of directions that separate
+        classes. Below ``n_classes - 1`` the means are linearly dependent (not for 'lsqr').
     shrinkage_ : float or ndarray of shape (n_classes,)
-        How far the covariance, or that of each class, was shrunk; nan with a
-        `covariance_estimator`.
-
+        Shrinkage of the covariance, or of that of each class; nan with a `covariance_estimator`.
     objective_ : float
-        The ratio that the directions of `transform` reach (not for 'lsqr').
-
+        Value of the objective (not for 'lsqr').
     n_iter_ : int
-        Steps to the largest trace ratio; 1 for the others.
-
-    solver_ : str
-        The solver that 'auto' chose.
-
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-
-    statistics_ : ClassStatistics
-        What was gathered from the rows, for `partial_fit` and `merge`; None after 'svd'.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+        Number of steps to the largest trace ratio; 1 for the ratio trace.
+    decision_covariance_ : ndarray of shape (n_features, n_features)
+        Covariance within classes that predictions use; None after 'svd'.
+    <<discriminant_results>>
+    <<n_features_in_>>
+    <<feature_names_in_>>
 
     See Also
     --------
-    QuadraticDiscriminantAnalysis : A covariance for each class.
+    QuadraticDiscriminantAnalysis : A covariance matrix for each class.
     KernelDiscriminantAnalysis : For classes that are not Gaussian.
 
     Examples
@@ -196,7 +159,7 @@ class LinearDiscriminantAnalysis(
     >>> model.transform(X).shape
     (150, 2)
 
-    Two halves of the rows, read apart, give the same machine:
+    Models of two halves of the samples can be merged:
 
     >>> other = LinearDiscriminantAnalysis().fit(X[::2], y[::2])
     >>> other = other.merge(LinearDiscriminantAnalysis().fit(X[1::2], y[1::2]))
@@ -216,7 +179,7 @@ class LinearDiscriminantAnalysis(
         "covariance_divisor": [StrOptions({"n", "unbiased"})],
     }
 
-    _learned = (
+    _fitted_names = (
         "coef_",
         "intercept_",
         "covariance_",
@@ -235,6 +198,7 @@ class LinearDiscriminantAnalysis(
         "_constant",
         "_max_components",
         "_n_features_out",
+        "_pooling",
     )
 
     def __init__(
@@ -260,83 +224,86 @@ class LinearDiscriminantAnalysis(
         self.objective = objective
         self.covariance_divisor = covariance_divisor
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         tags.input_tags.sparse = self.solver != "svd" and self.covariance_estimator is None
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
-        """Learn from rows.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows. Sparse ones are made dense in small pieces; for those of very many
-            features, `KernelDiscriminantAnalysis` with ``kernel='linear'`` takes memory for
-            (n_samples, n_samples) instead.
-
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0. A row of weight k counts as k rows.
+            Training samples. Sparse samples are converted to dense chunks. With very many features,
+            `KernelDiscriminantAnalysis` with ``kernel='linear'`` needs memory of shape
+            (n_samples, n_samples) instead of (n_features, n_features).
+        <<y>>
+        <<density_weight>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         self._check_solver()
-        X, y = check_rows_and_labels(self, X, y)
-        classes, codes, weight = encode(y, sample_weight)
+        X, y = validate_samples(self, X, y)
+        classes, codes, weight = encode_targets(y, sample_weight)
         solver = self._solver_for(X)
-        on_rows = self._works_on_rows(solver)
-        self._check_needs(X, weight, on_rows)
+        needs_samples = self._needs_samples(solver)
+        self._check_support(X, weight, needs_samples)
         options = self._statistics_options(solver)
         statistics = ClassStatistics(len(classes), X.shape[1], **options)
         statistics.update(X, codes, weight)
-        rows = dense_rows(X) if on_rows else X, codes, weight
-        learned = self._learn(statistics, solver, rows)
-        self._declared, self._like = False, like(X)
-        self._keep(classes, None if on_rows else statistics, learned)
+        samples = as_dense(X) if needs_samples else X, codes, weight
+        fitted = self._estimate(statistics, solver, samples)
+        self._declared, self._template = False, empty_like(X)
+        self._store(classes, None if needs_samples else statistics, fitted)
         return self
 
-    def transform(self, X):
-        """Project rows onto the directions that separate the classes.
+    def transform(self, X: Any) -> Any:
+        """Project samples onto the directions that separate the classes.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
         X_new : ndarray of shape (n_samples, min(n_components, `between_rank_`))
-            The coordinates; 'gram' and 'svd' put the mean `xbar_` at zero.
+            Coordinates along the directions; 'gram' and 'svd' subtract the mean `xbar_`.
         """
-        if self.solver == "lsqr":
+        X = self._validate(X, "transform")
+        if self.solver_ == "lsqr":
             raise NotImplementedError(
                 "transform not implemented for 'lsqr' solver (use 'svd' or 'eigen')."
             )
-        X = self._check_rows(X, "transform")
         directions = self.scalings_[:, : self._max_components]
-        return rows_times(X, directions, getattr(self, "xbar_", None))
+        return project(X, directions, getattr(self, "xbar_", None))
 
-    def _scores(self, X):
-        # Far from zero, products with the rows as they are would lose digits.
+    @property
+    def decision_covariance_(self) -> np.ndarray | None:
+        """Covariance within classes that predictions use; None after 'svd'."""
+        solver = self.solver_
+        if solver != "gram":
+            return None if solver == "svd" else self.covariance_
+        shrinkage, inflation = self._pooling
+        return within_covariance(self._incremental_statistics(), shrinkage)[0] * inflation
+
+    def _scores(self, X: Any) -> Any:
+        # Far from zero, products with samples that are not centered would lose digits.
         if not sp.issparse(X):
-            scores = rows_times(X, self.coef_.T, self._origin)
+            scores = project(X, self.coef_.T, self._origin)
         else:
             slopes, far = self.coef_.T.copy(), np.flatnonzero(self._origin)
-            scores = rows_times(X[:, far], slopes[far], self._origin[far])
+            scores = project(X[:, far], slopes[far], self._origin[far])
             slopes[far] = 0.0
-            scores += rows_times(X, slopes)
+            scores += project(X, slopes)
         scores += self._constant
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def _check_solver(self):
+    def _check_solver(self) -> None:
         self._check_options()
         if self.covariance_estimator is not None and self.solver in ("svd", "gram"):
             raise ValueError(
@@ -345,43 +312,47 @@ class LinearDiscriminantAnalysis(
             )
         if self.objective == "trace_ratio" and self.solver in ("svd", "lsqr"):
             raise ValueError(
-                f"objective='trace_ratio' needs the covariance and directions, which "
-                f"solver={self.solver!r} does not compute: use solver='gram' or 'eigen'."
+                f"objective='trace_ratio' requires the covariance and directions, which "
+                f"solver={self.solver!r} does not compute. Use solver='gram' or 'eigen'."
             )
 
-    def _solver_for(self, X=None):
-        """The solver that 'auto' stands for; without rows at hand the one that needs none."""
+    def _solver_for(self, X: Any = None) -> str:
+        """Return the solver for X; if None, one that needs only statistics."""
         if self.solver != "auto":
             return self.solver
         if self.covariance_estimator is not None:
             return "eigen"
-        wide = X is not None and X.shape[0] < _TALL * X.shape[1] and not sp.issparse(X)
+        tall = discriminant_options.tall
+        wide = X is not None and X.shape[0] < tall * X.shape[1] and not sp.issparse(X)
         plain = self.shrinkage is None and self.objective == "ratio_trace"
         return "svd" if wide and plain else "gram"
 
-    def _works_on_rows(self, solver=None):
+    def _needs_samples(self, solver: str | None = None) -> bool:
         return (solver or self.solver) == "svd" or self.covariance_estimator is not None
 
-    def _statistics_options(self, solver=None):
-        """What has to be known of the rows."""
+    def _statistics_options(self, solver: str | None = None) -> dict[str, Any]:
         solver = solver or self._solver_for()
         by_priors = self.priors is not None and (
             solver in ("lsqr", "eigen") or self.store_covariance
         )
-        apart = by_priors or self.shrinkage in SHRINKAGES
-        scatter = "classes" if apart else "pooled"
-        if self._works_on_rows(solver) and not (solver == "svd" and self.store_covariance):
+        scatter = "classes" if by_priors or self.shrinkage in SHRINKAGES else "pooled"
+        if self._needs_samples(solver) and not (solver == "svd" and self.store_covariance):
             scatter = "none"
         return {"scatter": scatter, "fourth": self.shrinkage == "auto"}
 
-    def _learn(self, statistics, solver=None, rows=None):
-        """What follows from the statistics, and from the rows where the solver needs them."""
+    def _estimate(
+        self,
+        statistics: ClassStatistics,
+        solver: str | None = None,
+        samples: tuple | None = None,
+    ) -> dict[str, Any]:
+        """Return the fitted attributes, from the samples if the solver needs them."""
         solver = solver or self._solver_for()
-        statistics = statistics.settled()
+        statistics = statistics.without_rounding()
         present = statistics.count > 0
         if present.sum() < 2:
             raise ValueError(
-                f"y must hold at least two classes, got {present.sum()} class with rows so far."
+                f"y must contain at least two classes, got {present.sum()} class so far."
             )
         if statistics.count.sum() <= present.sum():
             raise ValueError("The number of samples must be more than the number of classes.")
@@ -397,7 +368,7 @@ class LinearDiscriminantAnalysis(
         if not present.all():
             overall = statistics.weight @ means / statistics.weight.sum()
             means = np.where(present[:, np.newaxis], means, overall)
-        solve = {
+        solve: Callable = {
             "gram": self._solve_gram,
             "svd": self._solve_svd,
             "lsqr": self._solve_lsqr,
@@ -405,71 +376,98 @@ class LinearDiscriminantAnalysis(
         }[solver]
         components = self.n_components or most
         with single_threaded_blas():
-            learned = solve(statistics, priors, means, components, rows)
+            fitted = solve(statistics, priors, means, components, samples)
         if n_classes == 2:
             for name in ("coef_", "intercept_"):
-                learned[name] = learned[name][[1]] - learned[name][[0]]
-        origin, constant = statistics.origin, learned["intercept_"]
-        if "xbar_" in learned:
-            learned["xbar_"] = origin + learned["xbar_"]
-        return learned | {
-            "intercept_": constant - learned["coef_"] @ origin,
+                fitted[name] = fitted[name][[1]] - fitted[name][[0]]
+        origin, constant = statistics.origin, fitted["intercept_"]
+        if "xbar_" in fitted:
+            fitted["xbar_"] = origin + fitted["xbar_"]
+        return fitted | {
+            "intercept_": constant - fitted["coef_"] @ origin,
             "means_": origin + means,
             "_origin": origin,
             "_constant": constant,
             "priors_": priors,
             "solver_": solver,
             "_max_components": components,
-            "_n_features_out": min(components, learned.get("between_rank_", components)),
+            "_n_features_out": min(components, fitted.get("between_rank_", components)),
         }
 
-    def _solve_gram(self, statistics, priors, means, components, rows=None):
+    def _solve_gram(
+        self,
+        statistics: ClassStatistics,
+        priors: np.ndarray,
+        means: np.ndarray,
+        components: int,
+        samples: Any = None,
+    ) -> dict[str, Any]:
         covariance, amounts = self._pooled(statistics)
         factor = whitening(covariance, self.tol)
-        if rows is not None and not self.shrinkage and loses_digits(covariance, factor):
-            X, codes, weight = rows
-            factor = sharpened(factor, X, codes, weight, statistics)
+        if samples is not None and not self.shrinkage and is_ill_conditioned(covariance, factor):
+            factor = refine_whitening(factor, statistics, *samples)
             factor /= np.sqrt(self._inflation(statistics))
-        learned = fisher(factor, priors, means, self.tol, components)
+        fitted = fisher_directions(factor, priors, means, self.tol, components)
         if self.objective == "trace_ratio":
-            learned |= trace_ratio(covariance, factor, priors, means, learned, components)
+            fitted |= trace_ratio_directions(covariance, factor, priors, means, fitted, components)
         if self.store_covariance:
             shares = None if self.priors is None else priors
-            learned["covariance_"] = self._pooled(statistics, shares)[0]
-        return learned | {"shrinkage_": amounts}
+            fitted["covariance_"] = self._pooled(statistics, shares)[0]
+        pooling = self.shrinkage, self._inflation(statistics)
+        return fitted | {"shrinkage_": amounts, "_pooling": pooling}
 
-    def _solve_svd(self, statistics, priors, means, components, rows):
-        X, codes, weight = rows
-        factor = whitening_of_rows(X, codes, weight, statistics, self.tol)
+    def _solve_svd(
+        self,
+        statistics: ClassStatistics,
+        priors: np.ndarray,
+        means: np.ndarray,
+        components: int,
+        samples: Any,
+    ) -> dict[str, Any]:
+        factor = whitening_of_samples(statistics, self.tol, *samples)
         factor /= np.sqrt(self._inflation(statistics))
-        learned = fisher(factor, priors, means, self.tol, components)
+        fitted = fisher_directions(factor, priors, means, self.tol, components)
         if self.store_covariance:
-            learned["covariance_"] = self._pooled(statistics, priors)[0]
-        return learned | {"shrinkage_": 0.0}
+            fitted["covariance_"] = self._pooled(statistics, priors)[0]
+        return fitted | {"shrinkage_": 0.0}
 
-    def _solve_lsqr(self, statistics, priors, means, components, rows=None):
-        covariance, amounts = self._prior_covariance(statistics, priors, rows)
+    def _solve_lsqr(
+        self,
+        statistics: ClassStatistics,
+        priors: np.ndarray,
+        means: np.ndarray,
+        components: int,
+        samples: Any = None,
+    ) -> dict[str, Any]:
+        covariance, amounts = self._prior_covariance(statistics, priors, samples)
         factor = whitening(covariance, self.tol)
         origin = priors @ means
         coef = (means - origin) @ factor @ factor.T
         return {
-            **_bayes(coef, means, origin, priors),
+            **_bayes_rule(coef, means, origin, priors),
             "covariance_": covariance,
             "within_rank_": factor.shape[1],
             "shrinkage_": amounts,
             "n_iter_": 1,
         }
 
-    def _solve_eigen(self, statistics, priors, means, components, rows=None):
-        within, amounts = self._prior_covariance(statistics, priors, rows)
-        between = self._total_covariance(statistics, rows) - within / self._inflation(statistics)
+    def _solve_eigen(
+        self,
+        statistics: ClassStatistics,
+        priors: np.ndarray,
+        means: np.ndarray,
+        components: int,
+        samples: Any = None,
+    ) -> dict[str, Any]:
+        within, amounts = self._prior_covariance(statistics, priors, samples)
+        between = self._total_covariance(statistics, samples) - within / self._inflation(statistics)
         factor = whitening(within, 0.0)
         values, axes = eigh(factor.T @ between @ factor)
         values, vectors = values[::-1], factor @ axes[:, ::-1]
-        vectors = facing(vectors, means @ vectors)
+        vectors = orient(vectors, means @ vectors)
         origin = priors @ means
-        learned = {
-            **_bayes((means - origin) @ vectors @ vectors.T, means, origin, priors),
+        fitted = {
+            **_bayes_rule((means - origin) @ vectors @ vectors.T, means, origin, priors),
             "covariance_": within,
             "scalings_": vectors,
             "explained_variance_ratio_": (values / (values.sum() or 1.0))[:components],
@@ -480,41 +478,47 @@ class LinearDiscriminantAnalysis(
             "n_iter_": 1,
         }
         if self.objective == "trace_ratio":
-            learned |= trace_ratio(within, vectors, priors, means, learned, components)
-        return learned
+            fitted |= trace_ratio_directions(within, vectors, priors, means, fitted, components)
+        return fitted
 
-    def _prior_covariance(self, statistics, priors, rows):
-        """Covariances of the classes, averaged by the priors."""
+    def _prior_covariance(
+        self, statistics: ClassStatistics, priors: np.ndarray, samples: Any
+    ) -> tuple[np.ndarray, float | np.ndarray]:
+        """Return the covariances of the classes, averaged by the priors."""
         if self.covariance_estimator is None:
             return self._pooled(statistics, None if self.priors is None else priors)
-        X, codes, _ = rows
-        parts = [self._estimated(X[codes == k]) for k in range(len(priors))]
+        X, codes, _ = samples
+        parts = [self._estimated_covariance(X[codes == k]) for k in range(len(priors))]
         return np.tensordot(priors, parts, axes=1) * self._inflation(statistics), np.nan
 
-    def _pooled(self, statistics, shares=None):
-        """The covariance within classes, each counted by its share, and how far it was shrunk."""
+    def _pooled(
+        self, statistics: ClassStatistics, shares: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float | np.ndarray]:
+        """Return the covariance within classes, weighted by shares, and its shrinkage."""
         covariance, amounts = within_covariance(statistics, self.shrinkage, shares)
         return covariance * self._inflation(statistics), amounts
 
-    def _total_covariance(self, statistics, rows):
+    def _total_covariance(self, statistics: ClassStatistics, samples: Any) -> np.ndarray:
         if self.covariance_estimator is not None:
-            return self._estimated(rows[0])
+            return self._estimated_covariance(samples[0])
         return within_covariance(statistics.total(), self.shrinkage)[0]
 
-    def _inflation(self, statistics):
-        """What turns a covariance over n into one over the divisor that is wanted."""
+    def _inflation(self, statistics: ClassStatistics) -> float:
+        """Return the ratio of n and the divisor of the covariance."""
         if self.covariance_divisor == "n":
             return 1.0
         n, n_classes = statistics.weight.sum(), (statistics.count > 0).sum()
         if n <= n_classes:
             raise ValueError(
-                "covariance_divisor='unbiased' needs more weight than classes, got a sum of "
-                f"weights of {n} in {n_classes} classes: use covariance_divisor='n'."
+                "covariance_divisor='unbiased' requires a sum of weights above the number of "
+                f"classes, got {n} for {n_classes} classes. Use covariance_divisor='n'."
             )
         return n / (n - n_classes)
 
 
-def _bayes(coef, means, origin, priors):
-    """Bayes' rule of classes whose means less the origin are ``coef`` times the covariance."""
+def _bayes_rule(
+    coef: np.ndarray, means: np.ndarray, origin: np.ndarray, priors: np.ndarray
+) -> dict[str, Any]:
+    """Return Bayes' rule as fitted attributes, with ``coef`` the whitened means."""
     half_norms = 0.5 * np.einsum("kj,kj->k", means - origin, coef)
-    return {"coef_": coef, "intercept_": log_of(priors) - half_norms - coef @ origin}
+    return {"coef_": coef, "intercept_": log_priors(priors) - half_norms - coef @ origin}

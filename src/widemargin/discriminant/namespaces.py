@@ -1,33 +1,44 @@
-"""Arrays of other libraries than NumPy, where scikit-learn's dispatch on them is on."""
+"""Arrays of other libraries than NumPy, where scikit-learn's array API dispatch is enabled."""
+
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.sklearn_compat import device, get_namespace, move_to
 
+__all__ = [
+    "empty_like",
+    "float_types",
+    "foreign_namespace",
+    "to_namespace_of",
+    "to_numpy",
+    "to_type_of",
+]
 
-def foreign_namespace(X):
-    """The namespace of an array that is not NumPy's where dispatch is on, else None."""
+
+def foreign_namespace(X: Any) -> Any:
+    """Return the namespace of an array that is not NumPy's if dispatch is enabled, else None."""
     if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
         return None
     xp, is_array_api = get_namespace(X)
     return xp if is_array_api else None
 
 
-def float_types(X):
-    """The types of numbers that are computed with as they are."""
+def float_types(X: Any) -> list:
+    """Return the types of numbers that need no conversion."""
     xp = foreign_namespace(X) or np
     return [xp.float64, xp.float32]
 
 
-def like(X):
-    """No rows, in the namespace, on the device and of the type of number of answers about X."""
+def empty_like(X: Any) -> Any:
+    """Return an empty array with the namespace, device and floating-point type for results on X."""
     if foreign_namespace(X) is not None:
         return X[:0, :]
     return np.empty((0, X.shape[1]), dtype=np.float32 if X.dtype == np.float32 else np.float64)
 
 
-def in_namespace(value, template):
-    """An array of floats in the namespace and type of the template; other things as they are."""
+def to_type_of(value: Any, template: Any) -> Any:
+    """Convert a NumPy array of floats to the namespace and type of the template, if it is one."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
         return value
     xp = foreign_namespace(template)
@@ -36,14 +47,14 @@ def in_namespace(value, template):
     return xp.asarray(value, dtype=template.dtype, device=device(template))
 
 
-def beside(values, X, dtype=None):
-    """NumPy's values in the namespace and on the device of X."""
+def to_namespace_of(values: np.ndarray, X: Any, dtype: Any = None) -> Any:
+    """Move a NumPy array to the namespace and the device of X."""
     xp = foreign_namespace(X)
     return values if xp is None else xp.asarray(values, dtype=dtype, device=device(X))
 
 
-def to_numpy(array):
-    """An array as NumPy's, and whatever is none as it is."""
+def to_numpy(array: Any) -> Any:
+    """Move an array of another namespace to NumPy; return other objects unchanged."""
     if array is None or foreign_namespace(array) is None:
         return array
     return move_to(array, xp=np, device="cpu")

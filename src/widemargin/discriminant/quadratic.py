@@ -1,35 +1,41 @@
-"""QuadraticDiscriminantAnalysis: Bayes' rule for classes each with a covariance of its own."""
+"""QuadraticDiscriminantAnalysis: Bayes' rule with a covariance matrix for each class."""
 
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, svd
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, fit_context
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.discriminant.base import (
     BayesMixin,
-    GrowingMixin,
-    check_rows_and_labels,
+    IncrementalMixin,
     class_priors,
-    encode,
-    log_of,
-    row_blocks,
+    encode_targets,
+    log_priors,
+    sample_blocks,
+    validate_samples,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, class_covariance
-from widemargin.discriminant.namespaces import like
-from widemargin.discriminant.statistics import ClassStatistics, dense_rows
+from widemargin.discriminant.namespaces import empty_like
+from widemargin.discriminant.statistics import ClassStatistics, as_dense
+
+__all__ = ["QuadraticDiscriminantAnalysis"]
 
 
-class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, BaseEstimator):
-    r"""Quadratic discriminant analysis: Bayes' rule with a covariance for each class.
+@shared_docs
+class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixin, BaseEstimator):
+    r"""Quadratic discriminant analysis: Bayes' rule with a covariance matrix for each class.
 
-    A drop-in for :class:`sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis` that takes
-    weights, sparse rows and rows that come in pieces (`partial_fit`, `merge`). The classes are
-    taken for Gaussian with means :math:`m_k`, covariances :math:`\Sigma_k` and priors
-    :math:`\pi_k`; the class of a row is that of the largest
+    A drop-in replacement for
+    :class:`sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis` that supports sample
+    weights, sparse samples and incremental fits (`partial_fit`, `merge`). The classes are assumed
+    to be Gaussian with means :math:`m_k`, covariances :math:`\Sigma_k` and priors :math:`\pi_k`. A
+    sample is assigned to the class with the largest
 
     .. math::
 
@@ -39,76 +45,45 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
     Parameters
     ----------
     solver : {'auto', 'gram', 'svd', 'eigen'}, default='auto'
-        - 'gram': the eigenvectors of each class's covariance, from one pass over the rows centred
-          by class means; what 'auto' stands for.
-        - 'svd': the singular value decomposition of the centred rows of each class. Takes dense
-          rows and no shrinkage.
-        - 'eigen': as 'gram' but for `reg_param`, which it leaves out, and
-          `covariance_estimator`, which it takes; 'auto' stands for it where there is one.
-
-    shrinkage : {'auto', 'oas'} or float, default=None
-        How far the covariance of each class is moved towards a sphere: by a fixed part between 0
-        and 1, or by what the lemma of Ledoit and Wolf ('auto') or the oracle approximating formula
-        ('oas') says of its rows in standard units. Not for 'svd'.
-
-    priors : array-like of shape (n_classes,), default=None
-        Prior probabilities of the classes; their frequencies by default.
-
+        - 'gram': the eigenvectors of the covariance of each class, from one pass over the samples
+          centered by class means.
+        - 'svd': the singular value decomposition of the centered samples of each class. Requires
+          dense samples and no shrinkage.
+        - 'eigen': as 'gram', but without `reg_param` and with `covariance_estimator`.
+        - 'auto': 'eigen' with a `covariance_estimator`, 'gram' otherwise.
+    <<covariance_shrinkage>>
+    <<priors>>
     reg_param : float, default=0.0
-        The eigenvalues s of each covariance become ``(1 - reg_param) * s + reg_param``.
-
+        Regularization: the eigenvalues s of each covariance become
+        ``(1 - reg_param) * s + reg_param``.
     store_covariance : bool, default=False
-        Whether `covariance_` is kept.
-
+        Whether to store `covariance_`.
     tol : float, default=1e-4
-        A covariance with eigenvalues up to this is refused as singular.
-
-    covariance_estimator : estimator, default=None
-        What estimates the covariance of each class instead of `shrinkage`: it has ``fit`` and
-        ``covariance_``. On dense rows without weights.
-
+        A covariance with eigenvalues up to this is rejected as singular.
+    <<covariance_estimator>>
     covariance_divisor : {'n', 'unbiased'}, default='n'
-        What the scatter of a class is divided by: its number of rows, as in scikit-learn, or that
-        less one.
+        Divisor of the scatter of a class: its number of samples, as in scikit-learn, or that number
+        minus one.
 
     Attributes
     ----------
     covariance_ : list of n_classes ndarray of shape (n_features, n_features)
         Covariance of each class, if `store_covariance`.
-
-    means_ : ndarray of shape (n_classes, n_features)
-        Means of the classes.
-
-    priors_ : ndarray of shape (n_classes,)
-        Priors of the classes.
-
+    <<means_>>
+    <<priors_>>
     rotations_ : list of n_classes ndarray of shape (n_features, n_features)
-        Axes of each class's Gaussian.
-
+        Principal axes of each class.
     scalings_ : list of n_classes ndarray of shape (n_features,)
-        Variances along them.
-
+        Variances along the principal axes.
     shrinkage_ : ndarray of shape (n_classes,)
-        How far the covariance of each class was shrunk; nan with a `covariance_estimator`.
-
-    solver_ : str
-        The solver that 'auto' chose.
-
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-
-    statistics_ : ClassStatistics
-        What was gathered from the rows, for `partial_fit` and `merge`; None after 'svd'.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+        Shrinkage of the covariance of each class; nan with a `covariance_estimator`.
+    <<discriminant_results>>
+    <<n_features_in_>>
+    <<feature_names_in_>>
 
     See Also
     --------
-    LinearDiscriminantAnalysis : One covariance for all classes.
+    LinearDiscriminantAnalysis : One covariance matrix for all classes.
 
     Examples
     --------
@@ -130,7 +105,7 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
         "covariance_divisor": [StrOptions({"n", "unbiased"})],
     }
 
-    _learned = (
+    _fitted_names = (
         "covariance_",
         "means_",
         "priors_",
@@ -163,66 +138,60 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
         self.covariance_estimator = covariance_estimator
         self.covariance_divisor = covariance_divisor
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._works_on_rows()
+        tags.input_tags.sparse = not self._needs_samples()
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
-        """Learn from rows.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
-
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0. A row of weight k counts as k rows.
+        <<X_train>>
+        <<y>>
+        <<density_weight>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         self._check_solver()
-        X, y = check_rows_and_labels(self, X, y)
-        classes, codes, weight = encode(y, sample_weight)
-        on_rows = self._works_on_rows()
-        self._check_needs(X, weight, on_rows)
-        options = {"scatter": "none"} if on_rows else self._statistics_options()
+        X, y = validate_samples(self, X, y)
+        classes, codes, weight = encode_targets(y, sample_weight)
+        needs_samples = self._needs_samples()
+        self._check_support(X, weight, needs_samples)
+        options = {"scatter": "none"} if needs_samples else self._statistics_options()
         statistics = ClassStatistics(len(classes), X.shape[1], **options)
         statistics.update(X, codes, weight)
-        rows = (dense_rows(X), codes, weight) if on_rows else None
-        learned = self._learn(statistics, rows, classes)
-        self._declared, self._like = False, like(X)
-        self._keep(classes, None if on_rows else statistics, learned)
+        samples = (as_dense(X), codes, weight) if needs_samples else None
+        fitted = self._estimate(statistics, samples, classes)
+        self._declared, self._template = False, empty_like(X)
+        self._store(classes, None if needs_samples else statistics, fitted)
         return self
 
-    def _scores(self, X):
+    def _scores(self, X: Any) -> np.ndarray:
         scores = np.empty((X.shape[0], len(self.classes_)))
-        constants = log_of(self.priors_.astype(float))
+        constants = log_priors(self.priors_.astype(float))
         constants -= [0.5 * np.log(variances).sum() for variances in self.scalings_]
         factors = [
             np.ascontiguousarray(rotation / np.sqrt(variances), dtype=np.float64)
             for rotation, variances in zip(self.rotations_, self.scalings_, strict=True)
         ]
 
-        def score(rows):
-            block = dense_rows(X[rows]) - self._origin
+        def score(samples: slice) -> None:
+            block = as_dense(X[samples]) - self._origin
             for k, (shift, factor) in enumerate(zip(self._shift, factors, strict=True)):
                 distance = tiled_multiply(block - shift, factor)
-                scores[rows, k] = constants[k] - 0.5 * np.einsum("ij,ij->i", distance, distance)
+                scores[samples, k] = constants[k] - 0.5 * np.einsum("ij,ij->i", distance, distance)
 
-        for_each(score, row_blocks(X))
+        for_each(score, sample_blocks(X))
         if len(self.classes_) == 2:
             scores = scores[:, 1] - scores[:, 0]
-        return scores.astype(self._like.dtype, copy=False)
+        return scores.astype(self._template.dtype, copy=False)
 
-    def _check_solver(self):
+    def _check_solver(self) -> None:
         self._check_options()
         if self.covariance_estimator is not None and self.solver in ("svd", "gram"):
             raise ValueError(
@@ -230,19 +199,24 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
                 "solver='eigen' instead."
             )
 
-    def _works_on_rows(self):
+    def _needs_samples(self) -> bool:
         return self.solver == "svd" or self.covariance_estimator is not None
 
-    def _statistics_options(self):
+    def _statistics_options(self) -> dict[str, Any]:
         return {"scatter": "classes", "fourth": self.shrinkage == "auto"}
 
-    def _learn(self, statistics, rows=None, classes=None):
-        """What follows from the statistics, and from the rows where the solver needs them."""
+    def _estimate(
+        self,
+        statistics: ClassStatistics,
+        samples: tuple | None = None,
+        classes: np.ndarray | None = None,
+    ) -> dict[str, Any]:
+        """Return the fitted attributes, from the samples if the solver needs them."""
         classes = self.classes_ if classes is None else classes
         present = np.flatnonzero(statistics.count)
         if len(present) < 2:
             raise ValueError(
-                f"y must hold at least two classes, got {len(present)} class with rows so far."
+                f"y must contain at least two classes, got {len(present)} class so far."
             )
         few = present[(statistics.count[present] == 1) & (statistics.weight[present] <= 1)]
         if len(few):
@@ -251,20 +225,20 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
             )
         solver = self._solver_name()
         n_features = len(statistics.origin)
-        nothing = np.zeros((n_features, 0)), np.zeros(0), np.zeros((n_features, n_features)), 0.0
+        empty = np.zeros((n_features, 0)), np.zeros(0), np.zeros((n_features, n_features)), 0.0
 
-        def gaussian(k):
+        def gaussian(k: int) -> tuple:
             if not statistics.count[k]:
-                return nothing
+                return empty
             with single_threaded_blas():
-                parts = self._gaussian(statistics, k, rows)
+                parts = self._gaussian(statistics, k, samples)
             self._check_rank(parts[1], classes[k], statistics.count[k], solver)
             return parts
 
         with single_threaded_blas():
             parts = for_each(gaussian, range(len(classes)))
         rotations, variances, covariances, amounts = zip(*parts, strict=True)
-        learned = {
+        fitted = {
             "means_": statistics.mean,
             "priors_": class_priors(self.priors, statistics),
             "rotations_": list(rotations),
@@ -275,48 +249,50 @@ class QuadraticDiscriminantAnalysis(GrowingMixin, BayesMixin, ClassifierMixin, B
             "_shift": statistics.shift.copy(),
         }
         if self.store_covariance:
-            learned["covariance_"] = list(covariances)
-        return learned
+            fitted["covariance_"] = list(covariances)
+        return fitted
 
-    def _solver_name(self):
+    def _solver_name(self) -> str:
         if self.solver == "auto":
             return "gram" if self.covariance_estimator is None else "eigen"
         return self.solver
 
-    def _gaussian(self, statistics, k, rows):
-        """Axes, variances along them, covariance and shrinkage of one class."""
+    def _gaussian(self, statistics: ClassStatistics, k: int, samples: Any) -> tuple:
+        """Return the principal axes, variances, covariance and shrinkage of one class."""
         weight = statistics.weight[k]
         inflation = 1.0
         if self.covariance_divisor == "unbiased":
             if weight <= 1:
                 raise ValueError(
-                    "covariance_divisor='unbiased' needs a sum of weights above 1 in each class, "
-                    f"got {weight}: use covariance_divisor='n'."
+                    "covariance_divisor='unbiased' requires a sum of weights above 1 in each "
+                    f"class, got {weight}. Use covariance_divisor='n'."
                 )
             inflation = weight / (weight - 1.0)
         if self._solver_name() == "svd":
-            X, codes, weights = rows
+            X, codes, weights = samples
             chosen = codes == k if weights is None else (codes == k) & (weights > 0)
-            centred = X[chosen] - statistics.origin - statistics.shift[k]
+            centered = X[chosen] - statistics.origin - statistics.shift[k]
             if weights is not None:
-                centred *= np.sqrt(weights[chosen])[:, np.newaxis]
-            _, singular, axes = svd(centred, full_matrices=False, overwrite_a=True)
+                centered *= np.sqrt(weights[chosen])[:, np.newaxis]
+            _, singular, axes = svd(centered, full_matrices=False, overwrite_a=True)
             rotation, variances, amount = axes.T, inflation * singular**2 / weight, 0.0
         else:
-            covariance, amount = self._covariance(statistics, k, rows)
+            covariance, amount = self._covariance(statistics, k, samples)
             variances, rotation = eigh(inflation * covariance)
             variances, rotation = variances[::-1], rotation[:, ::-1]
         if self._solver_name() != "eigen":
             variances = (1.0 - self.reg_param) * variances + self.reg_param
         return rotation, variances, (rotation * variances) @ rotation.T, amount
 
-    def _covariance(self, statistics, k, rows):
+    def _covariance(
+        self, statistics: ClassStatistics, k: int, samples: Any
+    ) -> tuple[np.ndarray, float]:
         if self.covariance_estimator is None:
             return class_covariance(statistics, k, self.shrinkage)
-        X, codes, _ = rows
-        return self._estimated(X[codes == k]), np.nan
+        X, codes, _ = samples
+        return self._estimated_covariance(X[codes == k]), np.nan
 
-    def _check_rank(self, variances, label, count, solver):
+    def _check_rank(self, variances: np.ndarray, label: Any, count: int, solver: str) -> None:
         n_features = self.n_features_in_
         if (variances > self.tol).sum() == n_features:
             return

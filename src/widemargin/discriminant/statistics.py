@@ -1,52 +1,35 @@
-r"""Weight, mean and scatter of every class, gathered in one pass and merged without loss of digits.
+r"""Weight, mean and scatter of every class, computed in one pass and merged accurately.
 
-For the rows x of class k, with weights w:
+For the samples x of class k, with weights w:
 
     W_k = sum w,    m_k = sum w x / W_k,    S_k = sum w (x - m_k)(x - m_k)'
 
-Rows come in chunks. Features far from zero are taken less an origin near them, which costs no
-digits, so that an offset is gone before anything is added up. Within a chunk rows are centred by
-the chunk's own class means before they are multiplied, and two sets of rows A and B are merged by
+Samples are read in chunks. From features far from zero an origin near their mean is subtracted,
+which is exact, so that sums lose no digits to an offset. Within a chunk the samples are centered by
+the class means of the chunk before they are multiplied, and two sets of samples A and B are merged
+by
 
     S = S_A + S_B + W_A W_B / (W_A + W_B) (m_A - m_B)(m_A - m_B)'
 
-(Chan, Golub and LeVeque, 1979). Where the amount of shrinkage has to be estimated, third and
-fourth moments are kept too:
+(Chan, Golub and LeVeque, 1979). If the amount of shrinkage is estimated, third and fourth moments
+are computed as well:
 
     T_ij = sum w z_i^2 z_j,    F_ij = sum w z_i^2 z_j^2    with z = x - m_k
 
-Beyond the rows themselves this takes memory for the scatter, a few times, and for some chunks.
+Besides the samples this needs memory for a few scatter matrices and some chunks.
 """
+
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.numeric import EPSILON
+from widemargin._base.options import discriminant_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin.discriminant.namespaces import beside, foreign_namespace, to_numpy
+from widemargin.discriminant.namespaces import foreign_namespace, to_namespace_of, to_numpy
 
-# Entries of a chunk: one and its centred copy stay in the processor's cache.
-_CHUNK = 1 << 19
-
-# Rows are dealt to this many threads at most, each with a scatter of its own; together these have
-# no more entries than the second number. Neither depends on the machine, or bits would.
-_LANES = 8
-_LANE_ENTRIES = 1 << 23
-
-# Rows of each class in a chunk, per feature, where every class has a scatter of its own.
-_ROWS_PER_MERGE = 4
-
-# On a device of another library fewer, larger chunks are better.
-_DEVICE_CHUNKS = 32
-
-# Rows whose mean is the origin, and how many deviations are far.
-_ORIGIN_ROWS = 256
-_FAR = 100.0
-
-# The error of a mean, relative to it and to the square root of the number of rows.
-_ROUNDING = 4.0 * float(np.finfo(float).eps)
-
-# Columns of a block of the product; wider data are multiplied block by block on all threads.
-_BLOCK = 1024
+__all__ = ["ClassStatistics", "as_dense", "rounding_error"]
 
 
 class ClassStatistics:
@@ -55,27 +38,32 @@ class ClassStatistics:
     Parameters
     ----------
     n_classes : int
+        Number of classes.
     n_features : int
+        Number of features.
     scatter : {"pooled", "classes", "none"}, default="pooled"
-        Whether the scatters of all classes are summed up, kept apart, or left out.
+        Whether to compute the sum of the scatter matrices of all classes, one for each class, or
+        none.
     fourth : bool, default=False
-        Whether third and fourth moments are kept, of each class.
+        Whether to compute third and fourth moments of each class.
 
     Attributes
     ----------
     count : ndarray of shape (n_classes,)
-        Rows of positive weight.
+        Number of samples of positive weight.
     weight : ndarray of shape (n_classes,)
         Sum of their weights.
     origin : ndarray of shape (n_features,)
-        What is taken from all rows: the mean of some first ones where that is far from zero.
+        Subtracted from all samples: the mean of the first ones where it is far from zero.
     shift : ndarray of shape (n_classes, n_features)
-        Mean of every class less the origin; zero where it has no rows yet.
+        Mean of every class minus the origin; zero for a class without samples.
     scatter : ndarray of shape (1 or n_classes or 0, n_features, n_features)
         Sum of squares and products around the mean of the class.
     """
 
-    def __init__(self, n_classes, n_features, *, scatter="pooled", fourth=False):
+    def __init__(
+        self, n_classes: int, n_features: int, *, scatter: str = "pooled", fourth: bool = False
+    ) -> None:
         self.kind = (scatter, fourth)
         self.count = np.zeros(n_classes, dtype=np.int64)
         self.weight = np.zeros(n_classes)
@@ -88,80 +76,81 @@ class ClassStatistics:
         self.fourth = np.zeros(shape) if fourth else None
 
     @property
-    def mean(self):
-        """Mean of every class; the origin where it has no rows yet."""
+    def mean(self) -> np.ndarray:
+        """Mean of every class; the origin for a class without samples."""
         return self.origin + self.shift
 
     @property
-    def per_class(self):
-        """Whether every class has a scatter of its own."""
+    def per_class(self) -> bool:
+        """Whether there is a scatter matrix for each class."""
         return self.kind[0] == "classes"
 
-    def pooled_scatter(self):
-        """The scatter within classes: the sum over them, of shape (n_features, n_features)."""
+    def pooled_scatter(self) -> np.ndarray:
+        """Return the sum of the scatter matrices of the classes."""
         return self.scatter.sum(axis=0)
 
-    def settled(self):
-        """These statistics, in which features that vary by rounding errors alone do not vary.
+    def without_rounding(self) -> "ClassStatistics":
+        """Return the statistics with zero scatter of features that vary by rounding errors only.
 
-        The mean of equal numbers need not be that number to the last digit.
+        The mean of equal numbers may differ from them in the last digit.
         """
         scatter = self.pooled_scatter().diagonal()
-        error = rounding_of(self.mean, self.count.sum())
+        error = rounding_error(self.mean, self.count.sum())
         flat = (scatter > 0.0) & (scatter <= self.weight.sum() * error**2)
         if not flat.any():
             return self
-        result = self.placed(np.arange(len(self.count)), len(self.count))
+        result = self.expanded(np.arange(len(self.count)), len(self.count))
         for moments in (result.scatter, result.third, result.fourth):
             if moments is not None:
                 moments[:, flat, :] = moments[:, :, flat] = 0.0
         result.shift[:, flat] = self.weight @ self.shift[:, flat] / self.weight.sum()
         return result
 
-    def empty(self, n_classes=None):
-        """Statistics of the same kind and origin, of no rows."""
+    def empty(self, n_classes: int | None = None) -> "ClassStatistics":
+        """Return statistics of the same kind and origin without samples."""
         scatter, fourth = self.kind
         n_classes = len(self.count) if n_classes is None else n_classes
         result = ClassStatistics(n_classes, len(self.origin), scatter=scatter, fourth=fourth)
         result.origin = self.origin
         return result
 
-    def update(self, X, codes, weight=None):
-        """Take in rows.
+    def update(self, X: Any, codes: np.ndarray, weight: np.ndarray | None = None) -> None:
+        """Add samples.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            Of any namespace; it is read chunk by chunk.
+            Samples, in any namespace. They are read chunk by chunk.
         codes : ndarray of shape (n_samples,)
-            Index of each row's class.
+            Class index of each sample.
         weight : ndarray of shape (n_samples,), default=None
-            Weight of each row, at least 0.
+            Non-negative weight of each sample.
         """
         if X.shape[0] and not self.count.any():
             self.origin = _origin_of(X)
         step, lanes = self._plan(*X.shape)
         starts = range(0, X.shape[0], step)
         if foreign_namespace(X) is not None:
-            for start in range(0, X.shape[0], _DEVICE_CHUNKS * step):
-                self.merge(self._of_rows(X, codes, weight, start, _DEVICE_CHUNKS * step))
+            step *= options.device_chunks
+            for start in range(0, X.shape[0], step):
+                self.merge(self._of_samples(X, codes, weight, start, step))
             return
 
-        def read(lane):
+        def read(lane: int) -> ClassStatistics:
             part = self.empty()
-            with single_threaded_blas():  # where BLAS runs on OpenMP, each thread has its own limit
+            with single_threaded_blas():  # if BLAS runs on OpenMP, each thread has its own limit
                 for start in starts[
                     lane * len(starts) // lanes : (lane + 1) * len(starts) // lanes
                 ]:
-                    part.merge(self._of_rows(X, codes, weight, start, step))
+                    part.merge(self._of_samples(X, codes, weight, start, step))
             return part
 
         with single_threaded_blas():
             for part in for_each(read, range(lanes)):
                 self.merge(part)
 
-    def merge(self, other):
-        """Take in the rows of other statistics of the same classes."""
+    def merge(self, other: "ClassStatistics") -> None:
+        """Add the samples of other statistics of the same classes."""
         if not self.count.any():
             self.origin = other.origin
         total = self.weight + other.weight
@@ -178,8 +167,8 @@ class ClassStatistics:
         self.count = self.count + other.count
         self.weight = total
 
-    def placed(self, index, n_classes):
-        """These statistics among ``n_classes`` classes, of which they are those at ``index``."""
+    def expanded(self, index: np.ndarray, n_classes: int) -> "ClassStatistics":
+        """Return statistics of ``n_classes`` classes in which these classes are at ``index``."""
         result = self.empty(n_classes)
         for name in ("count", "weight", "shift"):
             getattr(result, name)[index] = getattr(self, name)
@@ -189,8 +178,8 @@ class ClassStatistics:
                 getattr(result, name)[where] = getattr(self, name)
         return result
 
-    def total(self):
-        """The statistics of all rows as one class."""
+    def total(self) -> "ClassStatistics":
+        """Return the statistics of all samples as one class."""
         if not self.per_class:
             result = self.empty(1)
             shift = self.weight @ self.shift / self.weight.sum()
@@ -211,18 +200,21 @@ class ClassStatistics:
             result.merge(part)
         return result
 
-    def _plan(self, n_rows, n_features):
-        """Rows of a chunk, and into how many lanes the chunks are dealt."""
-        step = max(256, _CHUNK // n_features)
+    def _plan(self, n_samples: int, n_features: int) -> tuple[int, int]:
+        """Return the number of samples of a chunk, and the number of lanes for the chunks."""
+        step = max(options.smallest_chunk, options.chunk_entries // n_features)
         if self.per_class:
-            # To merge classes costs as much as to multiply some rows of each: read more at a time.
-            step = max(step, min(_ROWS_PER_MERGE * self.scatter.size // n_features, 8 * step))
+            # Merging classes costs as much as multiplying some samples of each: use larger chunks.
+            enough = options.samples_per_merge * self.scatter.size // n_features
+            step = max(step, min(enough, options.largest_chunk * step))
         entries = self.scatter.size * (1 if self.fourth is None else 3)
-        lanes = min(_LANES, -(-n_rows // step), _LANE_ENTRIES // max(1, entries))
+        lanes = min(options.lanes, -(-n_samples // step), options.lane_entries // max(1, entries))
         return step, max(1, lanes)
 
-    def _of_rows(self, X, codes, weight, start, step):
-        """The statistics of ``step`` rows."""
+    def _of_samples(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray | None, start: int, step: int
+    ) -> "ClassStatistics":
+        """Return the statistics of ``step`` samples."""
         rows = slice(start, min(start + step, X.shape[0]))
         X, codes, weight = X[rows, :], codes[rows], None if weight is None else weight[rows]
         part = self.empty()
@@ -232,94 +224,103 @@ class ClassStatistics:
         part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
         if self.kind[0] == "pooled" and foreign_namespace(X) is not None:
             return part._read_on_device(X, codes, weight)
-        X = dense_rows(X)
+        X = as_dense(X)
         return part._read(X - self.origin if self.origin.any() else X, codes, weight)
 
-    def _read_on_device(self, X, codes, weight):
-        """Means and pooled scatter by products in the namespace of X, where X is."""
+    def _read_on_device(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray | None
+    ) -> "ClassStatistics":
+        """Set the means and the pooled scatter by products in the namespace of X."""
         members = np.equal.outer(codes, np.arange(len(self.count))).astype(float)
         root = np.sqrt(np.ones(len(codes)) if weight is None else weight)[:, np.newaxis]
         shares = root**2 * members / np.where(self.weight > 0, self.weight, 1.0)
-        members, root, shares = (beside(part, X, X.dtype) for part in (members, root, shares))
-        X = X - beside(self.origin, X, X.dtype)
+        members, root, shares = (
+            to_namespace_of(part, X, X.dtype) for part in (members, root, shares)
+        )
+        X = X - to_namespace_of(self.origin, X, X.dtype)
         shift = shares.T @ X
-        centred = root * (X - members @ shift)
+        centered = root * (X - members @ shift)
         self.shift = to_numpy(shift).astype(np.float64)
-        self.scatter[0] = to_numpy(centred.T @ centred)
+        self.scatter[0] = to_numpy(centered.T @ centered)
         return self
 
-    def _read(self, X, codes, weight):
-        n_classes, n_rows = len(self.count), len(codes)
-        members = np.ones(n_rows) if weight is None else weight
-        sums = sp.csc_array((members, codes, np.arange(n_rows + 1)), (n_classes, n_rows)) @ X
+    def _read(
+        self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray | None
+    ) -> "ClassStatistics":
+        n_classes, n_samples = len(self.count), len(codes)
+        members = np.ones(n_samples) if weight is None else weight
+        sums = sp.csc_array((members, codes, np.arange(n_samples + 1)), (n_classes, n_samples)) @ X
         self.shift = sums / np.where(self.weight > 0, self.weight, 1.0)[:, np.newaxis]
         if not len(self.scatter):
             return self
 
-        centred = self.shift.take(codes, axis=0)
-        np.subtract(X, centred, out=centred)
+        centered = self.shift.take(codes, axis=0)
+        np.subtract(X, centered, out=centered)
         root = None if weight is None else np.sqrt(weight)[:, np.newaxis]
         if not self.per_class:
             if root is not None:
-                centred *= root
-            _write_gram(centred, self.scatter[0])
+                centered *= root
+            _write_gram(centered, self.scatter[0])
             return self
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=n_classes))
         for k in np.flatnonzero(self.count):
-            rows = order[ends[k - 1] if k else 0 : ends[k]]
-            self._set_class(k, centred[rows], None if root is None else root[rows])
+            samples = order[ends[k - 1] if k else 0 : ends[k]]
+            self._set_class(k, centered[samples], None if root is None else root[samples])
         return self
 
-    def _set_class(self, k, rows, root):
-        """Moments of the centred rows of one class; ``root`` are the square roots of weights."""
-        scaled = rows if root is None else rows * root
+    def _set_class(self, k: Any, X: np.ndarray, root: np.ndarray | None) -> None:
+        """Set the moments of one class by centered samples and square roots of their weights."""
+        scaled = X if root is None else X * root
         _write_gram(scaled, self.scatter[k])
         if self.third is not None and self.fourth is not None:
-            self.third[k] = (scaled * scaled).T @ rows
-            _write_gram(scaled * rows, self.fourth[k])
+            self.third[k] = (scaled * scaled).T @ X
+            _write_gram(scaled * X, self.fourth[k])
 
-    def _merge_class(self, k, other, share, step):
+    def _merge_class(
+        self, k: Any, other: "ClassStatistics", share: float, step: np.ndarray
+    ) -> None:
         if self.third is not None and self.fourth is not None:
-            mine = _shifted(self, k, -share * step)
-            theirs = _shifted(other, k, (1.0 - share) * step)
-            self.third[k], self.fourth[k] = mine[0] + theirs[0], mine[1] + theirs[1]
+            own = _shifted_moments(self, k, -share * step)
+            others = _shifted_moments(other, k, (1.0 - share) * step)
+            self.third[k], self.fourth[k] = own[0] + others[0], own[1] + others[1]
         self.scatter[k] += other.scatter[k]
         self.scatter[k] += np.outer(self.weight[k] * share * step, step)
 
 
-def rounding_of(means, n_rows):
-    """How far apart equal numbers and their mean may be, by feature."""
-    return _ROUNDING * np.sqrt(n_rows) * np.abs(means).max(axis=0)
+def rounding_error(means: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return the largest rounding error of the mean of equal numbers, for each feature."""
+    return options.rounding * EPSILON * np.sqrt(n_samples) * np.abs(means).max(axis=0)
 
 
-def _origin_of(X):
-    """The mean of the first rows, to as many digits as a number of either type has.
+def _origin_of(X: Any) -> np.ndarray:
+    """Return the mean of the first samples, rounded to float32 so that subtraction is exact.
 
-    It is zero where the mean is not far from it: such features lose no digits that are missed.
+    It is zero for features whose mean is close to zero: these lose no relevant digits.
     """
-    rows = dense_rows(X[: min(_ORIGIN_ROWS, X.shape[0]), :])
-    mean, most = rows.mean(axis=0), np.finfo(np.float32).max
-    mean[np.abs(mean) <= _FAR * rows.std(axis=0)] = 0.0
+    first = as_dense(X[: min(options.origin_samples, X.shape[0]), :])
+    mean, most = first.mean(axis=0), np.finfo(np.float32).max
+    mean[np.abs(mean) <= options.far * first.std(axis=0)] = 0.0
     return mean.clip(-most, most).astype(np.float32).astype(np.float64)
 
 
-def dense_rows(X):
-    """A chunk of rows as a C-contiguous float64 array."""
+def as_dense(X: Any) -> np.ndarray:
+    """Return a chunk of samples as a C-contiguous float64 array."""
     if sp.issparse(X):
         return X.toarray().astype(np.float64, copy=False)
     return np.ascontiguousarray(to_numpy(X), dtype=np.float64)
 
 
-def _write_gram(Z, out):
+def _write_gram(Z: np.ndarray, out: np.ndarray) -> None:
     """Write Z'Z into ``out``, in blocks of columns on all threads."""
-    if Z.shape[1] <= _BLOCK:
+    width = options.product_columns
+    if Z.shape[1] <= width:
         np.matmul(Z.T, Z, out=out)
         return
-    cuts = [slice(start, start + _BLOCK) for start in range(0, Z.shape[1], _BLOCK)]
+    cuts = [slice(start, start + width) for start in range(0, Z.shape[1], width)]
     pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[i:]]
 
-    def multiply(pair):
+    def multiply(pair: tuple[slice, slice]) -> None:
         rows, columns = pair
         out[rows, columns] = Z[:, rows].T @ Z[:, columns]
         if rows != columns:
@@ -328,8 +329,10 @@ def _write_gram(Z, out):
     for_each(multiply, pairs)
 
 
-def _shifted(statistics, k, shift):
-    """Third and fourth moments of class k around its mean less ``shift``."""
+def _shifted_moments(
+    statistics: ClassStatistics, k: int, shift: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the third and fourth moments of class k around its mean minus ``shift``."""
     scatter, third, fourth = (
         getattr(statistics, name)[k] for name in ("scatter", "third", "fourth")
     )
