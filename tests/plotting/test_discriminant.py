@@ -199,5 +199,5 @@ def test_densities_need_one_feature_and_a_variance(iris):
 def test_colors_are_one_for_each_class(iris):
     X, y = iris
     model = LinearDiscriminantAnalysis().fit(X, y)
-    with pytest.raises(ValueError, match="colors must hold one per class"):
+    with pytest.raises(ValueError, match="colors must contain one per class"):
         DiscriminantProjectionDisplay.from_estimator(model, X, y, colors=["red"])

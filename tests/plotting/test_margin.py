@@ -108,7 +108,7 @@ def test_a_classifier_without_support_vectors_has_no_rings(blobs):
 
 def test_more_than_two_features_are_refused(iris):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="X must have 2 features to be drawn, got 4"):
+    with pytest.raises(ValueError, match="X must have 2 features to be plotted, got 4"):
         MarginDisplay.from_estimator(SVC().fit(X, y), X, y)
 
 
@@ -119,7 +119,7 @@ def test_other_rows_than_the_training_rows_are_refused(blobs):
 
 
 def test_too_few_colors_are_refused(blobs):
-    with pytest.raises(ValueError, match=r"colors must hold one per class \(2\), got 1"):
+    with pytest.raises(ValueError, match=r"colors must contain one per class \(2\), got 1"):
         MarginDisplay.from_estimator(SVC().fit(*blobs), *blobs, colors=["red"])
 
 

@@ -46,5 +46,5 @@ def test_an_estimator_that_is_not_fitted_is_refused():
 
 def test_without_matplotlib_the_error_names_the_display(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"CodeMatrixDisplay draws.*widemargin\[plot\]"):
+    with pytest.raises(ImportError, match=r"CodeMatrixDisplay requires.*widemargin\[plot\]"):
         CodeMatrixDisplay(code_matrix("ovo", 3)[0]).plot()

@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's manner; matplotlib is imported when something is drawn."""
+"""Displays as in scikit-learn; matplotlib is imported when something is plotted."""
 
 from widemargin.plotting.density import DiscriminantDensityDisplay
 from widemargin.plotting.discriminant import (

@@ -1,19 +1,26 @@
-"""The picture of a discriminant on one feature: densities and boundaries."""
+"""Display of discriminant analysis on one feature: densities and boundaries."""
+
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.plotting.discriminant import axes_for, common_covariance
-from widemargin.plotting.margin import _class_colors
+from widemargin._base.docs import shared_docs
+from widemargin.plotting.discriminant import shared_covariance
+from widemargin.plotting.display import ClassDisplay
+
+__all__ = ["DiscriminantDensityDisplay"]
 
 
-class DiscriminantDensityDisplay:
-    """The Gaussian densities of one feature, times their priors, and the boundaries between them.
+@shared_docs
+class DiscriminantDensityDisplay(ClassDisplay):
+    """Gaussian densities of one feature times their priors, and the boundaries between classes.
 
-    Bayes' rule decides for the class whose curve is highest; a boundary is where that changes. It
-    lies midway between two means if the variances and the priors are equal, and moves away from
-    the class that is the more probable beforehand.
+    Bayes' rule predicts the class with the highest curve; the boundaries are where it changes. With
+    equal variances and priors a boundary is midway between two means, and it moves away from the
+    class with the larger prior.
 
     Create it with :meth:`from_estimator`.
 
@@ -24,28 +31,25 @@ class DiscriminantDensityDisplay:
     densities : ndarray of shape (n_classes, n_points)
         Prior times density of each class.
     boundaries : ndarray of shape (n_boundaries,)
-        Where the most probable class changes.
+        Values at which the most probable class changes.
     classes : ndarray of shape (n_classes,)
-        The names of the classes.
+        Class labels.
     priors : ndarray of shape (n_classes,)
-        The priors, for the legend.
+        Priors, for the legend.
     x : ndarray of shape (n_samples,), default=None
-        Rows, drawn as a histogram.
+        Samples, plotted as a histogram.
     y : ndarray of shape (n_samples,), default=None
-        Their classes.
+        Labels of the samples.
     feature_name : str, default='feature'
-        The name of the feature, for the axis.
+        Name of the feature, for the axis.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     curves_ : list of matplotlib Line2D
-        The density of each class.
+        Density of each class.
     lines_ : list of matplotlib Line2D
-        The boundaries.
+        Boundaries.
 
     Examples
     --------
@@ -62,15 +66,15 @@ class DiscriminantDensityDisplay:
     def __init__(
         self,
         *,
-        grid,
-        densities,
-        boundaries,
-        classes,
-        priors,
-        x=None,
-        y=None,
-        feature_name="feature",
-    ):
+        grid: np.ndarray,
+        densities: np.ndarray,
+        boundaries: np.ndarray,
+        classes: Any,
+        priors: np.ndarray,
+        x: np.ndarray | None = None,
+        y: np.ndarray | None = None,
+        feature_name: str = "feature",
+    ) -> None:
         self.grid = grid
         self.densities = densities
         self.boundaries = boundaries
@@ -82,44 +86,46 @@ class DiscriminantDensityDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, y=None, *, grid_resolution=1000, ax=None, colors=None, legend=True
-    ):
-        """Draw a discriminant that was fitted on one feature.
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        grid_resolution: int = 1000,
+        ax: Any = None,
+        colors: Sequence | None = None,
+        legend: bool = True,
+    ) -> Self:
+        """Plot a discriminant analysis that was fitted on one feature.
 
         Parameters
         ----------
         estimator : fitted LinearDiscriminantAnalysis or QuadraticDiscriminantAnalysis
-            On one feature.
+            Estimator fitted on one feature.
         X : array-like of shape (n_samples, 1)
-            Rows: they give the range, and a histogram where their classes are given.
+            Samples. They determine the range, and the histogram if their labels are given.
         y : array-like of shape (n_samples,), default=None
-            Their classes.
+            Labels of the samples.
         grid_resolution : int, default=1000
-            Points of the curves.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-        colors : sequence of colors, default=None
-            One per class; a colour-blind safe palette by default.
-        legend : bool, default=True
-            Whether to draw the legend.
+            Number of points of the curves.
+        <<display_options>>
 
         Returns
         -------
-        DiscriminantDensityDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         check_is_fitted(estimator)
-        rows = check_array(X)
-        if rows.shape[1] != 1 or estimator.n_features_in_ != 1:
+        samples = check_array(X)
+        if samples.shape[1] != 1 or estimator.n_features_in_ != 1:
             raise ValueError(
-                f"X must have 1 feature to be drawn as densities, got {rows.shape[1]}: fit the "
-                "estimator on one column, or on one direction of transform."
+                f"X must have 1 feature to be plotted as densities, got {samples.shape[1]}. Fit "
+                "the estimator on one feature, or on one direction of transform."
             )
         means, variances = estimator.means_[:, 0], _variances(estimator)
         reach = 3.5 * np.sqrt(variances)
         grid = np.linspace(
-            min((means - reach).min(), rows.min()),
-            max((means + reach).max(), rows.max()),
+            min((means - reach).min(), samples.min()),
+            max((means + reach).max(), samples.max()),
             grid_resolution,
         )
         exponent = -0.5 * (grid - means[:, np.newaxis]) ** 2 / variances[:, np.newaxis]
@@ -130,78 +136,59 @@ class DiscriminantDensityDisplay:
             boundaries=_crossings(means, variances, estimator.priors_, grid),
             classes=estimator.classes_,
             priors=estimator.priors_,
-            x=None if y is None else rows[:, 0],
+            x=None if y is None else samples[:, 0],
             y=None if y is None else np.asarray(y),
             feature_name=str(getattr(X, "columns", ["feature"])[0]),
         )
         return display.plot(ax=ax, colors=colors, legend=legend)
 
-    def plot(self, *, ax=None, colors=None, legend=True):
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-        colors : sequence of colors, default=None
-            One per class; a colour-blind safe palette by default.
-        legend : bool, default=True
-            Whether to draw the legend.
-
-        Returns
-        -------
-        DiscriminantDensityDisplay
-            The display itself.
-        """
-        self.ax_, self.figure_ = axes_for(ax, type(self).__name__)
-        colors = _class_colors(colors, len(self.classes))
-        self.curves_ = []
+    def _draw(self, colors: Sequence) -> None:
+        self.curves_: list = []
         for k, (name, color) in enumerate(zip(self.classes, colors, strict=True)):
-            label = f"{name}, prior {self.priors[k]:.2g}"
-            self.curves_ += self.ax_.plot(self.grid, self.densities[k], color=color, label=label)
-            leads = self.densities[k] >= self.densities.max(axis=0)
-            self.ax_.fill_between(
-                self.grid, 0, self.densities[k], where=leads, color=color, alpha=0.15, linewidth=0
-            )
+            density, label = self.densities[k], f"{name}, prior {self.priors[k]:.2g}"
+            self.curves_ += self.ax_.plot(self.grid, density, color=color, label=label)
+            leads = density >= self.densities.max(axis=0)
+            look = {"color": color, "alpha": 0.15, "linewidth": 0}
+            self.ax_.fill_between(self.grid, 0, density, where=leads, **look)
             if self.x is not None:
-                self._plot_histogram(self.x[self.y == name], self.priors[k], color)
+                self._draw_histogram(self.x[self.y == name], self.priors[k], color)
         self.lines_ = [
-            self.ax_.axvline(place, color="0.15", linestyle="--", linewidth=1.2)
-            for place in self.boundaries
+            self.ax_.axvline(boundary, color="0.15", linestyle="--", linewidth=1.2)
+            for boundary in self.boundaries
         ]
-        top = max(self.ax_.get_ylim()[1], 1.05 * self.densities.max())  # of axes that are shared
+        # Several displays may share the axes.
+        top = max(self.ax_.get_ylim()[1], 1.05 * self.densities.max())
         self.ax_.set(xlabel=self.feature_name, ylabel="prior × density", ylim=(0, top))
-        if legend:
-            self.ax_.legend(fontsize="small", framealpha=0.9)
-        return self
 
-    def _plot_histogram(self, x, prior, color):
-        """Rows of a class, as many as its prior has it."""
+    def _draw_histogram(self, x: np.ndarray, prior: float, color: Any) -> None:
+        """Plot the histogram of a class, scaled by its prior."""
         edges = np.linspace(self.grid[0], self.grid[-1], 61)
         counts, _ = np.histogram(x, bins=edges)
         heights = prior * counts / max(1, counts.sum()) / (edges[1] - edges[0])
         self.ax_.stairs(heights, edges, color=color, alpha=0.35, linewidth=0.8)
 
 
-def _variances(estimator):
-    """The variance of every class on one feature, as the model has it."""
+def _variances(estimator: Any) -> np.ndarray:
+    """Return the variance of every class for one feature."""
     if hasattr(estimator, "rotations_"):
         return np.array([spread[0] for spread in estimator.scalings_])
-    variance = common_covariance(estimator)
+    variance = shared_covariance(estimator)
     if variance is None:
         raise ValueError(
-            "estimator must have kept its covariance to be drawn, got none: fit it with "
+            "estimator must have a covariance to be plotted, but stores none. Fit it with "
             "store_covariance=True."
         )
     return np.full(len(estimator.means_), variance[0, 0])
 
 
-def _crossings(means, variances, priors, grid):
-    """Where the highest of the curves changes: roots of differences of parabolas."""
+def _crossings(
+    means: np.ndarray, variances: np.ndarray, priors: np.ndarray, grid: np.ndarray
+) -> np.ndarray:
+    """Return where the highest curve changes: the roots of differences of parabolas."""
     with np.errstate(divide="ignore"):
         constants = np.log(priors) - 0.5 * np.log(variances)
 
-    def scores(x):
+    def scores(x: float) -> np.ndarray:
         return constants - 0.5 * (x - means) ** 2 / variances
 
     leaders = [scores(x).argmax() for x in grid]

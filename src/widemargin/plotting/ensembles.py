@@ -1,92 +1,97 @@
-"""Pictures of ensembles: what the best proposal is worth, who makes it, and how it looks."""
+"""Displays of ensembles: losses of the best proposals, shares of members, and the proposals."""
+
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
-from widemargin.plotting.structured import _pyplot
+from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
+from widemargin.plotting.display import BLUE, GRAY, ORANGE, VERMILION, Display
 from widemargin.structured.learners.base import to_arrays
 
-_OURS, _SECOND, _THIRD, _PALE = "#0072b2", "#e69f00", "#999999", "#bbbbbb"
+__all__ = ["BestMemberDisplay", "LossHistogramDisplay", "PickBestDisplay", "ProposalsDisplay"]
 
 
-class _LossesDisplay:
-    """What the displays of losses share."""
+@shared_docs
+class _LossesDisplay(Display):
+    """Base class of displays of the losses of ensemble members; a display defines `_draw`."""
 
-    def __init__(self, *, losses):
+    def __init__(self, *, losses: np.ndarray) -> None:
         self.losses = losses
 
     @classmethod
-    def from_estimator(cls, estimator, X, Y, *, ax=None):
-        """Draw the losses of the members of an ensemble, as shares of the largest.
+    def from_estimator(cls, estimator: Any, X: Sequence, Y: Sequence, *, ax: Any = None) -> Self:
+        """Plot the losses of the members of an ensemble, relative to the largest possible loss.
 
         Parameters
         ----------
-        estimator : fitted ensemble of structured machines
-            It has `member_losses`.
-        X : sequence
-            Inputs.
-        Y : sequence
-            The truth.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        estimator : fitted ensemble of structured SVMs
+            Ensemble with a method `predict_all`.
+        <<structured_X_Y>>
+        <<ax>>
 
         Returns
         -------
-        display : object
-            The display, drawn.
+        <<returns_display>>
         """
-        losses = _shares(estimator.model_, to_arrays(Y), estimator.predict_all(X))
+        losses = _relative_losses(estimator.model_, to_arrays(Y), estimator.predict_all(X))
         return cls.from_losses(losses.T, ax=ax)
 
     @classmethod
-    def from_losses(cls, losses, *, ax=None):
-        """Draw given losses.
+    def from_losses(cls, losses: Any, *, ax: Any = None) -> Self:
+        """Plot given losses.
 
         Parameters
         ----------
         losses : array-like of shape (n_members, n_samples)
-            The loss of every member on every sample.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Loss of every member on every sample.
+        <<ax>>
 
         Returns
         -------
-        display : object
-            The display, drawn.
+        <<returns_display>>
         """
         losses = np.asarray(losses, dtype=float)
         if losses.ndim != 2 or losses.size == 0:
             raise ValueError(f"losses must have shape (n_members, n_samples), got {losses.shape}.")
         return cls(losses=losses).plot(ax=ax)
 
-    def plot(self, *, ax=None):
+    def plot(self, *, ax: Any = None) -> Self:
+        """Plot the display.
+
+        Parameters
+        ----------
+        <<ax>>
+
+        Returns
+        -------
+        <<returns_display>>
+        """
+        ax = self._use_axes(ax, layout="constrained")
+        self._draw(ax)
+        ax.legend(fontsize="small")
+        return self
+
+    def _draw(self, ax: Any) -> None:
         raise NotImplementedError
 
-    def _axes(self, ax):
-        if ax is None:
-            _, ax = _pyplot(type(self).__name__).subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        return ax
 
-
+@shared_docs
 class PickBestDisplay(_LossesDisplay):
-    """The error of the best, the second and the third best proposal against their number.
+    """Loss of the best, second and third best proposal against the number of proposals.
 
     Create it with :meth:`from_estimator` or :meth:`from_losses`.
 
     Parameters
     ----------
-    losses : ndarray of shape (n_members, n_samples)
-        The loss of every member on every sample.
+    <<member_losses>>
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it is drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     lines_ : list of matplotlib Line2D
-        The mean over samples of the least loss, the second and the third least, among the first
-        members.
+        Mean over samples of the smallest, second and third smallest loss among the first members.
 
     Examples
     --------
@@ -97,24 +102,11 @@ class PickBestDisplay(_LossesDisplay):
     >>> display.figure_.savefig("pick_best.png")  # doctest: +SKIP
     """
 
-    def plot(self, *, ax=None):
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        PickBestDisplay
-            The display itself.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Any) -> None:
         n = len(self.losses)
         ranked = [np.sort(self.losses[:m], axis=0) for m in range(1, n + 1)]
-        self.lines_ = []
-        looks = zip(("best", "second", "third"), (_OURS, _SECOND, _THIRD), strict=True)
+        self.lines_: list = []
+        looks = zip(("best", "second", "third"), (BLUE, ORANGE, GRAY), strict=True)
         for k, (name, color) in enumerate(looks):
             if k < n:
                 numbers = np.arange(k + 1, n + 1)
@@ -122,28 +114,23 @@ class PickBestDisplay(_LossesDisplay):
                 self.lines_ += ax.plot(numbers, means, color=color, marker="o", label=name)
         ax.set(xlabel="number of proposals", ylabel="mean loss", xticks=np.arange(1, n + 1))
         ax.set_ylim(bottom=0.0)
-        ax.legend(fontsize="small")
-        return self
 
 
+@shared_docs
 class BestMemberDisplay(_LossesDisplay):
-    """How often each member makes the best proposal; members that are equally good share a sample.
+    """Share of samples for which each member makes the best proposal; ties are divided equally.
 
     Create it with :meth:`from_estimator` or :meth:`from_losses`.
 
     Parameters
     ----------
-    losses : ndarray of shape (n_members, n_samples)
-        The loss of every member on every sample.
+    <<member_losses>>
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it is drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     shares_ : ndarray of shape (n_members,)
-        They sum to 1.
+        Shares of the members. They sum to 1.
 
     Examples
     --------
@@ -154,48 +141,30 @@ class BestMemberDisplay(_LossesDisplay):
     array([0.625, 0.375])
     """
 
-    def plot(self, *, ax=None):
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        BestMemberDisplay
-            The display itself.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Any) -> None:
         best = self.losses == self.losses.min(axis=0)
         self.shares_ = (best / best.sum(axis=0)).mean(axis=1)
         numbers = np.arange(1, len(self.losses) + 1)
-        ax.bar(numbers, self.shares_, color=_OURS, width=0.7)
-        ax.axhline(1.0 / len(numbers), color=_THIRD, linestyle="--", linewidth=1, label="even")
+        ax.bar(numbers, self.shares_, color=BLUE, width=0.7)
+        ax.axhline(1.0 / len(numbers), color=GRAY, linestyle="--", linewidth=1, label="even")
         ax.set(xlabel="member", ylabel="share of samples it is best on", xticks=numbers)
-        ax.legend(fontsize="small")
-        return self
 
 
+@shared_docs
 class LossHistogramDisplay(_LossesDisplay):
-    """Histograms of the losses of all proposals and of the best ones.
+    """Histograms of the losses of all proposals and of the best proposals.
 
     Create it with :meth:`from_estimator` or :meth:`from_losses`.
 
     Parameters
     ----------
-    losses : ndarray of shape (n_members, n_samples)
-        The loss of every member on every sample.
+    <<member_losses>>
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it is drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     counts_ : tuple of two ndarray
-        Shares of all proposals and of the best ones, by bin.
+        Shares of all proposals and of the best proposals in each bin.
 
     Examples
     --------
@@ -206,63 +175,65 @@ class LossHistogramDisplay(_LossesDisplay):
     >>> display.figure_.savefig("losses.png")  # doctest: +SKIP
     """
 
-    def plot(self, *, ax=None, bins=20):
-        """Draw the display.
+    _bins = 20
+
+    def plot(self, *, ax: Any = None, bins: int = 20) -> Self:
+        """Plot the display.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        <<ax>>
         bins : int, default=20
             Number of bins.
 
         Returns
         -------
-        LossHistogramDisplay
-            The display itself.
+        <<returns_display>>
         """
-        ax = self._axes(ax)
-        edges = np.linspace(0.0, max(self.losses.max(), np.finfo(float).tiny), bins + 1)
+        self._bins = bins
+        return super().plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        edges = np.linspace(0.0, max(self.losses.max(), TINY), self._bins + 1)
         counts = []
         for losses, color, name in (
-            (self.losses.ravel(), _PALE, "all proposals"),
-            (self.losses.min(axis=0), _OURS, "best proposals"),
+            (self.losses.ravel(), "#bbbbbb", "all proposals"),
+            (self.losses.min(axis=0), BLUE, "best proposals"),
         ):
             share = np.full(len(losses), 1.0 / len(losses))
             look = {"color": color, "alpha": 0.6, "label": name}
             counts.append(ax.hist(losses, edges, weights=share, **look)[0])
         self.counts_ = tuple(counts)
         ax.set(xlabel="loss", ylabel="share")
-        ax.legend(fontsize="small")
-        return self
 
 
-class ProposalsDisplay:
-    """Inputs, truth and proposals side by side, one row for each input, with the best one framed.
+@shared_docs
+class ProposalsDisplay(Display):
+    """Inputs, true labels and proposals side by side, with the best proposal framed.
 
     Create it with :meth:`from_estimator` or :meth:`from_proposals`.
 
     Parameters
     ----------
     images : list of ndarray of shape (height, width) or (height, width, 3)
-        What the labels are of.
+        Images of the inputs.
     truths : list of ndarray of shape (height, width)
         True labels.
     proposals : list of list of ndarray of shape (height, width)
-        For every image some proposals.
+        Proposals for each image.
     n_states : int
-        Number of labels, which all pictures share the colours of.
+        Number of labels. All plots share the same colors.
     losses : ndarray of shape (n_images, n_proposals), default=None
-        By which the best proposal is found; the share of wrong labels by default.
+        Losses that determine the best proposal; by default, the share of wrong labels.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes of shape (n_images, n_proposals + 2)
-        Input, truth and proposals.
+        Axes of inputs, true labels and proposals.
     figure_ : matplotlib Figure
-        The figure of the axes.
+        Figure of the axes.
     best_ : list of int
-        The number of the framed proposal of each row, from 0.
+        Index of the framed proposal of each input.
 
     Examples
     --------
@@ -274,7 +245,15 @@ class ProposalsDisplay:
     [1]
     """
 
-    def __init__(self, *, images, truths, proposals, n_states, losses=None):
+    def __init__(
+        self,
+        *,
+        images: Sequence,
+        truths: Sequence,
+        proposals: Sequence[Sequence],
+        n_states: int,
+        losses: np.ndarray | None = None,
+    ) -> None:
         self.images = images
         self.truths = truths
         self.proposals = proposals
@@ -282,59 +261,72 @@ class ProposalsDisplay:
         self.losses = losses
 
     @classmethod
-    def from_estimator(cls, estimator, X, Y, *, images=None, axes=None):
-        """Draw the proposals of an ensemble, with their losses as shares of the largest.
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Sequence,
+        Y: Sequence,
+        *,
+        images: Sequence | None = None,
+        axes: Any = None,
+    ) -> Self:
+        """Plot the proposals of an ensemble, with losses relative to the largest possible loss.
 
         Parameters
         ----------
-        estimator : fitted ensemble of structured machines
-            Its model labels grids.
+        estimator : fitted ensemble of structured SVMs
+            Ensemble whose model labels grids.
         X : sequence of ndarray of shape (height, width, n_features)
             Inputs.
         Y : sequence of ndarray of shape (height, width)
-            The truth.
+            True labels.
         images : sequence of ndarray, default=None
-            How the inputs are to be shown; by their first feature by default.
-        axes : ndarray of matplotlib Axes of shape (n_images, n_proposals + 2), default=None
-            Where to draw; a new figure by default.
+            Images of the inputs; by default, their first feature.
+        <<proposals_axes>>
 
         Returns
         -------
-        ProposalsDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         X, Y, model = to_arrays(X), to_arrays(Y), estimator.model_
         images = [np.asarray(x)[..., 0] for x in X] if images is None else images
         proposals = estimator.predict_all(X)
-        losses = _shares(model, Y, proposals)
+        losses = _relative_losses(model, Y, proposals)
         return cls.from_proposals(
             images, Y, proposals, n_states=model.n_states, losses=losses, axes=axes
         )
 
     @classmethod
-    def from_proposals(cls, images, truths, proposals, *, n_states=None, losses=None, axes=None):
-        """Draw given proposals.
+    def from_proposals(
+        cls,
+        images: Sequence,
+        truths: Sequence,
+        proposals: Sequence[Sequence],
+        *,
+        n_states: int | None = None,
+        losses: Any = None,
+        axes: Any = None,
+    ) -> Self:
+        """Plot given proposals.
 
         Parameters
         ----------
         images : sequence of ndarray of shape (height, width) or (height, width, 3)
-            What the labels are of.
+            Images of the inputs.
         truths : sequence of ndarray of shape (height, width)
             True labels.
         proposals : sequence of sequence of ndarray of shape (height, width)
-            For every image equally many proposals.
+            Proposals, the same number for each image.
         n_states : int, default=None
-            Number of labels; the largest one there is, plus 1, by default.
+            Number of labels; by default, the largest label plus 1.
         losses : array-like of shape (n_images, n_proposals), default=None
-            By which the best proposal is found, as shares of the largest loss; the share of wrong
-            labels by default.
-        axes : ndarray of matplotlib Axes of shape (n_images, n_proposals + 2), default=None
-            Where to draw; a new figure by default.
+            Losses that determine the best proposal, relative to the largest possible loss; by
+            default, the share of wrong labels.
+        <<proposals_axes>>
 
         Returns
         -------
-        ProposalsDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         if not len(images) == len(truths) == len(proposals):
             raise ValueError(
@@ -352,57 +344,49 @@ class ProposalsDisplay:
         )
         return display.plot(axes=axes)
 
-    def plot(self, *, axes=None):
-        """Draw the display.
+    def plot(self, *, axes: Any = None) -> Self:
+        """Plot the display.
 
         Parameters
         ----------
-        axes : ndarray of matplotlib Axes of shape (n_images, n_proposals + 2), default=None
-            Where to draw; a new figure by default.
+        <<proposals_axes>>
 
         Returns
         -------
-        ProposalsDisplay
-            The display itself.
+        <<returns_display>>
         """
         shape = len(self.images), len(self.proposals[0]) + 2
-        if axes is None:
-            size = 1.35 * shape[1], 1.6 * shape[0]
-            _, axes = _pyplot("ProposalsDisplay").subplots(
-                *shape, squeeze=False, figsize=size, layout="constrained"
-            )
-        self.axes_ = np.asarray(axes).reshape(shape)
-        self.figure_, self.best_ = self.axes_[0, 0].figure, []
-        look = {"cmap": "viridis", "vmin": 0, "vmax": max(1, self.n_states - 1)}
-        losses = self.losses
+        axes = self._use_axes_array(axes, shape, figsize=(1.35 * shape[1], 1.6 * shape[0]))
+        self.best_ = []
+        losses: Any = self.losses
         if losses is None:
             losses = [
-                [float(np.mean(np.asarray(own) != truth)) for own in proposals]
+                [float(np.mean(np.asarray(labels) != truth)) for labels in proposals]
                 for truth, proposals in zip(self.truths, self.proposals, strict=True)
             ]
-        rows = zip(self.axes_, self.images, self.truths, self.proposals, losses, strict=True)
+        rows = zip(axes, self.images, self.truths, self.proposals, losses, strict=True)
         for row, image, truth, proposals, errors in rows:
             row[0].imshow(image, cmap="gray", interpolation="nearest")
-            row[0].set_title("input", fontsize="small")
-            self.best_.append(int(np.argmin(errors)))
-            names = ["truth", *(f"{error:.1%}" for error in errors)]
-            for ax, name, labels in zip(row[1:], names, (truth, *proposals), strict=True):
+            names = ["input", "truth", *(f"{error:.1%}" for error in errors)]
+            look = {"cmap": "viridis", "vmin": 0, "vmax": max(1, self.n_states - 1)}
+            for ax, labels in zip(row[1:], (truth, *proposals), strict=True):
                 ax.imshow(labels, interpolation="nearest", **look)
+            for ax, name in zip(row, names, strict=True):
                 ax.set_title(name, fontsize="small")
-            for ax in row:
                 ax.set(xticks=[], yticks=[])
+            self.best_.append(int(np.argmin(errors)))
             best = row[2 + self.best_[-1]]
             best.title.set_weight("bold")
             for spine in best.spines.values():
-                spine.set(color="#d55e00", linewidth=3.0)
+                spine.set(color=VERMILION, linewidth=3.0)
         return self
 
 
-def _shares(model, truths, proposals):
-    """The losses of proposals, one row for each truth, as shares of the largest it can have."""
+def _relative_losses(model: Any, truths: Sequence, proposals: Sequence[Sequence]) -> np.ndarray:
+    """Return the losses of proposals, relative to the largest possible loss of each truth."""
     return np.array(
         [
-            [model.loss(truth, own) / (model.max_loss(truth) or 1.0) for own in row]
+            [model.loss(truth, labels) / (model.max_loss(truth) or 1.0) for labels in row]
             for truth, row in zip(truths, proposals, strict=True)
         ]
     )

@@ -13,7 +13,7 @@ from widemargin.gated.difficulty import (
     in_order,
     scored_rows,
 )
-from widemargin.plotting.margin import _pyplot
+from widemargin.plotting.display import import_pyplot
 
 # Okabe and Ito's palette, in an order that sets rivals apart from students.
 _COLORS = ("#000000", "#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#cc79a7")
@@ -132,7 +132,7 @@ class StudentsDisplay:
             return self._plot_roc(roc_of, ax)
         if ax is None:
             size = {"figsize": (9, 7), "layout": "constrained"}
-            _, ax = _pyplot().subplots(3, 1, sharex=True, **size)
+            _, ax = import_pyplot().subplots(3, 1, sharex=True, **size)
         self.axes_ = np.atleast_1d(ax)
         self.figure_ = self.axes_[0].figure
         width = 0.85 / len(self.measures)
@@ -156,7 +156,7 @@ class StudentsDisplay:
         if label not in next(iter(self.roc.values())):
             raise ValueError(f"roc_of {label!r} is none of the classes {list(self.classes)}.")
         if ax is None:
-            _, ax = _pyplot().subplots(figsize=(5.5, 5), layout="constrained")
+            _, ax = import_pyplot().subplots(figsize=(5.5, 5), layout="constrained")
         self.axes_, self.figure_ = np.atleast_1d(ax), ax.figure
         for k, (name, curves) in enumerate(self.roc.items()):
             area = self.measures[name]["AUC"][self.classes.tolist().index(label)]
@@ -267,7 +267,7 @@ class DifficultyDisplay:
             The display itself.
         """
         if ax is None:
-            _, ax = _pyplot().subplots(figsize=(6.4, 5), layout="constrained")
+            _, ax = import_pyplot().subplots(figsize=(6.4, 5), layout="constrained")
         self.ax_, self.figure_, self.points_ = ax, ax.figure, []
         kinds = ((~self.truth, "o", "of another class"), (self.truth, "^", f"of {self.target}"))
         for rows, marker, label in kinds:

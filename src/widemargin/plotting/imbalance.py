@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
 from widemargin.imbalance import ImbalanceReport, imbalance_report
-from widemargin.plotting.margin import _pyplot
+from widemargin.plotting.display import import_pyplot
 
 _COLORS = {"head": "#0072b2", "medium": "#009e73", "tail": "#d55e00"}
 
@@ -148,7 +148,7 @@ class ClassRecallDisplay:
         ClassRecallDisplay
             The display itself.
         """
-        pyplot = _pyplot("ClassRecallDisplay")
+        pyplot = import_pyplot("ClassRecallDisplay")
         if ax is None:
             _, ax = pyplot.subplots(layout="constrained")
         colors = _COLORS if colors is None else colors

@@ -1,23 +1,24 @@
 """The picture of a machine on two features: regions, margins, support vectors."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
-# Okabe and Ito's palette: told apart by colour-blind eyes, in an order that starts far apart.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
+from widemargin._base.docs import shared_docs
+from widemargin.plotting.display import Plane, PlaneDisplay
+
 _LINES: dict[int, dict[str, Any]] = {
     0: {"colors": "0.15", "linewidths": 1.2, "linestyles": "-"},
     1: {"colors": "0.15", "linewidths": 1.0, "linestyles": "--"},
 }
 
 
-class MarginDisplay:
+@shared_docs
+class MarginDisplay(PlaneDisplay):
     """Regions, margins and support vectors of a classifier on two features.
 
     A class owns the points where it leads: where every binary machine that judges it decides for
@@ -30,37 +31,23 @@ class MarginDisplay:
 
     Parameters
     ----------
-    xx0 : ndarray of shape (grid_resolution, grid_resolution)
-        First feature of the grid.
-    xx1 : ndarray of shape (grid_resolution, grid_resolution)
-        Second feature of the grid.
+    <<display_plane>>
     lead : ndarray of shape (n_classes, grid_resolution, grid_resolution)
-        By how much each class leads its closest rival.
-    classes : ndarray of shape (n_classes,)
-        The names of the classes.
-    X : ndarray of shape (n_samples, 2)
-        The training rows.
-    y : ndarray of shape (n_samples,)
-        Their classes.
+        Distance of each class from its closest competitor, in units of the margin.
     support : ndarray of shape (n_support,)
-        Which training rows are support vectors.
-    feature_names : sequence of two str
-        The names of the features, for the axes.
+        Indices of the support vectors among the samples.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     regions_ : list of matplotlib ContourSet
-        The filled region of each class.
+        Filled region of each class.
     lines_ : list of matplotlib ContourSet
-        The boundary (lead 0) and margin (lead 1) of each class.
+        Boundary (lead 0) and margin (lead 1) of each class.
     points_ : list of matplotlib PathCollection
-        The training rows of each class.
+        Samples of each class.
     rings_ : matplotlib PathCollection
-        The rings around the support vectors.
+        Circles around the support vectors.
 
     Examples
     --------
@@ -72,7 +59,18 @@ class MarginDisplay:
     >>> display.figure_.savefig("iris.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, xx0, xx1, lead, classes, X, y, support, feature_names):
+    def __init__(
+        self,
+        *,
+        xx0: np.ndarray,
+        xx1: np.ndarray,
+        lead: np.ndarray,
+        classes: Any,
+        X: np.ndarray,
+        y: np.ndarray,
+        support: np.ndarray,
+        feature_names: Sequence[str],
+    ) -> None:
         self.xx0 = xx0
         self.xx1 = xx1
         self.lead = lead
@@ -83,89 +81,21 @@ class MarginDisplay:
         self.feature_names = feature_names
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator,
-        X,
-        y,
-        *,
-        grid_resolution=200,
-        padding=0.05,
-        ax=None,
-        colors=None,
-        legend=True,
-    ):
-        """Draw a fitted classifier and the rows it was trained on.
+    def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:
+        return {
+            "lead": _lead(estimator, plane.grid).T.reshape(-1, *plane.xx0.shape),
+            "support": _support(estimator, plane.points),
+        }
 
-        Parameters
-        ----------
-        estimator : fitted classifier, or Pipeline that ends in one
-            It has a ``decision_function``; where it has ``support_``, support vectors are ringed.
-        X : array-like of shape (n_samples, 2)
-            The training rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        grid_resolution : int, default=200
-            Points of the grid along each feature.
-        padding : float, default=0.05
-            Room around the data, as a part of its range.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-        colors : sequence of colors, default=None
-            One per class; a colour-blind safe palette by default.
-        legend : bool, default=True
-            Whether to draw the legend.
-
-        Returns
-        -------
-        MarginDisplay
-            The display, drawn.
-        """
-        check_is_fitted(estimator)
-        points, names, (xx0, xx1), corners = _plane(X, y, grid_resolution, padding)
-        display = cls(
-            xx0=xx0,
-            xx1=xx1,
-            lead=_lead(estimator, corners).T.reshape(-1, *xx0.shape),
-            classes=estimator.classes_,
-            X=points,
-            y=np.asarray(y),
-            support=_support(estimator, points),
-            feature_names=names,
-        )
-        return display.plot(ax=ax, colors=colors, legend=legend)
-
-    def plot(self, *, ax=None, colors=None, legend=True):
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-        colors : sequence of colors, default=None
-            One per class; a colour-blind safe palette by default.
-        legend : bool, default=True
-            Whether to draw the legend.
-
-        Returns
-        -------
-        MarginDisplay
-            The display itself.
-        """
-        pyplot = _pyplot()
-        if ax is None:
-            _, ax = pyplot.subplots()
-        colors = _class_colors(colors, len(self.classes))
-        self.ax_, self.figure_ = ax, ax.figure
-        self.regions_, self.lines_, self.points_ = [], [], []
+    def _draw(self, colors: Sequence) -> None:
+        self.regions_: list = []
+        self.lines_: list = []
+        self.points_: list = []
         for name, color, lead in zip(self.classes, colors, self.lead, strict=True):
             self._plot_region(lead, color)
-            self._plot_points(name, color)
+            self.points_.append(self._draw_points(name, color, size=26))
         self._plot_rings()
-        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        if legend:
-            self._plot_legend()
-        return self
+        self.ax_.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
 
     def _plot_region(self, lead, color):
         levels = [0, 1, max(2, lead.max() + 1)]
@@ -176,17 +106,12 @@ class MarginDisplay:
             if lead.min() < level < lead.max():
                 self.lines_.append(self.ax_.contour(*grid, levels=[level], zorder=2, **line))
 
-    def _plot_points(self, name, color):
-        rows = self.X[self.y == name]
-        look = {"s": 26, "color": color, "edgecolors": "white", "linewidths": 0.6}
-        self.points_.append(self.ax_.scatter(*rows.T, label=name, zorder=3, **look))
-
     def _plot_rings(self):
         rows = self.X[self.support]
         look = {"s": 75, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
         self.rings_ = self.ax_.scatter(*rows.T, label="support vector", zorder=4, **look)
 
-    def _plot_legend(self):
+    def _draw_legend(self) -> None:
         from matplotlib.lines import Line2D
 
         handles, _ = self.ax_.get_legend_handles_labels()
@@ -194,29 +119,6 @@ class MarginDisplay:
             look = {key.rstrip("s"): value for key, value in _LINES[level].items()}
             handles.append(Line2D([], [], label=name, **look))
         self.ax_.legend(handles=handles, fontsize="small", framealpha=0.9)
-
-
-def _plane(X, y, resolution, padding):
-    """Rows of two features, their names, and a grid around them: two arrays, and as rows like X."""
-    names = [str(name) for name in getattr(X, "columns", ["feature 0", "feature 1"])]
-    points = check_array(X)
-    if points.shape[1] != 2:
-        raise ValueError(
-            f"X must have 2 features to be drawn, got {points.shape[1]}: fit the estimator on two "
-            "columns, or on two directions of a transform."
-        )
-    check_consistent_length(points, y)
-    grid = _grid(points, resolution, padding)
-    corners = np.column_stack([part.ravel() for part in grid])
-    if hasattr(X, "columns"):
-        corners = type(X)(dict(zip(X.columns, corners.T, strict=True)))
-    return points, names, grid, corners
-
-
-def _grid(points, resolution, padding):
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = padding * np.where(high > low, high - low, 1)
-    return np.meshgrid(*np.linspace(low - room, high + room, resolution).T)
 
 
 def _lead(estimator, rows):
@@ -258,21 +160,3 @@ def _support(estimator, points):
 
 def _machine(estimator):
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
-
-
-def _class_colors(colors, n_classes):
-    if colors is None:
-        return [_COLORS[i % len(_COLORS)] for i in range(n_classes)]
-    if len(colors) != n_classes:
-        raise ValueError(f"colors must hold one per class ({n_classes}), got {len(colors)}.")
-    return colors
-
-
-def _pyplot(display="MarginDisplay"):
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{display} draws with matplotlib: install it with pip install 'widemargin[plot]'."
-        ) from error
-    return pyplot

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.plotting.margin import _pyplot
+from widemargin.plotting.display import import_pyplot
 
 _MOST_NAMED = 40
 
@@ -82,7 +82,7 @@ class CodeMatrixDisplay:
         CodeMatrixDisplay
             The display itself.
         """
-        pyplot = _pyplot("CodeMatrixDisplay")
+        pyplot = import_pyplot("CodeMatrixDisplay")
         from matplotlib.colors import ListedColormap
 
         n_classes, n_machines = self.matrix.shape

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.plotting.margin import _pyplot
+from widemargin.plotting.display import import_pyplot
 from widemargin.semisupervised.constraints import ThresholdCurve
 
 __all__ = ["PreferenceDisplay"]
@@ -136,7 +136,7 @@ class PreferenceDisplay:
     def _plot_rounds(self, ax: Any) -> Self:
         if ax is None:
             size = {"figsize": (6.4, 6.4), "layout": "constrained", "height_ratios": (2, 3, 2)}
-            _, ax = _pyplot("PreferenceDisplay").subplots(3, 1, sharex=True, **size)
+            _, ax = import_pyplot("PreferenceDisplay").subplots(3, 1, sharex=True, **size)
         self.axes_ = np.ravel(ax)
         self.figure_ = self.axes_[0].figure
         counts, metrics, thresholds = self.axes_
@@ -166,7 +166,9 @@ class PreferenceDisplay:
 
     def _plot_thresholds(self, curve: Mapping[str, np.ndarray], ax: Any) -> Self:
         if ax is None:
-            _, ax = _pyplot("PreferenceDisplay").subplots(figsize=(6.4, 4), layout="constrained")
+            _, ax = import_pyplot("PreferenceDisplay").subplots(
+                figsize=(6.4, 4), layout="constrained"
+            )
         self.axes_, self.figure_ = np.atleast_1d(ax), ax.figure
         shown = ["precision", "recall", "f1"]
         shown += ["false_positive_rate"] if "false_positive_rate" in self.bounds else []

@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
+from widemargin.plotting.display import import_pyplot
+
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
@@ -106,7 +108,7 @@ class SlackDisplay:
             The display, drawn.
         """
         if ax is None:
-            _, ax = _pyplot().subplots(layout="constrained")
+            _, ax = import_pyplot("SlackDisplay").subplots(layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         for level, text in ((0.0, "on its margin"), (1.0, "on the boundary")):
             ax.axhline(level, color="0.6", linewidth=0.8, zorder=1)
@@ -134,13 +136,3 @@ def _telling_column(values, slack):
     size = np.sqrt((distance**2).sum(axis=0))
     along = np.abs(distance.T @ (slack - slack.mean()))
     return int(np.argmax(np.where(size > 0, along / np.where(size > 0, size, 1.0), 0.0)))
-
-
-def _pyplot():
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "SlackDisplay draws with matplotlib: install it with pip install 'widemargin[plot]'."
-        ) from error
-    return pyplot

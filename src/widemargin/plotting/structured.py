@@ -1,35 +1,42 @@
-"""Pictures of structured learning: curves of a fit, words, labelled images."""
+"""Displays of structured learning: objective curves, words, labeled images."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-_OURS, _BOUND, _RIGHT, _WRONG = "#0072b2", "#d55e00", "#009e73", "#d55e00"
+from widemargin._base.docs import shared_docs
+from widemargin.plotting.display import BLUE, GREEN, VERMILION, Display
+
+__all__ = ["GridLabelDisplay", "ObjectiveDisplay", "WordDisplay"]
 
 
-class ObjectiveDisplay:
-    """The objective of a fit, its lower bound, and the gap between them.
+@shared_docs
+class ObjectiveDisplay(Display):
+    """Objective of a fit, its lower bound, and the gap between them.
 
     Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
-    iteration : ndarray of shape (n_looks,)
-        Passes or rounds at each look.
-    objective : ndarray of shape (n_looks,)
-        The objective.
-    dual_objective : ndarray of shape (n_looks,)
-        Its lower bound.
-    gap : ndarray of shape (n_looks,)
-        Their relative difference.
+    iteration : ndarray of shape (n_checks,)
+        Number of passes or rounds at each check of the gap.
+    objective : ndarray of shape (n_checks,)
+        Objective.
+    dual_objective : ndarray of shape (n_checks,)
+        Lower bound on the objective.
+    gap : ndarray of shape (n_checks,)
+        Relative difference of the two.
     name : str
-        What was fitted, for the title.
+        Name of the estimator, for the title.
 
     Attributes
     ----------
     axes_ : ndarray of two matplotlib Axes
-        The objective and its bound above, the gap below.
+        Axes of the objective and its bound, and of the gap.
     figure_ : matplotlib Figure
-        The figure of the axes.
+        Figure of the axes.
 
     Examples
     --------
@@ -42,7 +49,15 @@ class ObjectiveDisplay:
     >>> display.figure_.savefig("gap.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, iteration, objective, dual_objective, gap, name):
+    def __init__(
+        self,
+        *,
+        iteration: np.ndarray,
+        objective: np.ndarray,
+        dual_objective: np.ndarray,
+        gap: np.ndarray,
+        name: str,
+    ) -> None:
         self.iteration = iteration
         self.objective = objective
         self.dual_objective = dual_objective
@@ -50,20 +65,19 @@ class ObjectiveDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator, *, axes=None):
-        """Draw the curves of a fitted learner.
+    def from_estimator(cls, estimator: Any, *, axes: Any = None) -> Self:
+        """Plot the curves of a fitted learner.
 
         Parameters
         ----------
         estimator : fitted structured learner
-            It has a ``history_``.
+            Learner with a ``history_``.
         axes : sequence of two matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. By default, a new figure is created.
 
         Returns
         -------
-        ObjectiveDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         check_is_fitted(estimator, "history_")
         history = estimator.history_
@@ -71,65 +85,55 @@ class ObjectiveDisplay:
         curves = {name: np.asarray(history[name]) for name in names}
         return cls(**curves, name=type(estimator).__name__).plot(axes=axes)
 
-    def plot(self, *, axes=None):
-        """Draw the display.
+    def plot(self, *, axes: Any = None) -> Self:
+        """Plot the display.
 
         Parameters
         ----------
         axes : sequence of two matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. By default, a new figure is created.
 
         Returns
         -------
-        ObjectiveDisplay
-            The display itself.
+        <<returns_display>>
         """
-        if axes is None:
-            _, axes = _pyplot("ObjectiveDisplay").subplots(
-                2, 1, sharex=True, figsize=(6.4, 5.0), layout="constrained"
-            )
-        above, below = axes
-        self.axes_, self.figure_ = np.asarray(axes), above.figure
-        look = {"marker": ".", "linewidth": 1.4}
-        above.plot(self.iteration, self.objective, color=_OURS, label="objective", **look)
-        above.plot(self.iteration, self.dual_objective, color=_BOUND, label="lower bound", **look)
+        size = 6.4, 5.0
+        self.axes_ = self._use_axes_array(axes, (2, 1), sharex=True, figsize=size).ravel()
+        above, below = self.axes_
+        look: dict[str, Any] = {"marker": ".", "linewidth": 1.4}
+        above.plot(self.iteration, self.objective, color=BLUE, label="objective", **look)
+        above.plot(
+            self.iteration, self.dual_objective, color=VERMILION, label="lower bound", **look
+        )
         between = self.iteration, self.dual_objective, self.objective
-        above.fill_between(*between, color=_OURS, alpha=0.1)
+        above.fill_between(*between, color=BLUE, alpha=0.1)
         above.legend(fontsize="small")
         above.set(ylabel="objective", title=self.name)
-        below.plot(self.iteration, self.gap, color=_OURS, **look)
+        below.plot(self.iteration, self.gap, color=BLUE, **look)
         below.set(xlabel="iteration", ylabel="relative gap")
         if np.nanmax(self.gap, initial=0.0) > 0.0:
             below.set_yscale("log")
         return self
 
 
-class WordDisplay:
-    """Images of letters with what was read in them.
+@shared_docs
+class WordDisplay(Display):
+    """Images of letters with the predicted letters.
 
     Create it with :meth:`from_predictions`.
 
     Parameters
     ----------
-    X : list of ndarray of shape (length, n_pixels)
-        The words.
-    Y : list of ndarray of shape (length,)
-        Their letters, as indices into `alphabet`.
-    Y_pred : list of ndarray of shape (length,)
-        What was read.
-    alphabet : sequence of str
-        The letters.
-    shape : tuple of two int
-        Height and width of an image of a letter.
+    <<words>>
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        One for each word.
+        Axes of each word.
     figure_ : matplotlib Figure
-        The figure of the axes.
+        Figure of the axes.
     texts_ : list of list of matplotlib Text
-        What was read, letter by letter, for each word; mistakes in another colour, with the truth.
+        Predicted letters of each word; errors in another color, with the true letter.
 
     Examples
     --------
@@ -141,7 +145,15 @@ class WordDisplay:
     >>> display.figure_.savefig("words.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, X, Y, Y_pred, alphabet, shape):
+    def __init__(
+        self,
+        *,
+        X: Sequence,
+        Y: Sequence,
+        Y_pred: Sequence,
+        alphabet: Sequence[str],
+        shape: tuple[int, int],
+    ) -> None:
         self.X = X
         self.Y = Y
         self.Y_pred = Y_pred
@@ -150,29 +162,25 @@ class WordDisplay:
 
     @classmethod
     def from_predictions(
-        cls, X, Y, Y_pred, *, alphabet="abcdefghijklmnopqrstuvwxyz", shape=(16, 8), axes=None
-    ):
-        """Draw words and what was read in them.
+        cls,
+        X: Sequence,
+        Y: Sequence,
+        Y_pred: Sequence,
+        *,
+        alphabet: Sequence[str] = "abcdefghijklmnopqrstuvwxyz",
+        shape: tuple[int, int] = (16, 8),
+        axes: Any = None,
+    ) -> Self:
+        """Plot words and the predicted letters.
 
         Parameters
         ----------
-        X : list of array-like of shape (length, n_pixels)
-            The words, one row of pixels for each letter.
-        Y : list of array-like of shape (length,)
-            Their letters, as indices into `alphabet`.
-        Y_pred : list of array-like of shape (length,)
-            What was read.
-        alphabet : sequence of str, default="abcdefghijklmnopqrstuvwxyz"
-            The letters.
-        shape : tuple of two int, default=(16, 8)
-            Height and width of an image of a letter.
-        axes : sequence of matplotlib Axes, default=None
-            Where to draw, one for each word; a new figure by default.
+        <<words>>
+        <<axes_of_each>>
 
         Returns
         -------
-        WordDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         if not len(X) == len(Y) == len(Y_pred):
             raise ValueError(
@@ -188,71 +196,68 @@ class WordDisplay:
         display = cls(X=X, Y=Y, Y_pred=Y_pred, alphabet=alphabet, shape=shape)
         return display.plot(axes=axes)
 
-    def plot(self, *, axes=None):
-        """Draw the display.
+    def plot(self, *, axes: Any = None) -> Self:
+        """Plot the display.
 
         Parameters
         ----------
-        axes : sequence of matplotlib Axes, default=None
-            Where to draw, one for each word; a new figure by default.
+        <<axes_of_each>>
 
         Returns
         -------
-        WordDisplay
-            The display itself.
+        <<returns_display>>
         """
         height, width = self.shape
         longest = max(len(letters) for letters in self.Y)
-        if axes is None:
-            size = 0.42 * longest * (width + 1) / 8, 1.15 * len(self.X)
-            _, axes = _pyplot("WordDisplay").subplots(
-                len(self.X), 1, squeeze=False, sharex=True, figsize=size, layout="constrained"
-            )
-        self.axes_ = np.ravel(axes)
-        self.figure_ = self.axes_[0].figure
+        size = 0.42 * longest * (width + 1) / 8, 1.15 * len(self.X)
+        shape = len(self.X), 1
+        self.axes_ = self._use_axes_array(axes, shape, sharex=True, figsize=size).ravel()
         self.texts_ = []
-        for ax, word, truth, found in zip(self.axes_, self.X, self.Y, self.Y_pred, strict=True):
+        words = zip(self.axes_, self.X, self.Y, self.Y_pred, strict=True)
+        for ax, word, truth, predicted in words:
             ink = np.zeros((height, (width + 1) * len(truth)))
             for k, pixels in enumerate(np.asarray(word)):
                 ink[:, k * (width + 1) : k * (width + 1) + width] = pixels.reshape(self.shape)
             ax.imshow(ink, cmap="gray_r", interpolation="nearest", aspect="equal")
             ax.set_xlim(-0.5, longest * (width + 1) - 0.5)
             ax.axis("off")
-            pairs = zip(truth, found, strict=True)
-            self.texts_.append([self._write(ax, k, *pair) for k, pair in enumerate(pairs)])
+            pairs = zip(truth, predicted, strict=True)
+            self.texts_.append([self._draw_letter(ax, k, *pair) for k, pair in enumerate(pairs)])
         return self
 
-    def _write(self, ax, k, truth, found):
-        right = truth == found
-        text = self.alphabet[found] if right else f"{self.alphabet[found]} ({self.alphabet[truth]})"
-        place = k * (self.shape[1] + 1) + self.shape[1] / 2, self.shape[0] + 0.5
-        look = {"color": _RIGHT if right else _WRONG, "fontsize": 10 if right else 9}
-        weight = "normal" if right else "bold"
-        return ax.text(*place, text, ha="center", va="top", weight=weight, **look)
+    def _draw_letter(self, ax: Any, k: int, truth: int, predicted: int) -> Any:
+        correct, text = truth == predicted, self.alphabet[predicted]
+        if not correct:
+            text += f" ({self.alphabet[truth]})"
+        position = k * (self.shape[1] + 1) + self.shape[1] / 2, self.shape[0] + 0.5
+        look = {"color": GREEN if correct else VERMILION, "fontsize": 10 if correct else 9}
+        weight = "normal" if correct else "bold"
+        return ax.text(*position, text, ha="center", va="top", weight=weight, **look)
 
 
-class GridLabelDisplay:
-    """Labelled images side by side: truth, predictions, any labels of a grid.
+@shared_docs
+class GridLabelDisplay(Display):
+    """Labeled images side by side: true labels, predictions, any labels of a grid.
 
     Create it with :meth:`from_labels`.
 
     Parameters
     ----------
     labels : dict of str to ndarray of shape (height, width)
-        Labels of pixels under the names they are shown with.
+        Labels of pixels by title.
     image : ndarray of shape (height, width) or (height, width, 3), default=None
-        What the labels are of, shown first.
+        Image, plotted first.
     n_states : int, default=None
-        Number of labels, which all images share the colours of.
+        Number of labels. All images share the same colors.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        One for each image.
+        Axes of each image.
     figure_ : matplotlib Figure
-        The figure of the axes.
+        Figure of the axes.
     images_ : list of matplotlib AxesImage
-        What was drawn.
+        The images.
 
     Examples
     --------
@@ -263,31 +268,42 @@ class GridLabelDisplay:
     >>> display.figure_.savefig("labels.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, labels, image=None, n_states=None):
+    def __init__(
+        self,
+        *,
+        labels: Mapping[str, np.ndarray],
+        image: np.ndarray | None = None,
+        n_states: int | None = None,
+    ) -> None:
         self.labels = labels
         self.image = image
         self.n_states = n_states
 
     @classmethod
-    def from_labels(cls, labels, *, image=None, n_states=None, axes=None):
-        """Draw labelled images.
+    def from_labels(
+        cls,
+        labels: Mapping[str, Any],
+        *,
+        image: Any = None,
+        n_states: int | None = None,
+        axes: Any = None,
+    ) -> Self:
+        """Plot labeled images.
 
         Parameters
         ----------
         labels : dict of str to array-like of shape (height, width)
-            Labels of pixels under the names they are shown with; the one called "truth", if there
-            is one, is what the share of right pixels of the others is measured by.
+            Labels of pixels by title. If there is one with the title "truth", the others show their
+            share of correct pixels.
         image : array-like of shape (height, width) or (height, width, 3), default=None
-            What the labels are of, shown first.
+            Image, plotted first.
         n_states : int, default=None
-            Number of labels; the largest one there is, plus 1, by default.
-        axes : sequence of matplotlib Axes, default=None
-            Where to draw, one for each image; a new figure by default.
+            Number of labels; by default, the largest label plus 1.
+        <<axes_of_each>>
 
         Returns
         -------
-        GridLabelDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         labels = {name: np.asarray(grid) for name, grid in labels.items()}
         for name, grid in labels.items():
@@ -299,35 +315,27 @@ class GridLabelDisplay:
             n_states = int(max(grid.max() for grid in labels.values())) + 1
         return cls(labels=labels, image=image, n_states=n_states).plot(axes=axes)
 
-    def plot(self, *, axes=None):
-        """Draw the display.
+    def plot(self, *, axes: Any = None) -> Self:
+        """Plot the display.
 
         Parameters
         ----------
-        axes : sequence of matplotlib Axes, default=None
-            Where to draw, one for each image; a new figure by default.
+        <<axes_of_each>>
 
         Returns
         -------
-        GridLabelDisplay
-            The display itself.
+        <<returns_display>>
         """
         shown = len(self.labels) + (self.image is not None)
-        if axes is None:
-            _, axes = _pyplot("GridLabelDisplay").subplots(
-                1, shown, squeeze=False, figsize=(2.4 * shown, 2.6), layout="constrained"
-            )
-        self.axes_ = np.ravel(axes)
-        self.figure_, self.images_ = self.axes_[0].figure, []
-        rest = iter(self.axes_)
+        self.axes_ = self._use_axes_array(axes, (1, shown), figsize=(2.4 * shown, 2.6)).ravel()
+        self.images_, rest = [], iter(self.axes_)
         if self.image is not None:
             ax = next(rest)
             self.images_.append(ax.imshow(self.image, cmap="gray", interpolation="nearest"))
             ax.set_title("input", fontsize="medium")
         truth = self.labels.get("truth")
-        for name, grid in self.labels.items():
-            ax = next(rest)
-            look = {"cmap": "viridis", "vmin": 0, "vmax": max(1, self.n_states - 1)}
+        look = {"cmap": "viridis", "vmin": 0, "vmax": max(1, (self.n_states or 2) - 1)}
+        for ax, (name, grid) in zip(rest, self.labels.items(), strict=True):
             self.images_.append(ax.imshow(grid, interpolation="nearest", **look))
             measured = truth is not None and grid is not truth and grid.shape == truth.shape
             share = f", {np.mean(grid == truth):.1%}" if measured else ""
@@ -335,13 +343,3 @@ class GridLabelDisplay:
         for ax in self.axes_:
             ax.axis("off")
         return self
-
-
-def _pyplot(name):
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{name} draws with matplotlib: install it with pip install 'widemargin[plot]'."
-        ) from error
-    return pyplot

@@ -1,0 +1,201 @@
+"""Base classes of the displays: axes, class colors and the plane of two features.
+
+matplotlib is imported when a display is first plotted.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base.docs import shared_docs
+
+__all__ = ["BLUE", "GRAY", "GREEN", "ORANGE", "ClassDisplay", "Display", "PlaneDisplay"]
+__all__ += ["VERMILION", "Plane", "class_colors", "import_pyplot", "make_plane"]
+
+# Palette of Okabe and Ito, which is safe for color-blind readers, with the most different first.
+BLUE, VERMILION, GREEN, ORANGE, GRAY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#999999"
+_CLASS_COLORS = (BLUE, VERMILION, GREEN, "#cc79a7", ORANGE, "#56b4e9", "#f0e442", "#000000")
+
+
+def import_pyplot(display: str = "This display") -> Any:
+    """Return matplotlib.pyplot, or raise an ImportError with the name of the display."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            f"{display} requires matplotlib. Install it with pip install 'widemargin[plot]'."
+        ) from error
+    return pyplot
+
+
+def class_colors(colors: Sequence | None, n_classes: int) -> Sequence:
+    """Return one color for each class."""
+    if colors is None:
+        return [_CLASS_COLORS[i % len(_CLASS_COLORS)] for i in range(n_classes)]
+    if len(colors) != n_classes:
+        raise ValueError(f"colors must contain one per class ({n_classes}), got {len(colors)}.")
+    return colors
+
+
+class Plane(NamedTuple):
+    """Samples of two features and a grid around them.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_samples, 2)
+        The samples.
+    names : list of two str
+        Names of the features.
+    xx0, xx1 : ndarray of shape (grid_resolution, grid_resolution)
+        The features on the grid.
+    grid : ndarray or DataFrame of shape (grid_resolution ** 2, 2)
+        The points of the grid, in the container of the samples.
+    """
+
+    points: np.ndarray
+    names: list[str]
+    xx0: np.ndarray
+    xx1: np.ndarray
+    grid: Any
+
+
+def make_plane(X: Any, y: Any, resolution: int, padding: float) -> Plane:
+    """Return the plane of samples with two features."""
+    names = [str(name) for name in getattr(X, "columns", ["feature 0", "feature 1"])]
+    points = check_array(X)
+    if points.shape[1] != 2:
+        raise ValueError(
+            f"X must have 2 features to be plotted, got {points.shape[1]}. Fit the estimator on "
+            "two features, or on two directions of a transform."
+        )
+    check_consistent_length(points, y)
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = padding * np.where(high > low, high - low, 1)
+    xx0, xx1 = np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)
+    grid: Any = np.column_stack([xx0.ravel(), xx1.ravel()])
+    if hasattr(X, "columns"):
+        grid = type(X)(dict(zip(X.columns, grid.T, strict=True)))
+    return Plane(points, names, xx0, xx1, grid)
+
+
+class Display:
+    """Base class of the displays."""
+
+    ax_: Any
+    axes_: Any
+    figure_: Any
+
+    def _use_axes(self, ax: Any, **options: Any) -> Any:
+        """Set and return `ax_`, in a new figure with ``options`` if ``ax`` is None."""
+        if ax is None:
+            _, ax = import_pyplot(type(self).__name__).subplots(**options)
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+    def _use_axes_array(self, axes: Any, shape: tuple[int, int], **options: Any) -> np.ndarray:
+        """Set and return `axes_` of this shape, in a new figure if ``axes`` is None."""
+        if axes is None:
+            pyplot = import_pyplot(type(self).__name__)
+            _, axes = pyplot.subplots(*shape, squeeze=False, layout="constrained", **options)
+        self.axes_ = np.asarray(axes).reshape(shape)
+        self.figure_ = self.axes_[0, 0].figure
+        return self.axes_
+
+
+@shared_docs
+class ClassDisplay(Display):
+    """Base class of displays with a color for each class; a display defines `_draw`."""
+
+    classes: Any
+
+    def plot(self, *, ax: Any = None, colors: Sequence | None = None, legend: bool = True) -> Self:
+        """Plot the display.
+
+        Parameters
+        ----------
+        <<display_options>>
+
+        Returns
+        -------
+        <<returns_display>>
+        """
+        self._use_axes(ax)
+        self._draw(class_colors(colors, len(self.classes)))
+        if legend:
+            self._draw_legend()
+        return self
+
+    def _draw(self, colors: Sequence) -> None:
+        raise NotImplementedError
+
+    def _draw_legend(self) -> None:
+        self.ax_.legend(fontsize="small", framealpha=0.9)
+
+
+@shared_docs
+class PlaneDisplay(ClassDisplay):
+    """Base class of displays of a classifier on two features; a display defines `_evaluate`."""
+
+    xx0: np.ndarray
+    xx1: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+    feature_names: Sequence[str]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        grid_resolution: int = 200,
+        padding: float = 0.05,
+        ax: Any = None,
+        colors: Sequence | None = None,
+        legend: bool = True,
+    ) -> Self:
+        """Plot a fitted classifier on two features, and samples.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Classifier fitted on two features.
+        X : array-like of shape (n_samples, 2)
+            Samples.
+        <<y>>
+        grid_resolution : int, default=200
+            Number of grid points along each feature.
+        padding : float, default=0.05
+            Margin around the samples, relative to their range.
+        <<display_options>>
+
+        Returns
+        -------
+        <<returns_display>>
+        """
+        check_is_fitted(estimator)
+        plane = make_plane(X, y, grid_resolution, padding)
+        display: Any = cls
+        return display(
+            xx0=plane.xx0,
+            xx1=plane.xx1,
+            classes=estimator.classes_,
+            X=plane.points,
+            y=np.asarray(y),
+            feature_names=plane.names,
+            **cls._evaluate(estimator, plane),
+        ).plot(ax=ax, colors=colors, legend=legend)
+
+    @classmethod
+    def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:
+        """Return further arguments of the constructor."""
+        raise NotImplementedError
+
+    def _draw_points(self, name: Any, color: Any, size: float) -> Any:
+        """Plot the samples of a class."""
+        look = {"s": size, "color": color, "edgecolors": "white", "linewidths": 0.5}
+        return self.ax_.scatter(*self.X[self.y == name].T, label=name, zorder=3, **look)
