@@ -387,6 +387,64 @@ DESCRIPTIONS = {
                 Upper bound on the distance of `objective_` from the optimum, relative to it; nan
                 where inference is not exact and gives no bound.
             """,
+        "inputs": """
+            X : sequence
+                Inputs.
+            """,
+        "true_outputs": """
+            Y : sequence
+                True outputs.
+            """,
+        "outputs": """
+            Y : sequence
+                Outputs.
+            """,
+        "input": """
+            x : object
+                Input.
+            """,
+        "true_output": """
+            y : object
+                True output.
+            """,
+        "output": """
+            y : object
+                Output.
+            """,
+        "weights": """
+            w : ndarray of shape (size_joint_feature,)
+                Weights.
+            """,
+        "threads": """
+            threads : int, default=None
+                Number of threads; None for as many as available.
+            """,
+        "relaxed": """
+            relaxed : bool, default=False
+                Whether to return fractional beliefs with ``inference_method="lp"``.
+            """,
+        "batch_extra": """
+            extra : list of ndarray, default=None
+                For each input terms that are added to the scores of the states of each node.
+            """,
+        "predicted_outputs": """
+            Y_hat : sequence
+                Outputs.
+            """,
+        "solver_problem": """
+            oracle : Oracle
+                Loss-augmented inference on the samples.
+            cost : ndarray of shape (n_samples,)
+                Non-negative factors of the H_i.
+            anchor : ndarray of shape (size,), optional
+                Center of the regularization; 0 by default.
+            tol : float, default=1e-3
+                Relative duality gap at which to stop.
+            """,
+        "solver_check_every": """
+            check_every : int, default=10
+                Passes between two checks of the gap, each of which costs about one pass.
+            """,
         "X": """
             X : {array-like, sparse matrix} of shape (n_samples, n_features)
                 Samples.

@@ -1,4 +1,4 @@
-"""Structured outputs: models, inference, learners and ensembles."""
+"""Structured prediction: models, inference, learners and ensembles."""
 
 from widemargin.structured.ensembles import (
     CoulombSSVM,

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
@@ -41,6 +42,7 @@ from widemargin.solvers.structured.problem import (
 )
 
 
+@shared_docs
 def start_cutting_planes(
     oracle: Oracle,
     cost: np.ndarray,
@@ -58,14 +60,7 @@ def start_cutting_planes(
 
     Parameters
     ----------
-    oracle : Oracle
-        Loss-augmented inference on the samples.
-    cost : ndarray of shape (n_samples,)
-        Non-negative factors of the H_i.
-    anchor : ndarray of shape (size,), optional
-        Center of the regularization; 0 by default.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
+    <<solver_problem>>
     max_iter : int, default=1000
         Largest number of rounds.
     cache : int, default=0
@@ -208,7 +203,9 @@ class CuttingPlanesState(SolverState):
 
 
 @compiled
-def simplex_ascent(gram, linear, weights, tol, most_steps):
+def simplex_ascent(
+    gram: np.ndarray, linear: np.ndarray, weights: np.ndarray, tol: float, most_steps: int
+) -> int:
     """Maximise linear . a - 1/2 a' gram a over the simplex, from ``weights`` and in place.
 
     Stops when no move of weight between two coordinates gains at a rate of more than ``tol``.

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.docs import shared_docs
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.problem import (
     Oracle,
@@ -69,6 +70,7 @@ def solve_frank_wolfe(
     return state.finish()
 
 
+@shared_docs
 def start_frank_wolfe(
     oracle: Oracle,
     cost: np.ndarray,
@@ -88,18 +90,10 @@ def start_frank_wolfe(
 
     Parameters
     ----------
-    oracle : Oracle
-        Loss-augmented inference on the samples.
-    cost : ndarray of shape (n_samples,)
-        Non-negative factors of the H_i.
-    anchor : ndarray of shape (size,), optional
-        Center of the regularization; 0 by default.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
+    <<solver_problem>>
     max_iter : int, default=1000
         Largest number of passes over the samples.
-    check_every : int, default=10
-        Passes between two checks of the gap, each of which costs about one pass.
+    <<solver_check_every>>
     averaging : bool, default=True
         Whether to check and return the weighted average of the iterates.
     line_search : bool, default=True
@@ -194,9 +188,10 @@ class FrankWolfeState(PassState):
 
 @compiled
 def step_block(
-    k, corner, corner_loss, slack, steps, line_search, averaging, weights, blocks, losses, average,
-    total, average_loss
-):  # fmt: skip
+    k: int, corner: np.ndarray, corner_loss: float, slack: float, steps: int, line_search: bool,
+    averaging: bool, weights: np.ndarray, blocks: np.ndarray, losses: np.ndarray,
+    average: np.ndarray, total: float, average_loss: float,
+) -> tuple[float, float]:  # fmt: skip
     """Move block ``k`` towards a corner, after ``steps`` earlier steps.
 
     ``slack`` is cost_k H_k, so that the gap of the block is w . w_k + slack - l_k. Updates the
@@ -225,7 +220,9 @@ def step_block(
 
 
 @compiled
-def block_products(weights, block, corner):
+def block_products(
+    weights: np.ndarray, block: np.ndarray, corner: np.ndarray
+) -> tuple[float, float]:
     """Return weights . block and ||corner - block||^2, each in four interleaved sums."""
     whole = len(weights) - len(weights) % 4
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0

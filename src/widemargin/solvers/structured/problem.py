@@ -320,7 +320,7 @@ def lower_bound(gradient: np.ndarray, loss: float, anchor: np.ndarray | None) ->
 
 
 @compiled
-def dot(a, b):
+def dot(a: np.ndarray, b: np.ndarray) -> float:
     """Return the inner product, with the same bits for any number of BLAS threads."""
     sums = np.zeros(8)
     whole = len(a) - len(a) % 8

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin.solvers.structured.problem import (
     Oracle,
     PassState,
@@ -28,6 +29,7 @@ from widemargin.solvers.structured.problem import (
 AVERAGINGS = ("linear", "squared")
 
 
+@shared_docs
 def start_subgradient(
     oracle: Oracle,
     cost: np.ndarray,
@@ -50,18 +52,10 @@ def start_subgradient(
 
     Parameters
     ----------
-    oracle : Oracle
-        Loss-augmented inference on the samples.
-    cost : ndarray of shape (n_samples,)
-        Non-negative factors of the H_i.
-    anchor : ndarray of shape (size,), optional
-        Center of the regularization; 0 by default.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
+    <<solver_problem>>
     max_iter : int, default=100
         Largest number of passes over the samples.
-    check_every : int, default=10
-        Passes between two checks of the gap, each of which costs about one pass.
+    <<solver_check_every>>
     batch_size : int, optional
         Samples per step; all by default.
     rate : float, optional

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from widemargin._base.docs import shared_docs
 from widemargin.structured.oracles import PlainOracle
 
 __all__ = ["StructuredModel"]
 
 
+@shared_docs
 class StructuredModel(BaseEstimator):
     r"""Base class of models: inputs x, outputs y with parts, a score linear in the weights.
 
@@ -74,8 +76,7 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
+        <<inputs>>
         Y : sequence, default=None
             Outputs.
         """
@@ -86,10 +87,8 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        x : object
-            Input.
-        y : object
-            Output.
+        <<input>>
+        <<output>>
 
         Returns
         -------
@@ -103,15 +102,12 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        x : object
-            Input.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
+        <<input>>
+        <<weights>>
 
         Returns
         -------
-        y : object
-            Output.
+        <<output>>
         """
         raise NotImplementedError(f"{type(self).__name__} must have a method inference(x, w).")
 
@@ -123,8 +119,7 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        y : object
-            True output.
+        <<true_output>>
         y_hat : object
             Output.
 
@@ -140,8 +135,7 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        y : object
-            True output.
+        <<true_output>>
 
         Returns
         -------
@@ -155,8 +149,7 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        y : object
-            Output.
+        <<output>>
 
         Returns
         -------
@@ -181,12 +174,9 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        x : object
-            Input.
-        y : object
-            True output.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
+        <<input>>
+        <<true_output>>
+        <<weights>>
         extra : ndarray of shape (n_parts, n_states), default=None
             Further terms that are added to the scores of the states of each part.
 
@@ -259,10 +249,8 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        Y : sequence
-            True outputs.
-        Y_hat : sequence
-            Outputs.
+        <<true_outputs>>
+        <<predicted_outputs>>
 
         Returns
         -------
@@ -277,10 +265,8 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            Outputs.
+        <<inputs>>
+        <<outputs>>
 
         Returns
         -------
@@ -294,10 +280,8 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
+        <<inputs>>
+        <<weights>>
 
         Returns
         -------
@@ -311,10 +295,8 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        Y : sequence
-            True outputs.
-        Y_hat : sequence
-            Outputs.
+        <<true_outputs>>
+        <<predicted_outputs>>
 
         Returns
         -------
@@ -328,12 +310,9 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            True outputs.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
+        <<inputs>>
+        <<true_outputs>>
+        <<weights>>
 
         Returns
         -------
@@ -349,12 +328,9 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            Outputs.
-        threads : int, default=None
-            Number of threads.
+        <<inputs>>
+        <<outputs>>
+        <<threads>>
 
         Returns
         -------
@@ -369,12 +345,9 @@ class StructuredModel(BaseEstimator):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            Outputs.
-        threads : int, default=None
-            Number of threads.
+        <<inputs>>
+        <<outputs>>
+        <<threads>>
 
         Returns
         -------

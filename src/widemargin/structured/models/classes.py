@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges
 from widemargin.structured.models.crf import CRF
-from widemargin.structured.models.inputs import NO_EDGES, InputGraph, ParsedSamples, check_single
+from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_single
 from widemargin.structured.models.joint_feature import SignedWeights, full_matrices
 
 __all__ = ["BinaryClf", "MultiClassClf", "MultiLabelClf", "chow_liu_tree"]
@@ -224,7 +224,7 @@ class MultiLabelClf(_Classes):
 
     def _make_edges(self, states: list[np.ndarray] | None) -> np.ndarray:
         if self.edges is None:
-            return NO_EDGES
+            return np.empty((0, 2), dtype=np.int64)
         if not isinstance(self.edges, str):
             return check_edges(self.edges, self.n_labels)
         if self.edges == "full":

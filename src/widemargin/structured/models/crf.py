@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.threads import for_each
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, parse_samples
@@ -27,6 +28,7 @@ __all__ = ["CRF", "Inference"]
 _COMPILED = "joint_feature", "inference", "loss", "loss_augmented_inference"
 
 
+@shared_docs
 class CRF(InferredSizes, StructuredModel):
     r"""Base class of conditional random fields.
 
@@ -41,21 +43,16 @@ class CRF(InferredSizes, StructuredModel):
 
     Parameters
     ----------
-    n_states : int, default=None
-        Number of states of a node; inferred from the data by default.
-    n_features : int, default=None
-        Number of features of a node; inferred from the data by default.
-    inference_method : str, default=None
-        See `inference_dispatch`; None means "auto".
-    class_weight : array-like of shape (n_states,), default=None
-        Loss of a node by its true state; 1 by default.
+    <<n_states>>
+    <<n_node_features>>
+    <<inference_method>>
+    <<node_class_weight>>
 
     Attributes
     ----------
     size_joint_feature : int
         Number of weights, once the sizes are known.
-    last_inference_ : Inference
-        Method, exactness, energy and bound of the latest inference.
+    <<last_inference_>>
 
     See Also
     --------
@@ -98,8 +95,7 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        x : object
-            Input.
+        <<input>>
 
         Returns
         -------
@@ -224,8 +220,7 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
+        <<inputs>>
         Y : sequence, default=None
             Outputs; needed unless the number of states was given.
         """
@@ -244,12 +239,10 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
+        <<inputs>>
         Y : sequence or None
             Outputs.
-        threads : int, default=None
-            Number of threads; None for as many as available.
+        <<threads>>
 
         Returns
         -------
@@ -267,8 +260,7 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        x : object
-            Input.
+        <<input>>
         y : ndarray, or tuple of beliefs
             Output, or the fractional beliefs of nodes and edges that relaxed inference returns.
 
@@ -280,12 +272,7 @@ class CRF(InferredSizes, StructuredModel):
         return GraphLabeling(self).joint_feature(x, y)
 
     def inference(
-        self,
-        x: Any,
-        w: np.ndarray,
-        relaxed: bool = False,
-        return_energy: bool = False,
-        extra: Any = None,
+        self, x: Any, w: Any, relaxed: bool = False, return_energy: bool = False, extra: Any = None
     ) -> Any:
         """Find the output with the highest score.
 
@@ -293,12 +280,9 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        x : object
-            Input.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            Whether to return fractional beliefs with ``inference_method="lp"``.
+        <<input>>
+        <<weights>>
+        <<relaxed>>
         return_energy : bool, default=False
             Whether to return the energy, the negative score.
         extra : ndarray of shape (n_nodes, n_states), default=None
@@ -328,14 +312,11 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        x : object
-            Input.
+        <<input>>
         y : ndarray
             True output.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            Whether to return fractional beliefs with ``inference_method="lp"``.
+        <<weights>>
+        <<relaxed>>
         return_energy : bool, default=False
             Whether to return the negative sum of score and loss.
         extra : ndarray of shape (n_nodes, n_states), default=None
@@ -397,27 +378,17 @@ class CRF(InferredSizes, StructuredModel):
         return 1.0 - float(np.sum(losses)) / sum(loss.maximum(states) for states in truth)
 
     def batch_inference(
-        self,
-        X: Sequence,
-        w: np.ndarray,
-        relaxed: bool = False,
-        extra: Any = None,
-        threads: int | None = None,
+        self, X: Any, w: Any, relaxed: bool = False, extra: Any = None, threads: int | None = None
     ) -> Any:
         """Find the outputs with the highest scores.
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            Whether to return fractional beliefs with ``inference_method="lp"``.
-        extra : list of ndarray, default=None
-            For each input terms that are added to the scores of the states of each node.
-        threads : int, default=None
-            Number of threads; None for as many as available.
+        <<inputs>>
+        <<weights>>
+        <<relaxed>>
+        <<batch_extra>>
+        <<threads>>
 
         Returns
         -------
@@ -443,18 +414,13 @@ class CRF(InferredSizes, StructuredModel):
 
         Parameters
         ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            True outputs.
-        w : ndarray of shape (size_joint_feature,)
-            Weights.
-        relaxed : bool, default=False
-            Whether to return fractional beliefs with ``inference_method="lp"``.
+        <<inputs>>
+        <<true_outputs>>
+        <<weights>>
+        <<relaxed>>
         extra : list of ndarray, default=None
             For each input further terms that are added to the scores of the states of each node.
-        threads : int, default=None
-            Number of threads; None for as many as available.
+        <<threads>>
 
         Returns
         -------
@@ -483,10 +449,8 @@ class CRF(InferredSizes, StructuredModel):
             The inputs, from `oracle`.
         W : array-like of shape (n_vectors, size_joint_feature)
             Vectors of weights.
-        relaxed : bool, default=False
-            Whether to return fractional beliefs with ``inference_method="lp"``.
-        extra : list of ndarray, default=None
-            For each input terms that are added to the scores of the states of each node.
+        <<relaxed>>
+        <<batch_extra>>
 
         Returns
         -------

@@ -8,8 +8,6 @@ import scipy.sparse as sp
 
 __all__ = ["InputGraph", "ParsedSamples", "check_features", "parse_samples"]
 
-NO_EDGES = np.empty((0, 2), dtype=np.int64)
-
 
 class InputGraph(NamedTuple):
     """An input as a graph, parsed and checked once.
@@ -27,7 +25,7 @@ class InputGraph(NamedTuple):
     """
 
     features: Any
-    edges: np.ndarray = NO_EDGES
+    edges: np.ndarray = np.empty((0, 2), dtype=np.int64)
     edge_features: np.ndarray | None = None
     shape: tuple | None = None
 

@@ -18,7 +18,11 @@ import numpy as np
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
 
-__all__ = ["PlainOracle", "StructuredOracle", "Violations"]
+__all__ = ["Decoded", "PlainOracle", "StructuredOracle", "Violations"]
+
+
+# Labels, losses, slacks and bounds of a chunk of samples.
+Chunk = tuple[list, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Violations(NamedTuple):
@@ -46,6 +50,30 @@ class Violations(NamedTuple):
     difference: np.ndarray
 
 
+class Decoded(NamedTuple):
+    """Results of inference on all samples.
+
+    Attributes
+    ----------
+    labels : list
+        Labels of each sample, or fractional beliefs of nodes and edges.
+    energies : ndarray of shape (n_samples,)
+        Negative scores.
+    bounds : ndarray of shape (n_samples,)
+        Lower bounds on the energies.
+    exact : bool
+        Whether all labels have the least energy.
+    methods : set of str
+        Inference methods that were used.
+    """
+
+    labels: list
+    energies: np.ndarray
+    bounds: np.ndarray
+    exact: bool
+    methods: set
+
+
 class StructuredOracle:
     """Base class of oracles: calls `solve_chunk` for chunks of samples, in threads.
 
@@ -64,13 +92,8 @@ class StructuredOracle:
     threads: int | None
 
     def solve_chunk(
-        self,
-        w: np.ndarray,
-        samples: np.ndarray,
-        weight: np.ndarray,
-        extra: list[np.ndarray] | None,
-        difference: np.ndarray,
-    ) -> tuple[list, np.ndarray, np.ndarray, np.ndarray]:
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
+    ) -> Chunk:
         """Solve loss-augmented inference for some samples; the method a new oracle must define.
 
         Parameters
@@ -154,11 +177,7 @@ class StructuredOracle:
         return losses[0], slacks[0]
 
     def run_pass(
-        self,
-        order: np.ndarray,
-        state: Any,
-        samples: np.ndarray | None = None,
-        extra: list[np.ndarray] | None = None,
+        self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
     ) -> bool:
         """Run a pass of block-coordinate Frank-Wolfe in compiled code, if there is any.
 
@@ -220,13 +239,8 @@ class PlainOracle(StructuredOracle):
         return [self.model.joint_feature(x, y) for x, y in zip(self.X, self.Y, strict=True)]
 
     def solve_chunk(
-        self,
-        w: np.ndarray,
-        samples: np.ndarray,
-        weight: np.ndarray,
-        extra: list[np.ndarray] | None,
-        difference: np.ndarray,
-    ) -> tuple[list, np.ndarray, np.ndarray, np.ndarray]:
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
+    ) -> Chunk:
         labels, losses, slacks = [], [], []
         for k, i in enumerate(samples):
             x, truth, bonus = self.X[i], self.Y[i], 0.0

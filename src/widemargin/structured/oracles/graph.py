@@ -1,7 +1,7 @@
 """The oracle of conditional random fields: all samples in flat arrays, for compiled inference."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,33 +10,9 @@ from widemargin._base.threads import for_each
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import infer, one_hot
 from widemargin.structured.inference.search import score_of
-from widemargin.structured.oracles.base import StructuredOracle
+from widemargin.structured.oracles.base import Chunk, Decoded, StructuredOracle
 
-__all__ = ["Decoded", "GraphOracle"]
-
-
-class Decoded(NamedTuple):
-    """Results of inference on all samples.
-
-    Attributes
-    ----------
-    labels : list
-        Labels of each sample, or fractional beliefs of nodes and edges.
-    energies : ndarray of shape (n_samples,)
-        Negative scores.
-    bounds : ndarray of shape (n_samples,)
-        Lower bounds on the energies.
-    exact : bool
-        Whether all labels have the least energy.
-    methods : set of str
-        Inference methods that were used.
-    """
-
-    labels: list
-    energies: np.ndarray
-    bounds: np.ndarray
-    exact: bool
-    methods: set
+__all__ = ["GraphOracle"]
 
 
 class GraphOracle(StructuredOracle):
@@ -87,11 +63,7 @@ class GraphOracle(StructuredOracle):
         return self.joint.from_flat_order(w)
 
     def run_pass(
-        self,
-        order: np.ndarray,
-        state: Any,
-        samples: np.ndarray | None = None,
-        extra: list[np.ndarray] | None = None,
+        self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
     ) -> bool:
         samples = np.arange(self.n_samples) if samples is None else samples
         if not self.is_forest[samples].all():
@@ -244,13 +216,8 @@ class GraphOracle(StructuredOracle):
         return unary, edges, pairwise
 
     def solve_chunk(
-        self,
-        w: np.ndarray,
-        samples: np.ndarray,
-        weight: np.ndarray,
-        extra: list[np.ndarray] | None,
-        difference: np.ndarray,
-    ) -> tuple[list, np.ndarray, np.ndarray, np.ndarray]:
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
+    ) -> Chunk:
         if self.is_forest[samples].all():
             return self._solve_forests(w, samples, weight, extra, difference)
         labels, losses, slacks, bounds = [], [], [], []
@@ -277,7 +244,7 @@ class GraphOracle(StructuredOracle):
 
     def _solve_forests(
         self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
-    ) -> tuple[list, np.ndarray, np.ndarray, np.ndarray]:
+    ) -> Chunk:
         stacked = self.no_extra
         if extra is not None:
             stacked = np.empty((len(self.truth), self.layout.n_states))

@@ -5,10 +5,18 @@ import pandas
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.structured.cases import MODELS, samples
+from tests.structured.learners.cases import letters
 
-from widemargin.structured import FrankWolfeSSVM, MultiClassClf, NodeTransformer
+from widemargin.structured import (
+    ChainCRF,
+    FrankWolfeSSVM,
+    MultiClassClf,
+    NodeTransformer,
+)
 
 ROWS = [[1.0, 2.0], [3.0, 4.0], [8.0, 0.0]]
 
@@ -35,3 +43,30 @@ def test_rows_of_a_table_are_samples_of_one_node(kind):
     assert_allclose(rows, StandardScaler(with_mean=False).fit_transform(ROWS))
     learner = make_pipeline(scaler, FrankWolfeSSVM(MultiClassClf(), C=10.0))
     assert learner.fit(kind(ROWS), [1, 1, 0]).score(kind(ROWS), [1, 1, 0]) == 1.0
+
+
+@pytest.mark.large
+def test_nodes_are_transformed_and_edges_kept():
+    X, Y = samples(MODELS["edge features"][1])
+    scaler = NodeTransformer(StandardScaler()).fit(X, Y)
+    new = scaler.transform(X)
+    rows = np.concatenate([x[0] for x in new])
+    assert_allclose(rows.mean(axis=0), 0.0, atol=1e-12)
+    for old, own in zip(X, new, strict=True):
+        assert own[1] is old[1]
+        assert own[2] is old[2]
+    X, Y = samples(MODELS["grid"][1])
+    assert NodeTransformer(StandardScaler()).fit_transform(X)[0].shape == X[0].shape
+    X, Y = letters(10)
+    thin = [sp.csr_array(x) for x in X]
+    kernel = NodeTransformer(Nystroem(n_components=7, random_state=0))
+    for own, other in zip(kernel.fit_transform(X, Y), kernel.fit_transform(thin, Y), strict=True):
+        assert_allclose(own, other, atol=1e-9)
+
+
+@pytest.mark.large
+def test_a_pipeline_transforms_nodes_and_learns():
+    X, Y = letters(20)
+    kernel = NodeTransformer(Nystroem(gamma=0.02, n_components=60, random_state=0))
+    pipeline = make_pipeline(kernel, FrankWolfeSSVM(ChainCRF(), C=10.0, tol=0.2)).fit(X, Y)
+    assert pipeline.score(X, Y) > 0.9

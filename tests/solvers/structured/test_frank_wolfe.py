@@ -1,0 +1,91 @@
+"""Frank-Wolfe: the anchor, and one step for compiled passes and single calls."""
+
+import copy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from tests.structured.cases import MODELS, exact_objective, samples
+
+from widemargin._base.options import OracleOptions
+from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe, start_frank_wolfe
+from widemargin.solvers.structured.problem import OracleSubset
+from widemargin.structured import (
+    ChainCRF,
+    EdgeFeatureGraphCRF,
+)
+
+
+def test_an_anchor_draws_the_weights_to_itself():
+    X, Y = samples(MODELS["chain"][1], n=5)
+    model = ChainCRF()
+    model.initialize(X, Y)
+    oracle = model.oracle(X, Y)
+    anchor = np.random.default_rng(0).normal(size=model.size_joint_feature)
+    solution = solve_frank_wolfe(
+        oracle, np.full(5, 0.2), anchor=oracle.from_model_order(anchor), tol=1e-4, max_iter=20_000
+    )
+    assert solution.converged
+    best = exact_objective(model, X, Y, 0.2, anchor=anchor)
+    assert solution.objective == pytest.approx(best, rel=2e-4)
+    nothing = solve_frank_wolfe(
+        oracle, np.zeros(5), anchor=oracle.from_model_order(anchor), max_iter=1
+    )
+    assert_allclose(oracle.to_model_order(nothing.w), anchor)
+
+
+def tree_sample(rng):
+    """A forest whose edges have features and go either way."""
+    n_nodes = int(rng.integers(2, 7))
+    pairs = [(int(rng.integers(v)), v)[:: rng.choice([-1, 1])] for v in range(1, n_nodes)]
+    edges = np.array([pair for pair in pairs if rng.random() < 0.9], dtype=int).reshape(-1, 2)
+    x = rng.normal(size=(n_nodes, 4)), edges, rng.normal(size=(len(edges), 3))
+    return x, rng.integers(3, size=n_nodes)
+
+
+TIED = EdgeFeatureGraphCRF(symmetric_edge_features=[0], antisymmetric_edge_features=[2])
+
+
+FORESTS = {
+    **{name: MODELS[name] for name in ("classes", "two classes", "tree of labels")},
+    **{name: MODELS[name] for name in ("given pairs of labels", "weighted chain")},
+    "tree with tied edge features": (TIED, tree_sample),
+}
+
+
+@pytest.mark.parametrize("paid", [False, True])
+@pytest.mark.parametrize("line_search", [True, False])
+@pytest.mark.parametrize("averaging", [True, False])
+@pytest.mark.parametrize("name", FORESTS)
+def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
+    name, averaging, line_search, paid, monkeypatch
+):
+    X, Y = samples(FORESTS[name][1], n=9)
+    model = copy.deepcopy(FORESTS[name][0])
+    model.initialize(X, Y)
+    monkeypatch.setattr(
+        "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=300)
+    )
+    chosen, cost = np.array([8, 1, 3, 2, 0, 6, 5]), np.linspace(0.0, 1.0, 7)
+    states, extra = [], None
+    if paid:
+        rng, shapes = np.random.default_rng(2), np.diff(model.oracle(X, Y).graphs.nodes)[chosen]
+        extra = [rng.normal(size=(n, model.oracle(X, Y).layout.n_states)) for n in shapes]
+    for compiled in (True, False):
+        oracle, asked = model.oracle(X, Y), []
+        silent = "violation" if compiled else "run_pass"
+        monkeypatch.setattr(oracle, silent, lambda *_, asked=asked: asked.append(_))
+        states.append(
+            start_frank_wolfe(
+                OracleSubset(oracle, chosen, extra), cost, averaging=averaging,
+                line_search=line_search, max_iter=6,
+            )
+        )  # fmt: skip
+        while not states[-1].advance():
+            pass
+        assert len(asked) == (0 if compiled else 6)
+    fast, slow = states
+    assert fast.steps == slow.steps == 42
+    assert np.abs(fast.w).max() > 0.0
+    for part in ("w", "blocks", "losses", "average", "average_loss"):
+        assert_allclose(getattr(fast, part), getattr(slow, part), rtol=1e-9, atol=1e-12)

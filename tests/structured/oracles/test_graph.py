@@ -1,0 +1,32 @@
+"""The compiled oracle."""
+
+import numpy as np
+import pytest
+from tests.structured.cases import MODELS, samples
+
+from widemargin._base.options import OracleOptions
+from widemargin.solvers.structured.frank_wolfe import start_frank_wolfe
+from widemargin.structured import (
+    MultiClassClf,
+)
+
+
+@pytest.mark.parametrize(("work", "length"), [(1, 1), (3 * (12 + 9), 3), (1e9, 7)])
+def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, monkeypatch):
+    # Three classes and four features: 12 weights, and one node of three states.
+    X, Y = samples(MODELS["classes"][1], n=7)
+    model = MultiClassClf(n_classes=3)
+    model.initialize(X, Y)
+    oracle, lengths = model.oracle(X, Y), []
+
+    def run_pass(*arguments):
+        lengths.append(len(arguments[7]))
+        return 0.0
+
+    monkeypatch.setattr(
+        "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=work)
+    )
+    monkeypatch.setattr("widemargin.structured.oracles.graph.flat.run_pass", run_pass)
+    assert oracle.run_pass(np.arange(7), start_frank_wolfe(oracle, np.ones(7)))
+    assert max(lengths) == length
+    assert sum(lengths) == 7
