@@ -1,17 +1,18 @@
-"""Gated students beside their teacher, plain machines and controls, and the source's figures.
+"""Gated students compared with their teacher, plain SVMs, controls and the published figures.
 
     python benchmarks/gated.py --data DIR [--full] [--json FILE] [--only PART ...]
 
-Quality: the source's Table 3 (accuracy, F and AUC of "is it class y?", means and medians over
-classes, in per cent). All parameters of students are chosen on training rows, for each class by F +
-AUC in 3 folds, over a coarse grid and a finer one around its best point; the teacher's scores in
-training are out of fold. Teachers are chosen on training rows too, by accuracy in 3 folds.
+Quality: Table 3 of the gSVM paper (accuracy, F and AUC of the binary questions "class y or not?",
+means and medians over classes, in percent). All parameters of students are chosen on training
+samples, for each class by F + AUC in 3 folds, over a coarse grid and a finer one around its best
+point; the teacher's scores of training samples are out of fold. Teachers are chosen on training
+samples too, by accuracy in 3 folds.
 
 Seeds: gSVM against gSVM-0 with grids of equal size, over new splits, with a paired test. Codings
-(only with --full or by name): other ways to count difficulty, one of them chosen on three sets and
-put to the test on the others.
+(only with --full or by name): other degrees of difficulty, one of them chosen on three data sets
+and tested on the others.
 
-Inference: what an answer costs. Curve: quality against that cost.
+Inference: time of a prediction. Curve: quality against that time.
 """
 
 import warnings
@@ -20,17 +21,17 @@ from time import perf_counter
 
 from _harness import Bench, Report, answer, loader, machine, options
 
-# Units of gamma and C of the teacher, the rbf machine of Crammer and Singer.
+# Units of gamma and C of the teacher, a Crammer-Singer SVM with an rbf kernel.
 TEACHERS = {
     "vowel": (1.0, 1.0), "yeast": (1.0, 1.0), "satimage": (1.0, 1.0), "letter": (1.0, 1.0),
     "protein": (0.02, 1.0), "shuttle": (4.0, 10.0),
 }  # fmt: skip
 TEACHER_GRID = {"gamma": (0.25, 0.5, 1.0, 2.0, 4.0), "C": (0.3, 1.0, 3.0, 10.0, 30.0)}
 SMALL_TEACHER_GRID = {"gamma": (0.5, 1.0, 2.0), "C": (1.0, 10.0)}
-TEACHER_ROWS = 1500
-SMALL_TEACHER_ROWS = 600
+TEACHER_SAMPLES = 1500
+SMALL_TEACHER_SAMPLES = 600
 # Accuracy, F and AUC as published: means, then medians.
-SOURCE = {
+PAPER = {
     "vowel": {
         "teacher": ((91.93, 53.60, 92.12), (93.29, 55.38, 93.10)),
         "SVM": ((89.95, 22.01, 80.00), (89.91, 24.55, 85.11)),
@@ -68,24 +69,24 @@ SOURCE = {
         "gSVM": ((99.57, 80.42, 99.28), (99.61, 83.17, 99.85)),
     },
 }
-# Yeast has no split of its own.
+# Yeast has no official split.
 DRAWS = {"yeast": 3}
 TARGETED = ("vowel", "satimage", "letter", "shuttle")
-# In the source's units, in which C is divided by the number of rows.
+# In the units of the paper, in which C is divided by the number of samples.
 COSTS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 MARGINS = tuple(k / 10 for k in range(16))
 DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5)
-SELECTION_ROWS = 3000
-# Rows that a seed draws, to train and to test.
+SELECTION_SAMPLES = 3000
+# Number of samples drawn by a seed, for training and test.
 CHOOSING = {"vowel": None, "yeast": None, "satimage": 1200}
 CONFIRMING = {"letter": 1300, "protein": 900, "shuttle": 1500}
 CODINGS = ("balanced", "hard first", "balanced only")
 N_SEEDS = 10
 FIRST_NEW_SEED = 100
 CERTAIN = 0.05
-SINGLE_ROWS = 400
+SINGLE_SAMPLES = 400
 LANDMARKS = (10, 30, 100, 300, 1000)
-CURVE_ROWS = 1000
+CURVE_SAMPLES = 1000
 
 
 def main(arguments=None):
@@ -107,19 +108,19 @@ def quality(bench, report, chosen):
         found = bench.run("table", **task)
         lines = []
         for who, (mean, middle) in found["measures"].items():
-            theirs = SOURCE[name].get(who)
+            theirs = PAPER[name].get(who)
             published = ["-", "-"] if theirs is None else [figures(part) for part in theirs]
             lines.append([who, figures(mean), published[0], figures(middle), published[1]])
         report.table(
             f"Quality on {name}",
-            f"{found['text']} Accuracy / F / AUC of the binary question, in per cent.",
-            ["", "mean", "source's mean", "median", "source's median"],
+            f"{found['text']} Accuracy / F / AUC of the binary questions, in percent.",
+            ["", "mean", "published mean", "median", "published median"],
             lines,
         )
         if name in TARGETED:
             for k, measure in ((1, "F"), (2, "AUC")):
-                ours, theirs = found["measures"]["gSVM"][0][k], SOURCE[name]["gSVM"][0][k]
-                claim = f"{name}: mean {measure} of gSVM at least the source's {theirs}"
+                ours, theirs = found["measures"]["gSVM"][0][k], PAPER[name]["gSVM"][0][k]
+                claim = f"{name}: mean {measure} of gSVM at least the published {theirs}"
                 report.bar(claim, ours, round(ours, 2) >= theirs)
 
 
@@ -133,17 +134,17 @@ def seeds(bench, report, chosen):
     lines.append(["all", "F + AUC", *against(both, "F + AUC", "gSVM", "gSVM-0")])
     report.table(
         "gSVM against gSVM-0",
-        f"{N_SEEDS} seeds: every one draws its own rows, split, folds and teacher; both have grids "
-        "of eight points. Means over seeds of the mean over classes, in per cent; in how many "
-        "seeds gSVM is better; Wilcoxon's paired test, to which splits of the same set are "
-        "independent, which they are not: p is rather too small.",
+        f"{N_SEEDS} seeds: each draws its own samples, split, folds and teacher; both have grids "
+        "of eight points. Means over seeds of the mean over classes, in percent; number of "
+        "seeds in which gSVM is better; Wilcoxon's paired test. It assumes that splits of the same "
+        "data set are independent, which they are not: p is rather too small.",
         ["data", "measure", "gSVM", "gSVM-0", "difference", "better in", "p"],
         lines,
     )
 
 
 def codings(bench, report, chosen):
-    """One coding is chosen by F + AUC on three sets; new seeds of the others tell if it wins."""
+    """Choose a coding by F + AUC on three data sets, and test it on new seeds of the others."""
     gains = coded(bench, report, chosen, "choice", CHOOSING, 0, CODINGS)
     best = max(CODINGS, key=lambda who: gains[who][0])
     if chosen.data is None:
@@ -155,7 +156,7 @@ def codings(bench, report, chosen):
 
 
 def coded(bench, report, chosen, stage, sets, first, others):
-    """A table of codings against none; their gains in F + AUC over all sets, with p."""
+    """Report codings against none; return their gains in F + AUC over all data sets, with p."""
     names = ["gSVM", *others]
     lines, both = [], []
     for name, rows in available(sets, chosen).items():
@@ -168,8 +169,8 @@ def coded(bench, report, chosen, stage, sets, first, others):
     report.table(
         f"Codings of difficulty: {stage}",
         f"Seeds {first} to {first + N_SEEDS - 1}. 'balanced' is gSVM with positives and negatives "
-        "that cost the same in sum, 'balanced only' the same without degrees; 'hard first' lets "
-        "those rows cost most that the teacher gets wrong.",
+        "that cost the same in sum, 'balanced only' the same without degrees; 'hard first' gives "
+        "the largest costs to samples that the teacher gets wrong.",
         ["data", "measure", "coding", "it", "gSVM-0", "difference", "better in", "p"],
         lines,
     )
@@ -177,7 +178,7 @@ def coded(bench, report, chosen, stage, sets, first, others):
 
 
 def drawn(bench, chosen, name, rows, first, codings):
-    """Measures of every seed, by coding."""
+    """Return the metrics of every seed, by coding."""
     task = {"name": name, "data": chosen.data, "rows": chosen.rows or rows}
     return bench.run("seeds", first=first, codings=codings, **task)["seeds"]
 
@@ -191,9 +192,9 @@ def inference(bench, report, chosen):
             batches = {who: batch for who, batch, *_ in found["lines"]}
             report.table(
                 f"Inference on {name}, {kind} teacher",
-                f"{found['text']} Microseconds, one thread: per row of a batch of all test rows "
-                f"(best of many), and for {SINGLE_ROWS} single rows. Ratios to the batch of the "
-                "teacher of the same kind, by NumPy on arrays or by its methods.",
+                f"{found['text']} Microseconds, one thread: per sample of a batch of all test "
+                f"samples (best of many), and for {SINGLE_SAMPLES} single samples. Ratios to the "
+                "batch of the teacher of the same kind, by NumPy on arrays or by its methods.",
                 ["who", "batch", "ratio", "p50", "p99"],
                 [
                     [who, f"{batch:.3f}", times(batches, who), f"{p50:.1f}", f"{p99:.1f}"]
@@ -212,12 +213,12 @@ def inference(bench, report, chosen):
 def curve(bench, report, chosen):
     for name in available({"satimage": None, "letter": None}, chosen):
         found = bench.run(
-            "curve", threads=1, name=name, data=chosen.data, rows=chosen.rows or SELECTION_ROWS
+            "curve", threads=1, name=name, data=chosen.data, rows=chosen.rows or SELECTION_SAMPLES
         )
         report.table(
             f"Quality against cost on {name}",
-            f"{found['text']} Mean F and AUC over classes in per cent, microseconds of one answer "
-            "per row of a batch.",
+            f"{found['text']} Mean F and AUC over classes in percent, microseconds of a prediction "
+            "per sample of a batch.",
             ["who", "microseconds", "F", "AUC"],
             [[who, f"{us:.2f}", f"{f:.2f}", f"{auc:.2f}"] for who, us, f, auc in found["lines"]],
         )
@@ -225,13 +226,13 @@ def curve(bench, report, chosen):
 
 
 def available(sets, chosen):
-    """The sets that can be read: three are shipped, the others need --data."""
+    """Return the data sets at hand: three are shipped, the others need --data."""
     shipped = ("vowel", "yeast", "satimage")
     return {name: sets[name] for name in sets if name in shipped or chosen.data is not None}
 
 
 def times(batches, who):
-    """How many times as fast as the teacher of its kind somebody is."""
+    """Return the speedup over the teacher, by NumPy or by its methods."""
     return (
         f"{batches['teacher, arrays' if who.endswith('arrays') else 'teacher'] / batches[who]:.1f}"
     )
@@ -242,7 +243,7 @@ def figures(values):
 
 
 def against(found, measure, ours, theirs):
-    """Both means, their difference, how often ours is better, and the paired test."""
+    """Return both means, their difference, the number of wins, and the paired test."""
     a, b = ([seed[who][measure] for seed in found] for who in (ours, theirs))
     wins = sum(x > y for x, y in zip(a, b, strict=True))
     gain, p = gained(found, measure, ours, theirs)
@@ -251,7 +252,7 @@ def against(found, measure, ours, theirs):
 
 
 def gained(found, measure, ours, theirs):
-    """The mean difference, and p of Wilcoxon's paired test."""
+    """Return the mean difference, and p of Wilcoxon's paired test."""
     from scipy.stats import wilcoxon
 
     differences = [seed[ours][measure] - seed[theirs][measure] for seed in found]
@@ -269,7 +270,7 @@ PARTS = {
 
 
 def table(name, data, rows, full):
-    """Measures of all rivals on the source's split, or means over drawn ones."""
+    """Return the metrics of all methods on the official split, or means over drawn ones."""
     import numpy as np
 
     start = perf_counter()
@@ -281,14 +282,14 @@ def table(name, data, rows, full):
 
 
 def compared(name, data, rows, full, seed):
-    """Means and medians of all rivals on one split, and what to say of it."""
+    """Return means and medians of all methods on one split, and its description."""
     import numpy as np
 
     X, y, X_test, y_test = split(name, data, rows, seed)
-    parameters = search_teacher(name, X, y, SELECTION_ROWS if full else TEACHER_ROWS)
+    parameters = search_teacher(name, X, y, SELECTION_SAMPLES if full else TEACHER_SAMPLES)
     case = Case(new_teacher(parameters), X, y, X_test, y_test, seed)
     found = {"teacher": summary(case.judge(lead(case.test_scores)))}
-    selection = None if full else SELECTION_ROWS
+    selection = None if full else SELECTION_SAMPLES
     grids = {
         "SVM": [{"C": C} for C in COSTS],
         "gSVM-0": gated_grid(full and name in ("vowel", "yeast"), (None,)),
@@ -299,24 +300,24 @@ def compared(name, data, rows, full, seed):
     for who, grid in grids.items():
         found[who] = summary(case.judge(case.tuned(who, grid, selection)))
     text = (
-        f"{len(y):,} training and {len(y_test):,} test rows, {len(case.classes)} classes. Teacher: "
-        f"{', '.join(f'{key} {value:g}' for key, value in parameters.items())}; "
+        f"{len(y):,} training and {len(y_test):,} test samples, {len(case.classes)} classes. "
+        f"Teacher: {', '.join(f'{key} {value:g}' for key, value in parameters.items())}; "
         f"{100 * np.mean(case.classes[case.test_scores.argmax(axis=1)] == y_test):.2f} % of test "
-        "rows right."
+        "samples right."
     )
     return found, text
 
 
 def seeded(name, data, rows, first, codings):
-    """Mean F and AUC of several codings, over seeds."""
+    """Return the mean F and AUC of several codings, over seeds."""
     found = []
     for seed in range(first, first + N_SEEDS):
         X, y, X_test, y_test = split(name, data, rows, seed, drawn=True)
-        parameters = search_teacher(name, X, y, SMALL_TEACHER_ROWS, SMALL_TEACHER_GRID)
+        parameters = search_teacher(name, X, y, SMALL_TEACHER_SAMPLES, SMALL_TEACHER_GRID)
         case = Case(new_teacher(parameters), X, y, X_test, y_test, seed)
         result = {}
         for who in codings:
-            # Equal budgets: what others spend on decays goes into margins where there are none.
+            # Equal budgets: without decays there are more margins.
             margins, decays = ((0.2, 0.6), (None,)) if who == "gSVM-0" else ((0.4,), (0.1, 0.4))
             grid = product(COSTS[2:-1], margins, decays)
             grid = [{"C": C, "margin": m, "decay": d} for C, m, d in grid]
@@ -327,7 +328,7 @@ def seeded(name, data, rows, first, codings):
 
 
 def timing(name, data, kind, rows):
-    """What an answer costs: by plain NumPy on arrays, and through the estimators."""
+    """Return the time of a prediction: by NumPy on arrays, and through the estimators."""
     import numpy as np
     from sklearn.kernel_approximation import Nystroem
 
@@ -365,7 +366,7 @@ def timing(name, data, kind, rows):
     if kind == "linear":
         student_of_scores = GatedSVC(target, classes=teacher.classes_)
         student_of_scores.fit(X, y, teacher_scores=teacher.decision_function(X))
-        function = student.export().function()
+        function = student.export().to_function()
         who["student, two dot products"] = lambda X: student_of_scores.predict(X, X @ own + shift)
         who["exported student"] = lambda X: [function(row) for row in X.tolist()]
     else:
@@ -373,19 +374,19 @@ def timing(name, data, kind, rows):
         featured = GatedSVC(target, teacher, features=small, C=0.01).fit(X, y)
         who["student, 50 landmarks"] = featured.predict
     lines = [[label, *clocked(ask, X_test)] for label, ask in who.items()]
-    text = f"{len(X_test):,} rows, {X.shape[1]} features, {len(teacher.classes_)} classes."
+    text = f"{len(X_test):,} samples, {X.shape[1]} features, {len(teacher.classes_)} classes."
     if kind == "rbf":
-        kept = student._gate.function.support_vectors_.shape[0]
+        kept = student._gate.expansion.vectors.shape[0]
         text += (
             f" The teacher has {teacher.support_vectors_.shape[0]:,} support vectors, {kept:,} of "
-            "which the target's score needs: the kernel dominates, and a gated student of a kernel "
-            "teacher saves the other classes' share only."
+            "which are needed for the score of the target class: the kernel dominates, and a gated "
+            "student of a kernel teacher saves the share of the other classes only."
         )
     return {"lines": lines, "text": text}
 
 
 def cost_curve(name, data, rows):
-    """Students from the cheapest to the teacher itself, all with parameters chosen in folds."""
+    """Return students from the cheapest to the teacher, with parameters chosen in folds."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
 
@@ -393,20 +394,21 @@ def cost_curve(name, data, rows):
 
     X, y, X_test, y_test = split(name, data, None, seed=0)
     X, y = sample(X, y, rows, seed=0)
-    parameters = search_teacher(name, X, y, TEACHER_ROWS, SMALL_TEACHER_GRID)
+    parameters = search_teacher(name, X, y, TEACHER_SAMPLES, SMALL_TEACHER_GRID)
     lines = []
 
     def add(who, measures, ask):
         lines.append([who, 1e6 * best_time(lambda: ask(X_test)) / len(y_test), *mean(measures)[1:]])
 
     def add_students(who, teacher, features=None, path=None):
-        """``teacher`` sees what ``features`` makes of rows; ``path`` leads from rows to answers."""
+        """Add students of a teacher on ``features``; ``path`` maps samples to its scores."""
         Z, Z_test = (X, X_test) if features is None else map(features.transform, (X, X_test))
         case = Case(teacher, Z, y, Z_test, y_test, seed=0)
-        scores = case.tuned("gSVM-0", gated_grid(False, (None,)), CURVE_ROWS)
-        # Which parameters a student has does not change what it costs.
-        asked = path or teacher
-        student = GatedSVC(case.classes[0], asked, features="teacher" if path else None, C=0.01)
+        scores = case.tuned("gSVM-0", gated_grid(False, (None,)), CURVE_SAMPLES)
+        # The time of a prediction does not depend on the parameters of a student.
+        student = GatedSVC(
+            case.classes[0], path or teacher, features="teacher" if path else None, C=0.01
+        )
         add(who, case.judge(scores), student.fit(X, y).predict)
         return case
 
@@ -419,12 +421,12 @@ def cost_curve(name, data, rows):
     teacher = new_teacher(parameters)
     case = add_students("kernel gate, linear student", teacher)
     add("kernel teacher", case.judge(lead(case.test_scores)), teacher.predict)
-    text = f"{len(y):,} training rows, rbf teacher with gamma {parameters['gamma']:g}."
+    text = f"{len(y):,} training samples, rbf teacher with gamma {parameters['gamma']:g}."
     return {"lines": lines, "text": text}
 
 
 class Case:
-    """A split with a trained teacher, its scores out of fold and on the test rows."""
+    """A split with a fitted teacher, its scores out of fold and of the test samples."""
 
     def __init__(self, teacher, X, y, X_test, y_test, seed):
         import numpy as np
@@ -445,14 +447,14 @@ class Case:
         return judged(scores, self.y_test, self.classes)
 
     def tuned(self, who, grid, selection):
-        """Test scores of the best of a grid and of a finer one around its best point."""
+        """Return test scores for the best of a grid and of a finer one around its best point."""
         rows = self.everything
         if selection is not None and len(rows) > selection:
             rows = sample(rows, self.y, selection, self.seed)[0]
         return self.best(who, grid, rows, refine=len(grid) < len(COSTS) * len(MARGINS))
 
     def best(self, who, grid, rows, refine=False):
-        """Test scores, every class by the parameters that are best for it in 3 folds."""
+        """Return test scores, of each class with its best parameters in 3 folds."""
         import numpy as np
 
         found = {tuple(point.items()): self.folded(who, point, rows) for point in grid}
@@ -475,7 +477,7 @@ class Case:
         return scores
 
     def folded(self, who, point, rows):
-        """F + AUC of every class over 3 folds."""
+        """Return F + AUC of every class over 3 folds."""
         import numpy as np
         from sklearn.model_selection import StratifiedKFold
 
@@ -489,7 +491,7 @@ class Case:
         return judged(scores, self.y[rows], self.classes)[:, 1:].sum(axis=1)
 
     def learned(self, who, point, rows, X_new, S_new, tol=1e-5):
-        """Scores of new rows by students trained on some of the training rows."""
+        """Return scores of new samples by students fitted to some of the training samples."""
         import numpy as np
         from joblib import Parallel, delayed
 
@@ -509,7 +511,7 @@ class Case:
         if who == "SVM + score":
 
             def column(k):
-                # A gate that is always 0 leaves the machine that the labels make.
+                # With a gate that is always 0, a student is an SVM.
                 student = GatedSVC(self.classes[k], **parameters)
                 student.fit(np.column_stack([X, S[:, k]]), y, teacher_scores=np.zeros(S.shape))
                 new = np.column_stack([X_new, S_new[:, k]])
@@ -523,24 +525,23 @@ class Case:
 
 
 def coding(who, decay):
-    """The difficulty of a kind of students."""
+    """Return the difficulty of a kind of students."""
     import numpy as np
 
-    from widemargin.gated.difficulty import source
+    from widemargin.gated.difficulty import relative_margin_degrees
 
     if decay is None or who == "gSVM-0":
         return None
 
-    def degrees(scores, truth, column):
-        found = source(scores, truth, column, decay)
+    def degrees(scores, sign, column):
+        found = relative_margin_degrees(scores, sign, column, decay)
         if who == "hard first":
             found = 1.0 + decay - found
         if who == "balanced only":
-            found = np.ones(len(truth))
+            found = np.ones(len(sign))
         if who.startswith("balanced"):
-            for sign in (-1.0, 1.0):
-                rows = truth == sign
-                found[rows] *= 2.0 * np.sum(1.0 / found[rows]) / len(truth)
+            for side in (sign < 0.0, sign > 0.0):
+                found[side] *= 2.0 * np.sum(1.0 / found[side]) / len(sign)
         return found
 
     return degrees
@@ -554,7 +555,7 @@ def gated_grid(full, decays):
 
 
 def finer(centre):
-    """The points of the full grid around one of the coarse grid's."""
+    """Return the points of the full grid around one of the coarse grid."""
     near = {"C": (COSTS, 1), "margin": (MARGINS, 1), "decay": (DECAYS, 1)}
     choices = []
     for name, (values, reach) in near.items():
@@ -567,7 +568,7 @@ def finer(centre):
 
 
 def search_teacher(name, X, y, most_rows, grid=TEACHER_GRID):
-    """The teacher's parameters by 3 folds of at most so many training rows."""
+    """Choose the teacher's parameters in 3 folds of a subset of the training samples."""
     import numpy as np
     from joblib import Parallel, delayed
     from sklearn.model_selection import StratifiedKFold
@@ -585,7 +586,7 @@ def search_teacher(name, X, y, most_rows, grid=TEACHER_GRID):
 
 
 def teacher_quality(parameters, X, y, folds):
-    """Share of rows that it gets right, out of fold."""
+    """Return the accuracy out of fold."""
     import numpy as np
 
     from widemargin.gated.teacher import out_of_fold_scores
@@ -602,9 +603,9 @@ def new_teacher(parameters):
 
 
 def split(name, data, rows, seed, drawn=False):
-    """Training and test rows, features scaled to [-1, 1] on the training rows.
+    """Return training and test samples, with features scaled to [-1, 1] on the training samples.
 
-    The official split where there is one; ``drawn`` draws another of the same proportions.
+    The split is the official one, if any; ``drawn`` draws another of the same proportions.
     """
     import numpy as np
     from sklearn.model_selection import train_test_split
@@ -624,7 +625,7 @@ def split(name, data, rows, seed, drawn=False):
     if rows and not drawn:
         X, y = sample(X, y, rows, seed)
     if name == "shuttle":
-        # Outliers would leave all other rows in one place.
+        # Outliers would leave all other samples in one point.
         middle, spread = np.median(X, axis=0), np.subtract(*np.quantile(X, (0.75, 0.25), axis=0))
         spread = np.where(spread == 0, X.std(axis=0), spread)
         X, X_test = (np.arcsinh((part - middle) / spread) for part in (X, X_test))
@@ -635,7 +636,7 @@ def split(name, data, rows, seed, drawn=False):
 
 
 def loaded(name, data):
-    """All rows and labels, or training and test rows and labels."""
+    """Return all samples and labels, or training and test samples and labels."""
     import numpy as np
 
     from widemargin import datasets
@@ -653,7 +654,7 @@ def loaded(name, data):
 
 
 def sample(X, y, rows, seed):
-    """At most about so many rows, with their labels; of a rare class at least twelve."""
+    """Draw about ``rows`` samples with their labels, at least twelve of each class."""
     import numpy as np
 
     if rows is None or rows >= len(y):
@@ -668,7 +669,7 @@ def sample(X, y, rows, seed):
 
 
 def judged(scores, y, classes):
-    """Accuracy, F and AUC of every class, in per cent; nan where a class has no rows."""
+    """Return accuracy, F and AUC of each class in percent, nan for a class without samples."""
     import numpy as np
     from scipy.stats import rankdata
 
@@ -684,7 +685,7 @@ def judged(scores, y, classes):
 
 
 def lead(scores):
-    """By how much every class leads the best other one."""
+    """Return the margin of each class over the best other one."""
     import numpy as np
 
     ordered = np.sort(scores, axis=1)
@@ -699,14 +700,14 @@ def mean(measures):
 
 
 def summary(measures):
-    """Means and medians over classes."""
+    """Return means and medians over classes."""
     import numpy as np
 
     return mean(measures), np.nanmedian(measures, axis=0).tolist()
 
 
 def early_exit(X, coef, intercept):
-    """Whether the first class wins; stops at the first rival that beats it."""
+    """Return whether the first class wins, stopping at the first class that beats it."""
     import numpy as np
 
     own = X @ coef[0] + intercept[0]
@@ -721,9 +722,9 @@ def early_exit(X, coef, intercept):
 
 
 def clocked(ask, X):
-    """Microseconds per row of a batch, and the median and 99th per cent of single rows."""
+    """Return microseconds per sample of a batch, and median and 99th percentile of single ones."""
     singles = []
-    for row in X[:SINGLE_ROWS]:
+    for row in X[:SINGLE_SAMPLES]:
         row = row[None]
         ask(row)
         start = perf_counter()
@@ -736,7 +737,7 @@ def clocked(ask, X):
 
 
 def best_time(function, budget=0.5):
-    """Seconds of the fastest of the calls that fit into the budget."""
+    """Return the seconds of the fastest of the calls that fit into the budget."""
     function()
     seconds, spent = [], 0.0
     while spent < budget or len(seconds) < 3:

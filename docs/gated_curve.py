@@ -1,4 +1,4 @@
-"""Draw quality against the cost of an answer, from what the benchmark kept."""
+"""Plot quality against the time of a prediction, from the results of the benchmark."""
 
 import json
 from pathlib import Path
@@ -14,14 +14,14 @@ figure, axes = pyplot.subplots(
 for ax, (name, lines) in zip(axes[0], curves.items(), strict=False):
     landmarks = [line for line in lines if "landmarks" in line[0]]
     ax.plot(*zip(*[line[1:3] for line in landmarks], strict=True), "o-", color="#0072b2")
-    for who, cost, f, _ in landmarks:
-        ax.annotate(who.split()[0], (cost, f), (4, -10), textcoords="offset points", fontsize=8)
+    for method, cost, f, _ in landmarks:
+        ax.annotate(method.split()[0], (cost, f), (4, -10), textcoords="offset points", fontsize=8)
     others = [line for line in lines if line not in landmarks]
-    for (who, cost, f, _), color in zip(others, ("#009e73", "#d55e00", "#000000"), strict=True):
-        ax.plot(cost, f, "s", color=color, label=who)
-    ax.plot([], [], "o-", color="#0072b2", label="so many landmarks, merged")
+    for (label, cost, f, _), color in zip(others, ("#009e73", "#d55e00", "#000000"), strict=True):
+        ax.plot(cost, f, "s", color=color, label=label)
+    ax.plot([], [], "o-", color="#0072b2", label="merged, by number of landmarks")
     ax.set_title(name.removeprefix("curve "), fontsize="medium")
-    ax.set(xscale="log", xlabel="microseconds of an answer")
-axes[0, 0].set_ylabel("mean F, per cent")
+    ax.set(xscale="log", xlabel="microseconds per prediction")
+axes[0, 0].set_ylabel("mean F (percent)")
 if curves:
     axes[0, -1].legend(fontsize="x-small", loc="lower right")

@@ -141,7 +141,7 @@ def students():
     display = StudentsDisplay.from_scores(scores, y_test)
     rows = [
         [who, *(f"{np.mean(values):.3f}" for values in measures.values())]
-        for who, measures in display.measures.items()
+        for who, measures in display.metrics.items()
     ]
     student = detectors.students_[3]
     seconds = [_call_seconds(call, X_test) for call in (teacher.predict, student.predict)]
@@ -152,7 +152,7 @@ def students():
         f"{len(X_test):,} samples in {1e6 * seconds[1]:.0f} microseconds; the teacher takes "
         f"{1e6 * seconds[0]:.0f}."
     )
-    header = ["model", *next(iter(display.measures.values()))]
+    header = ["model", *next(iter(display.metrics.values()))]
     return Section(
         "Distilling a multi-class model into binary detectors",
         text,

@@ -1,4 +1,4 @@
-"""The benchmark of gated students computes what it says, and runs."""
+"""The benchmark of gated students computes what its names state, and runs."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
-pytest.importorskip("resource", reason="peak memory is not to be had on this system")
+pytest.importorskip("resource", reason="peak memory cannot be measured on this system")
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -20,16 +20,16 @@ def gated(monkeypatch):
     return gated
 
 
-def test_measures_are_those_of_the_binary_questions(gated):
+def test_metrics_are_those_of_the_binary_questions(gated):
     rng = np.random.default_rng(0)
     y, classes = np.arange(60) % 3, np.arange(4)
     scores = rng.standard_normal((60, 4)).round(1)
     found = gated.judged(scores, y, classes)
     for k in range(3):
-        truth, yes = y == k, scores[:, k] >= 0
+        truth, predicted = y == k, scores[:, k] >= 0
         expected = (
-            accuracy_score(truth, yes),
-            f1_score(truth, yes),
+            accuracy_score(truth, predicted),
+            f1_score(truth, predicted),
             roc_auc_score(truth, scores[:, k]),
         )
         np.testing.assert_allclose(found[k], 100 * np.array(expected))
@@ -72,7 +72,7 @@ def test_a_difference_between_codings_is_tested_in_pairs(gated):
 
 
 @pytest.mark.slow
-def test_the_benchmark_runs_without_data_of_others(gated, capsys, tmp_path):
+def test_the_benchmark_runs_with_the_shipped_data(gated, capsys, tmp_path):
     gated.main(
         ["--rows", "150", "--only", "quality", "inference", "--json", str(tmp_path / "a.json")]
     )
@@ -94,14 +94,14 @@ def in_process(gated, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_coding_is_chosen_on_some_sets_and_tested_on_others(
+def test_a_coding_is_chosen_on_some_data_sets_and_tested_on_others(
     in_process, monkeypatch, capsys, tmp_path
 ):
     monkeypatch.setattr(in_process, "CHOOSING", {"yeast": None})
     monkeypatch.setattr(in_process, "CONFIRMING", {"vowel": None})
     kept = tmp_path / "a.json"
-    told = ["--rows", "150", "--data", str(tmp_path), "--json", str(kept)]
-    in_process.main([*told, "--only", "seeds", "codings"])
+    arguments = ["--rows", "150", "--data", str(tmp_path), "--json", str(kept)]
+    in_process.main([*arguments, "--only", "seeds", "codings"])
     assert "a coding wins over none" in capsys.readouterr().out
     found = json.loads(kept.read_text(encoding="utf-8"))
     both, choice, test = found["tables"]
@@ -113,7 +113,7 @@ def test_a_coding_is_chosen_on_some_sets_and_tested_on_others(
     best = max(in_process.CODINGS, key=gains.get)
     assert {row[0] for row in test["rows"]} == {"vowel", "all"}
     assert {row[2] for row in test["rows"]} == {"gSVM", best}
-    assert found["bars"][0]["verdict"] == "missed"  # one seed is no proof
+    assert found["bars"][0]["verdict"] == "missed"  # one seed is not enough
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The controls are what they are called."""
+"""The controls are what their names state."""
 
 import pickle
 
@@ -15,10 +15,10 @@ from widemargin import GatedStudents, GatedSVC, LinearSVC, compare_students
 
 @pytest.fixture(scope="module")
 def students(kernel_teacher):
-    return GatedStudents(kernel_teacher, C=0.5, tol=1e-9)
+    return GatedStudents(kernel_teacher, C=0.5, difficulty="relative-margin", tol=1e-9)
 
 
-def test_every_rival_is_what_its_name_says(three, kernel_teacher, students):
+def test_every_method_is_what_its_name_states(three, kernel_teacher, students):
     X, y = three
     scores = compare_students(students, X, y, X)
     asked = kernel_teacher.decision_function(X)
@@ -28,7 +28,9 @@ def test_every_rival_is_what_its_name_says(three, kernel_teacher, students):
     assert_allclose(scores["gSVM-0"], zero.decision_function(X), atol=1e-6)
     svm = LinearSVC(loss="hinge", C=0.5, tol=1e-9, max_iter=100_000).fit(X, y)
     assert_allclose(scores["SVM"], svm.decision_function(X), atol=1e-4)
-    biased = GatedStudents(kernel_teacher, C=0.5, features="constant", tol=1e-9).fit(X, y)
+    biased = GatedStudents(
+        kernel_teacher, C=0.5, difficulty="relative-margin", features="constant", tol=1e-9
+    ).fit(X, y)
     assert_allclose(scores["gate + bias"], biased.decision_function(X), atol=1e-6)
     assert_allclose(np.ptp(scores["gate + bias"] - asked, axis=0), 0.0, atol=1e-9)
     wider = np.column_stack([X, asked[:, 1]])
@@ -36,7 +38,7 @@ def test_every_rival_is_what_its_name_says(three, kernel_teacher, students):
     assert_allclose(scores["SVM + score"][:, 1], svm.decision_function(wider), atol=1e-4)
 
 
-def test_sparse_rows_are_compared_too(three, teacher):
+def test_sparse_samples_are_compared_too(three, teacher):
     X, y = three
     dense = compare_students(GatedStudents(teacher), X, y, X)
     thin = compare_students(GatedStudents(teacher), sparse.csr_array(X), y, sparse.csr_array(X))
@@ -44,7 +46,7 @@ def test_sparse_rows_are_compared_too(three, teacher):
         assert_allclose(thin[name], dense[name], atol=1e-3)
 
 
-def test_a_row_of_weight_two_is_compared_as_two_rows(three, students):
+def test_a_sample_of_weight_two_is_compared_as_two_samples(three, students):
     X, y = three[0][:80], three[1][:80]
     weight = np.random.default_rng(0).integers(0, 3, len(y))
     weighted = compare_students(students, X, y, X, sample_weight=weight)
@@ -70,23 +72,24 @@ def test_students_of_text_are_compared(three):
     y = three[1][:60]
     texts = [" ".join(words[[*kinds[label], *rng.integers(0, 6, 3)]]) for label in y]
     teacher = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(texts, y)
-    students = GatedStudents(teacher, features=TfidfVectorizer())
+    students = GatedStudents(teacher, features=TfidfVectorizer(), difficulty="relative-margin")
     scores = compare_students(students, texts, y, texts)
     expected = students.fit(texts, y).decision_function(texts)
     assert_allclose(scores["gSVM"], expected, atol=1e-8)
 
 
-def test_rivals_that_did_not_converge_are_told(three, kernel_teacher):
+def test_methods_that_did_not_converge_are_named_in_warnings(three, kernel_teacher):
     X, y = three
     students = GatedStudents(kernel_teacher, C=100.0, max_iter=1)
-    with pytest.warns(ConvergenceWarning) as told:
+    with pytest.warns(ConvergenceWarning) as caught:
         compare_students(students, X, y, X)
-    said = [str(warning.message) for warning in told if warning.category is ConvergenceWarning]
-    named = "of 'ant', 'bee', 'cat' did not converge (max_iter=1)"
-    assert [text.partition(":")[0] for text in said] == [
-        f"Gated students {named}", f"Gated students {named}", f"Controls {named}",
+    messages = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+    assert all(m.startswith("Solver terminated early (max_iter=1).") for m in messages)
+    names = "for classes 'ant', 'bee', 'cat'."
+    assert [m.partition("This concerns ")[2] for m in messages] == [
+        f"the students {names}", f"the students {names}", f"the controls {names}",
     ]  # fmt: skip
-    assert {warning.filename for warning in told} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_students_that_cannot_be_compared_are_refused(three, teacher):
@@ -95,5 +98,7 @@ def test_students_that_cannot_be_compared_are_refused(three, teacher):
         compare_students(GatedSVC("bee"), X, y, X)
     with pytest.raises(ValueError, match="'C' parameter"):
         compare_students(GatedStudents(C=-1.0), X, y, X)
-    with pytest.raises(ValueError, match="students must be linear to be compared, got 'rbf'"):
+    with pytest.raises(
+        ValueError, match="students must have a linear kernel to be compared, got 'rbf'"
+    ):
         compare_students(GatedStudents(teacher, kernel="rbf"), X, y, X)

@@ -1,4 +1,4 @@
-"""Degrees of difficulty are the source's table of cases."""
+"""Degrees of difficulty are those of the paper's table of cases."""
 
 import numpy as np
 import pandas as pd
@@ -46,19 +46,21 @@ def test_classes_are_the_labels_by_default():
     )
 
 
-def test_truth_values_are_as_good_as_labels():
+def test_booleans_are_as_good_as_labels():
     scores, y = np.array([[1.0, 0.5], [0.2, 1.0], [2.0, 1.5]]), np.array(["a", "b", "b"])
     for target in ("a", "b"):
         found = difficulty_degrees(scores, y == target, target, classes=["a", "b"])
         np.testing.assert_array_equal(found, difficulty_degrees(scores, y, target))
     with pytest.raises(ValueError, match=r"target 'a' is unknown .* \[False, True\]"):
         difficulty_degrees(scores, y == "a", "a")
-    with pytest.raises(ValueError, match="with classes 0 and 1 and target 0 it is not clear"):
+    with pytest.raises(ValueError, match="ambiguous with classes 0 and 1 and target 0"):
         difficulty_degrees(scores, y == "a", 0, classes=[0, 1])
 
 
 def test_labels_that_are_none_of_the_classes_are_refused():
-    with pytest.raises(ValueError, match=r"unknown to the teacher, \['c'\]; it knows \['a', 'b'\]"):
+    with pytest.raises(
+        ValueError, match=r"unknown to the teacher: \['c'\]. Its classes are \['a', 'b'\]"
+    ):
         difficulty_degrees([[1.0, 0.0], [0.0, 1.0]], ["a", "c"], "a", classes=["a", "b"])
 
 
@@ -66,13 +68,13 @@ def test_columns_of_a_frame_are_found_by_their_names():
     scores, y = np.array([[1.0, 0.5], [0.2, 1.0]]), ["a", "b"]
     found = difficulty_degrees(pd.DataFrame(scores[:, ::-1], columns=["b", "a"]), y, "a")
     np.testing.assert_array_equal(found, difficulty_degrees(scores, y, "a"))
-    with pytest.raises(ValueError, match="scores must have columns that are named by the classes"):
+    with pytest.raises(ValueError, match="columns of scores must be named by the classes"):
         difficulty_degrees(pd.DataFrame(scores, columns=["b", "c"]), y, "a")
 
 
 @pytest.mark.parametrize("decay", [0.0, 1.0, -0.1, np.nan])
 def test_a_decay_outside_its_range_is_refused(decay):
-    with pytest.raises(ValueError, match="decay must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"decay must be in \(0, 1\)"):
         difficulty_degrees([[1.0, 0.0]], [0], 0, decay, [0, 1])
 
 

@@ -1,4 +1,4 @@
-"""The teacher's own short cut decides as the teacher does, with fewer scores."""
+"""Early exit predicts what the teacher predicts, with fewer scores."""
 
 import numpy as np
 import pandas as pd
@@ -84,7 +84,7 @@ def test_it_computes_all_scores_only_of_rows_of_the_target(three):
 
 
 @pytest.mark.parametrize("kind", [CrammerSingerSVC, LinearSVC])
-def test_a_linear_machine_of_this_library_is_not_asked_for_all_scores(three, kind, monkeypatch):
+def test_a_linear_estimator_of_this_library_does_not_compute_all_scores(three, kind, monkeypatch):
     X, y = three
     teacher = kind().fit(X, y)
     expected = teacher.predict(X) == "bee"
@@ -98,7 +98,7 @@ def test_a_linear_machine_of_this_library_is_not_asked_for_all_scores(three, kin
 
 
 @pytest.mark.parametrize("teacher", TEACHERS, ids=str)
-def test_rows_that_are_none_of_the_teachers_are_refused(three, teacher):
+def test_samples_with_other_features_are_refused(three, teacher):
     X, y = three[0][:60], three[1][:60]
     rows = pd.DataFrame(X, columns=list("abcdef"))
     teacher = clone(teacher).fit(rows, y)

@@ -33,7 +33,7 @@ def test_the_source_of_a_merged_student_decides_as_it_does(three, merged):
     scores = [module["score"](row) for row in X.tolist()]
     assert_allclose(scores, merged.decision_function(X), atol=1e-12)
     assert [module["is_class"](row) for row in X.tolist()] == merged.predict(X).tolist()
-    with pytest.raises(ValueError, match="row must have 6 numbers, got 5"):
+    with pytest.raises(ValueError, match="x must contain 6 numbers, got 5"):
         module["score"]([0.0] * 5)
 
 
@@ -41,7 +41,7 @@ def test_the_source_of_a_gated_student_takes_the_teachers_score(three, gated, ke
     X, _ = three
     export = gated.export()
     assert export.needs_teacher
-    is_class = export.function()
+    is_class = export.to_function()
     gate = kernel_teacher.decision_function(X)[:, 1]
     found = [is_class(row, score) for row, score in zip(X.tolist(), gate.tolist(), strict=True)]
     assert found == gated.predict(X).tolist()
@@ -85,7 +85,7 @@ def test_a_label_may_hold_anything(three):
     student = GatedSVC(label).fit(X, y)
     export = StudentExport.from_json(student.export().to_json())
     assert run(export.to_python())["TARGET"] == label
-    assert [export.function()(row) for row in X.tolist()] == student.predict(X).tolist()
+    assert [export.to_function()(row) for row in X.tolist()] == student.predict(X).tolist()
 
 
 def test_the_source_of_a_threshold_takes_the_teachers_score_and_no_numbers(three, kernel_teacher):
@@ -94,7 +94,7 @@ def test_the_source_of_a_threshold_takes_the_teachers_score_and_no_numbers(three
     export = StudentExport.from_json(student.export().to_json())
     assert export.coef.shape == (0,)
     gate = kernel_teacher.decision_function(X)[:, 1]
-    is_class = export.function()
+    is_class = export.to_function()
     assert [is_class([], score) for score in gate.tolist()] == student.predict(X).tolist()
 
 

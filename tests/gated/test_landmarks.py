@@ -1,4 +1,4 @@
-"""Nystroem's features are not multiplied out to answer, and answers are the same."""
+"""Nystroem features are not multiplied out in prediction, which does not change it."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from widemargin import CrammerSingerSVC, GatedStudents
-from widemargin.gated.landmarks import Landmarks, landmarks, multiplied
+from widemargin.gated.landmarks import LandmarkFeatures, feature_array, landmark_features
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -34,20 +34,20 @@ def cosine(a, b, power=1):
 def test_landmarks_multiplied_out_are_the_features(nystroem, scaled):
     features = make_pipeline(StandardScaler(), nystroem) if scaled else nystroem
     features = clone(features).fit(X)
-    found = landmarks(features, X[:7])
-    assert isinstance(found, Landmarks)
-    assert_allclose(multiplied(found), features.transform(X[:7]), atol=1e-9)
+    found = landmark_features(features, X[:7])
+    assert isinstance(found, LandmarkFeatures)
+    assert_allclose(feature_array(found), features.transform(X[:7]), atol=1e-9)
 
 
 def test_other_maps_have_none():
-    assert landmarks(StandardScaler().fit(X), X) is None
+    assert landmark_features(StandardScaler().fit(X), X) is None
     gram = X[:5] @ X[:5].T
     given = Nystroem(kernel="precomputed", n_components=5).fit(gram)
-    assert landmarks(given, gram) is None
+    assert landmark_features(given, gram) is None
 
 
 @pytest.mark.parametrize("merged", [True, False])
-def test_students_answer_from_kernel_values_alone(merged, monkeypatch):
+def test_students_predict_from_kernel_values_alone(merged, monkeypatch):
     teacher = make_pipeline(
         Nystroem(gamma=0.3, n_components=20, random_state=0), CrammerSingerSVC()
     ).fit(X, Y)
@@ -57,7 +57,7 @@ def test_students_answer_from_kernel_values_alone(merged, monkeypatch):
     phi = students._features.transform(X)
     expected = teacher.decision_function(X) - phi @ students.theta_.T - students.theta_intercept_
     if merged:
-        # The matrix is not touched but by the coefficients.
+        # The matrix is multiplied with the coefficients only.
         monkeypatch.setattr(Nystroem, "transform", None)
     assert_allclose(students.decision_function(X), expected, atol=1e-8)
     one = students.students_[1]

@@ -1,4 +1,4 @@
-"""What cannot be done is refused; what is done but dubious is told."""
+"""Invalid input raises an error, doubtful results a warning."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, compare_students
 
 
-def test_rows_that_do_not_match_are_refused(three, teacher):
+def test_inputs_of_different_lengths_are_refused(three, teacher):
     X, y = three
     scores = teacher.decision_function(X)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -44,7 +44,7 @@ def test_one_class_is_refused(three, teacher):
     X, y = three
     with pytest.raises(ValueError, match="at least two classes"):
         GatedSVC("bee", teacher).fit(X[y == "bee"], y[y == "bee"])
-    with pytest.raises(ValueError, match="got no rows of it"):
+    with pytest.raises(ValueError, match="got no samples of it"):
         GatedSVC("bee", teacher).fit(X[y != "bee"], y[y != "bee"])
     with pytest.raises(ValueError, match="at least two classes, got 1"):
         GatedStudents(teacher, targets=["bee"]).fit(X, y)
@@ -60,7 +60,7 @@ def test_a_target_that_the_teacher_does_not_know_is_refused(three, teacher):
 
 
 @pytest.mark.parametrize("target", [True, ["bee"], None, np.nan])
-def test_what_is_no_label_is_no_target(three, target):
+def test_a_target_must_be_a_label(three, target):
     X, y = three
     codes = np.unique(y, return_inverse=True)[1]
     scores = (codes[:, None] == np.arange(3)) - 0.5
@@ -68,29 +68,29 @@ def test_what_is_no_label_is_no_target(three, target):
         GatedSVC(target).fit(X, codes, teacher_scores=scores)
 
 
-def test_a_number_is_no_truth_value(three):
+def test_a_number_is_not_a_boolean_label(three):
     X, y = three
     with pytest.raises(ValueError, match=r"target 0 is unknown .* \[False, True\]"):
         GatedSVC(0).fit(X, y == "bee")
     assert GatedSVC(True).fit(X, y == "bee").score(X, y == "bee") > 0.7
 
 
-def test_a_teacher_cannot_be_trained_on_truth_values(three):
+def test_a_teacher_cannot_be_fitted_to_booleans(three):
     X, y = three
     codes = np.unique(y, return_inverse=True)[1]
     teacher = CrammerSingerSVC().fit(X, codes)
-    with pytest.raises(ValueError, match="y must hold labels for cv"):
+    with pytest.raises(ValueError, match="y must contain class labels if cv is set"):
         GatedSVC(1, teacher, cv=3).fit(X, codes == 1)
 
 
 @pytest.mark.parametrize("targets", [None, [0, 1]])
-def test_many_students_cannot_be_trained_on_truth_values(three, targets):
+def test_many_students_cannot_be_fitted_to_booleans(three, targets):
     X, y = three
     codes = np.unique(y, return_inverse=True)[1]
     students = GatedStudents(CrammerSingerSVC().fit(X, codes), targets)
-    with pytest.raises(ValueError, match="y must hold labels, got truth values"):
+    with pytest.raises(ValueError, match="y must contain class labels, got booleans"):
         students.fit(X, codes == 1)
-    with pytest.raises(ValueError, match="y must hold labels, got truth values"):
+    with pytest.raises(ValueError, match="y must contain class labels, got booleans"):
         compare_students(students, X, codes == 1, X)
 
 
@@ -98,25 +98,25 @@ def test_labels_that_the_teacher_does_not_know_are_refused(three, teacher):
     X, y = three
     strange = np.where(y == "ant", "dog", y)
     for student in (GatedSVC("bee", teacher), GatedStudents(teacher, ["bee", "cat"])):
-        with pytest.raises(ValueError, match=r"unknown to the teacher, \['dog'\]; it knows"):
+        with pytest.raises(ValueError, match=r"unknown to the teacher: \['dog'\]. Its classes"):
             student.fit(X, strange)
-    # A row of a new class is no row of the target: there is something to be judged.
+    # Samples of a new class are negatives: a student can be scored on them.
     student = GatedSVC("bee", teacher).fit(X, strange == "bee")
     assert student.score(X, strange) == student.score(X, y)
 
 
 def test_labels_that_are_given_twice_are_refused(three, teacher):
     X, y = three
-    with pytest.raises(ValueError, match="targets must be different classes"):
+    with pytest.raises(ValueError, match="targets must be distinct classes"):
         GatedStudents(teacher, targets=["bee", "bee"]).fit(X, y)
-    with pytest.raises(ValueError, match="classes must be different labels"):
+    with pytest.raises(ValueError, match="classes must be distinct labels"):
         GatedSVC("bee", classes=["ant", "ant", "bee"]).fit(
             X, y, teacher_scores=np.eye(3)[np.arange(len(y)) % 3]
         )
 
 
 def test_a_kernel_and_features_exclude_each_other(three, teacher):
-    with pytest.raises(ValueError, match="features and kernel='rbf' exclude each other"):
+    with pytest.raises(ValueError, match="features cannot be combined with kernel='rbf'"):
         GatedSVC("bee", teacher, kernel="rbf", features=Nystroem()).fit(*three)
 
 
@@ -134,63 +134,63 @@ def test_parameters_out_of_range_are_refused(three, teacher, parameter, value):
         GatedSVC("bee", teacher, **{parameter: value}).fit(*three)
 
 
-def test_majorisation_of_an_indefinite_kernel_is_refused(three, teacher):
-    with pytest.raises(ValueError, match="solver='mm' needs a positive semidefinite kernel"):
-        GatedSVC("bee", teacher, kernel="sigmoid", solver="mm").fit(*three)
+def test_majorization_of_an_indefinite_kernel_is_refused(three, teacher):
+    with pytest.raises(
+        ValueError, match="solver='majorize-minimize' needs a positive semidefinite kernel"
+    ):
+        GatedSVC("bee", teacher, kernel="sigmoid", solver="majorize-minimize").fit(*three)
     assert np.isnan(GatedSVC("bee", teacher, kernel="sigmoid").fit(*three).dual_gap_)
 
 
-def test_no_convergence_is_told(three, teacher):
-    with pytest.warns(ConvergenceWarning, match="'bee' did not converge .max_iter=3."):
+def test_a_student_that_did_not_converge_raises_a_warning(three, teacher):
+    with pytest.warns(ConvergenceWarning, match=".max_iter=3.*the student for class 'bee'"):
         student = GatedSVC("bee", teacher, C=100.0, max_iter=3).fit(*three)
     assert student.fit_status_ == 1
 
 
 @pytest.mark.parametrize("kind", [GatedStudents, lambda **given: GatedSVC("bee", **given)])
-def test_a_warning_points_at_the_line_that_fits(three, teacher, kind):
-    with pytest.warns(ConvergenceWarning) as told:
+def test_a_warning_points_at_the_line_that_calls_fit(three, teacher, kind):
+    with pytest.warns(ConvergenceWarning) as caught:
         kind(teacher=teacher, C=100.0, max_iter=3).fit(*three)
-    assert {warning.filename for warning in told} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
-def told(student, X, y, scores):
-    """What fit warns of."""
-    with pytest.warns(UserWarning, match="Gated students of") as warnings:
+def warned(student, X, y, scores):
+    """Return the text of the warnings of fit."""
+    with pytest.warns(UserWarning, match="the student for class 'bee'") as warnings:
         student.fit(X, y, teacher_scores=scores)
     return " ".join(str(warning.message) for warning in warnings)
 
 
-def test_an_overfitted_teacher_is_told(three):
+def test_an_overfitted_teacher_raises_a_warning(three):
     X, y = three
     scores = 5.0 * np.where(y[:, None] == np.unique(y), 1.0, -1.0)
-    cause = "'bee' learned nothing (theta is about 0) because the teacher meets the margin"
-    assert f"{cause} on all training rows: give out-of-fold scores by cv=, or use" in told(
+    cause = "class 'bee', because the teacher meets the margin on all training samples."
+    assert f"{cause} Set cv to use out-of-fold scores, or increase margin." in warned(
         GatedSVC("bee"), X, y, scores
     )
-    assert f"{cause} on all training rows: use a larger margin" in told(
-        GatedSVC("bee", cv=3), X, y, scores
-    )
+    assert f"{cause} Increase margin." in warned(GatedSVC("bee", cv=3), X, y, scores)
 
 
-def test_a_student_that_pays_next_to_nothing_does_not_blame_its_teacher(three, teacher):
+def test_a_student_with_strong_regularization_does_not_blame_its_teacher(three, teacher):
     X, y = three
-    said = told(GatedSVC("bee", C=1e-12), X, y, teacher.decision_function(X))
-    assert "'bee' learned nothing (theta is about 0): use a larger C." in said
-    assert "meets the margin" not in said
+    text = warned(GatedSVC("bee", C=1e-12), X, y, teacher.decision_function(X))
+    assert "theta is close to zero for the student for class 'bee'. Increase C." in text
+    assert "meets the margin" not in text
 
 
-def test_scores_that_say_nothing_are_told(three):
+def test_scores_that_are_all_zero_raise_a_warning(three):
     X, y = three
     scores = np.zeros((len(y), 3))
-    said = told(GatedSVC("bee"), X, y, scores)
-    assert "all about 0, so that difficulty is noise: use difficulty=None or a teacher" in said
-    said = told(GatedSVC("bee", difficulty=None), X, y, scores)
-    assert "scores that are all about 0: use a teacher that tells classes apart" in said
-    assert "difficulty" not in told(GatedSVC("bee", C=1e-9, difficulty=None), X, y, scores - 9.0)
+    text = warned(GatedSVC("bee", difficulty="relative-margin"), X, y, scores)
+    assert "class 'bee', so that degrees of difficulty are not meaningful. Use diffic" in text
+    text = warned(GatedSVC("bee"), X, y, scores)
+    assert "scores are all close to zero for the student for class 'bee'. Use a teacher" in text
+    assert "difficulty" not in warned(GatedSVC("bee", C=1e-9), X, y, scores - 9.0)
 
 
-class Silent(GaussianNB):
-    """A teacher whose scores are no numbers from some row on."""
+class NotFinite(GaussianNB):
+    """A teacher whose scores are not finite from some sample on."""
 
     def predict_proba(self, X):
         probability = super().predict_proba(X)
@@ -200,7 +200,7 @@ class Silent(GaussianNB):
 
 def test_scores_of_a_teacher_that_are_no_numbers_are_refused(three):
     X, y = three
-    teacher = Silent().fit(X, y)
+    teacher = NotFinite().fit(X, y)
     for student in (GatedSVC("bee", teacher), GatedStudents(teacher)):
         with pytest.raises(ValueError, match="the teacher's scores contains NaN"):
             student.fit(X, y)
@@ -214,9 +214,9 @@ def test_scores_of_a_teacher_that_are_no_numbers_are_refused(three):
 
 def test_a_teacher_that_knows_no_classes_is_refused(three):
     X, y = three
-    for machine in (svm.OneClassSVM(), svm.OneClassSVM().fit(X)):
+    for estimator in (svm.OneClassSVM(), svm.OneClassSVM().fit(X)):
         with pytest.raises(TypeError, match=r"teacher must be a classifier.* got OneClassSVM"):
-            GatedSVC("bee", machine).fit(X, y)
+            GatedSVC("bee", estimator).fit(X, y)
 
 
 FAILURES = {
@@ -235,11 +235,11 @@ def test_a_fit_that_fails_leaves_no_trace(three, teacher, message):
     with pytest.raises(NotFittedError):
         student.predict(X)
     student = GatedSVC("bee", teacher).fit(X, y)
-    answers = student.predict(X)
+    predicted = student.predict(X)
     with pytest.raises(ValueError, match=message):
         FAILURES[message](student, X, y)
     assert student.n_features_in_ == 6
-    assert_array_equal(student.predict(X), answers)
+    assert_array_equal(student.predict(X), predicted)
 
 
 def test_students_whose_fit_fails_stay_as_they_were(three, teacher):
@@ -250,22 +250,22 @@ def test_students_whose_fit_fails_stay_as_they_were(three, teacher):
     with pytest.raises(NotFittedError):
         students.predict(X)
     students.set_params(targets=None).fit(X, y)
-    answers = students.predict(X)
+    predicted = students.predict(X)
     with pytest.raises(ValueError, match="target 'dog' is unknown"):
         students.set_params(targets=["bee", "dog"], teacher=None).fit(X[:, :5], y)
-    assert_array_equal(students.predict(X), answers)
+    assert_array_equal(students.predict(X), predicted)
 
 
-def test_a_constant_student_is_told_once_with_all_that_are(three):
+def test_constant_students_raise_one_warning_that_names_all(three):
     X, y = three
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((len(y), 3)) - 9.0
-    with pytest.warns(UserWarning, match="'ant', 'bee', 'cat' say the same") as told:
+    with pytest.warns(UserWarning, match="the same .* classes 'ant', 'bee', 'cat'") as caught:
         GatedStudents(C=1e-4).fit(X, y, teacher_scores=scores)
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
-def test_a_student_without_trouble_is_silent(three, teacher, recwarn):
-    GatedStudents(teacher, difficulty=None).fit(*three)
+def test_a_student_without_issues_raises_no_warning(three, teacher, recwarn):
+    GatedStudents(teacher).fit(*three)
     CrammerSingerSVC().fit(*three)
     assert not [w for w in recwarn if issubclass(w.category, UserWarning)]

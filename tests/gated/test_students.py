@@ -1,4 +1,4 @@
-"""Students solve the source's problem, and decide as it says."""
+"""Students solve the problem of the paper, and predict as it defines."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,8 @@ from tests.oracles import gated as oracle
 
 from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, difficulty_degrees
 
-SOLVERS = ["dual", "mm"]
+SOLVERS = ["dual", "majorize-minimize"]
+PAPER = {"difficulty": "relative-margin"}
 
 
 def with_constant(X):
@@ -37,7 +38,8 @@ def exact(phi, scores, y, target, classes, C=1.0, margin=1.0, decay=0.3, weight=
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 def test_a_student_reaches_the_exact_optimum(three, teacher, solver, C):
     X, y = three
-    student = GatedSVC("bee", teacher, C=C, margin=0.7, decay=0.2, solver=solver).fit(X, y)
+    student = GatedSVC("bee", teacher, C=C, margin=0.7, decay=0.2, solver=solver, **PAPER)
+    student.fit(X, y)
     scores = teacher.decision_function(X)
     best = exact(with_constant(X), scores, y, "bee", teacher.classes_, C, 0.7, 0.2)
     assert_allclose(student.objective_, best.objective, rtol=1e-6)
@@ -54,7 +56,7 @@ def test_a_student_reaches_the_exact_optimum(three, teacher, solver, C):
 def test_students_of_digits_reach_the_exact_optimum(solver):
     X, y = digits()
     teacher = CrammerSingerSVC(C=0.01).fit(X, y)
-    students = GatedStudents(teacher, targets=[3, 8], C=0.1, solver=solver).fit(X, y)
+    students = GatedStudents(teacher, targets=[3, 8], C=0.1, solver=solver, **PAPER).fit(X, y)
     scores = teacher.decision_function(X)
     for label, objective in zip([3, 8], students.objective_, strict=True):
         best = exact(with_constant(X), scores, y, label, teacher.classes_, 0.1)
@@ -64,7 +66,8 @@ def test_students_of_digits_reach_the_exact_optimum(solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_kernel_student_reaches_the_exact_optimum(three, teacher, solver):
     X, y = three
-    student = GatedSVC("cat", teacher, kernel="rbf", gamma=0.3, solver=solver, tol=1e-7).fit(X, y)
+    student = GatedSVC("cat", teacher, kernel="rbf", gamma=0.3, solver=solver, tol=1e-7, **PAPER)
+    student.fit(X, y)
     gram = rbf_kernel(X, gamma=0.3) + 1.0
     values, vectors = np.linalg.eigh(gram)
     phi = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -75,11 +78,12 @@ def test_a_kernel_student_reaches_the_exact_optimum(three, teacher, solver):
 
 
 @pytest.mark.large
-def test_many_rows_are_solved_as_few_are(three, teacher):
+def test_many_samples_are_solved_as_few_are(three, teacher):
     X, y = three
     weight = np.ones(len(y))
-    few = GatedSVC("ant", teacher, C=10.0, tol=1e-9).fit(X, y, sample_weight=10 * weight)
-    many = GatedSVC("ant", teacher, C=10.0, tol=1e-9).fit(np.tile(X, (10, 1)), np.tile(y, 10))
+    few = GatedSVC("ant", teacher, C=10.0, tol=1e-9, **PAPER).fit(X, y, sample_weight=10 * weight)
+    many = GatedSVC("ant", teacher, C=10.0, tol=1e-9, **PAPER)
+    many.fit(np.tile(X, (10, 1)), np.tile(y, 10))
     assert many.dual_gap_ <= 1e-9
     assert_allclose(many.objective_, few.objective_, rtol=1e-8)
     assert_allclose(many.theta_, few.theta_, atol=1e-3)
@@ -97,7 +101,7 @@ def test_what_rounding_leaves_of_a_margin_asks_for_nothing(three, solver):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_intercept_is_the_weight_of_a_constant_feature(three, teacher, fit_intercept):
     X, y = three
-    student = GatedSVC("bee", teacher, fit_intercept=fit_intercept, tol=1e-9).fit(X, y)
+    student = GatedSVC("bee", teacher, fit_intercept=fit_intercept, tol=1e-9, **PAPER).fit(X, y)
     phi = with_constant(X) if fit_intercept else X
     best = exact(phi, teacher.decision_function(X), y, "bee", teacher.classes_)
     assert_allclose(student.objective_, best.objective, rtol=1e-7)
@@ -108,28 +112,28 @@ def test_no_difficulty_is_a_degree_of_one(three, teacher):
     X, y = three
     scores, truth = teacher.decision_function(X), np.where(y == "bee", 1.0, -1.0)
     best = oracle.solve_exactly(with_constant(X), scores[:, 1], truth, 1.0, np.ones(len(y)))
-    student = GatedSVC("bee", teacher, difficulty=None).fit(X, y)
+    student = GatedSVC("bee", teacher).fit(X, y)
     assert_allclose(student.objective_, best.objective, rtol=1e-6)
 
 
 def test_a_callable_gives_degrees(three, teacher):
     X, y = three
 
-    def difficulty(scores, truth, column):
-        return difficulty_degrees(scores, truth > 0, "bee", 0.3, ["ant", "bee", "cat"])
+    def difficulty(scores, sign, column):
+        return difficulty_degrees(scores, sign > 0, "bee", 0.3, ["ant", "bee", "cat"])
 
-    expected = GatedSVC("bee", teacher).fit(X, y)
+    expected = GatedSVC("bee", teacher, **PAPER).fit(X, y)
     found = GatedSVC("bee", teacher, difficulty=difficulty).fit(X, y)
     assert_array_equal(found.theta_, expected.theta_)
 
 
 @pytest.mark.parametrize("bad", [lambda s, z, k: -z, lambda s, z, k: np.ones(3)])
 def test_degrees_that_make_no_cost_are_refused(three, teacher, bad):
-    with pytest.raises(ValueError, match="difficulty must return one positive, finite degree"):
+    with pytest.raises(ValueError, match="difficulty must return a positive, finite degree"):
         GatedSVC("bee", teacher, difficulty=bad).fit(*three)
 
 
-def test_the_answer_is_yes_or_no(three, teacher):
+def test_predictions_are_booleans(three, teacher):
     X, y = three
     student = GatedSVC("bee", teacher).fit(X, y)
     assert_array_equal(student.classes_, [False, True])
@@ -192,11 +196,11 @@ def test_targets_choose_who_gets_a_student(three, kernel_teacher):
         students.is_class(X, ["ant"])
 
 
-def test_a_truth_value_is_no_number_to_students_either(three):
+def test_a_boolean_is_not_a_numeric_label_of_students(three):
     X, y = three
     codes = np.unique(y, return_inverse=True)[1]
     students = GatedStudents().fit(X, codes)
-    with pytest.raises(ValueError, match=r"label True has no student; there are \[0, 1, 2\]"):
+    with pytest.raises(ValueError, match=r"label True has no student. The classes .* \[0, 1, 2\]"):
         students.is_class(X, True)
     assert_array_equal(students.is_class(X, np.int64(1)), students.students_[1].predict(X))
 
@@ -208,7 +212,7 @@ def test_the_order_of_targets_does_not_turn_scores_round(three, kernel_teacher):
     back = GatedStudents(targets=["cat", "ant"]).fit(X, y)
     assert_array_equal(back.decision_function(X), forth.decision_function(X))
     assert get_scorer("roc_auc")(back, X, y) > 0.7
-    # As a teacher they are trained on folds, and scores must find their columns.
+    # As a teacher they are fitted to folds, and scores must find their columns.
     pupils = [
         GatedStudents(GatedStudents(kernel_teacher, targets=targets), cv=3).fit(*few)
         for targets in (["ant", "bee", "cat"], ["cat", "ant", "bee"])
@@ -258,7 +262,7 @@ def test_parameters_that_are_set_after_training_do_not_change_a_student(three, t
 def test_random_features_make_a_student(three, kernel_teacher):
     X, y = three
     sampler = RBFSampler(gamma=0.2, n_components=40, random_state=0)
-    student = GatedSVC("bee", kernel_teacher, features=sampler, C=0.1).fit(X, y)
+    student = GatedSVC("bee", kernel_teacher, features=sampler, C=0.1, **PAPER).fit(X, y)
     phi, scores = sampler.fit_transform(X), kernel_teacher.decision_function(X)
     best = exact(with_constant(phi), scores, y, "bee", kernel_teacher.classes_, 0.1)
     assert_allclose(student.objective_, best.objective, rtol=1e-6)
@@ -267,7 +271,7 @@ def test_random_features_make_a_student(three, kernel_teacher):
     assert_allclose(student.decision_function(X), margin, atol=1e-8)
 
 
-def test_a_row_of_weight_two_counts_twice_in_a_map_that_takes_weights(three, teacher):
+def test_a_sample_of_weight_two_counts_twice_in_a_map_with_weights(three, teacher):
     X, y = three[0] * np.arange(1, 7), three[1]
     weight = np.random.default_rng(0).integers(0, 3, len(y))
     student = GatedSVC("bee", teacher, features=StandardScaler(), tol=1e-9)
@@ -280,7 +284,7 @@ def test_a_row_of_weight_two_counts_twice_in_a_map_that_takes_weights(three, tea
     )
 
 
-def test_rows_in_coordinates_are_mapped(three, kernel_teacher):
+def test_samples_in_coordinate_format_are_mapped(three, kernel_teacher):
     X, y = three
     for features in (MaxAbsScaler(), "constant"):
         dense = GatedSVC("bee", kernel_teacher, features=features).fit(X, y)
@@ -292,7 +296,7 @@ def test_rows_in_coordinates_are_mapped(three, kernel_teacher):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_sparse_rows_are_taken_as_dense_ones(three, teacher, solver):
+def test_sparse_samples_give_the_same_student(three, teacher, solver):
     X, y = three
     X = np.where(np.abs(X) < 0.5, 0.0, X)
     dense = GatedSVC("bee", teacher, C=0.1, solver=solver).fit(X, y)

@@ -1,4 +1,4 @@
-"""Any teacher will do, in any form; a student asks it for as little as it can."""
+"""Any classifier is a teacher; a student computes as little of its scores as it can."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from widemargin import SVC, SVCCV, CrammerSingerSVC, GatedStudents, GatedSVC, LinearSVC
-from widemargin.gated.teacher import ColumnGate, FunctionGate, class_scores
+from widemargin.gated.teacher import ExpansionGate, PartsGate, TeacherGate, class_scores
 
 LINEAR = {
     "Crammer-Singer": CrammerSingerSVC(C=0.1),
@@ -81,28 +81,27 @@ def test_a_student_of_any_other_teacher_sees_its_scores(three, name):
 @pytest.mark.parametrize(
     "name", ["kernel Crammer-Singer", "kernel one-vs-rest", "one-vs-rest of kernels", "pipeline"]
 )
-def test_a_student_asks_for_no_other_class_where_the_teacher_can_give_one_alone(three, name):
+def test_a_student_computes_no_score_of_other_classes_if_the_teacher_can_do_without(three, name):
     X, y = three
     teacher = trained(OTHERS[name], X, y)
     student = GatedSVC("bee", teacher).fit(X, y)
-    assert isinstance(student._gate, FunctionGate)
-    alone = student._gate(X)
-    assert_allclose(alone, class_scores(teacher, X)[:, 1], atol=1e-9)
-    assert not isinstance(GatedSVC("bee", trained(SVC(), X, y)).fit(X, y)._gate, FunctionGate)
+    assert isinstance(student._gate, ExpansionGate | PartsGate)
+    assert_allclose(student._gate(X)[:, 0], class_scores(teacher, X)[:, 1], atol=1e-9)
+    assert isinstance(GatedSVC("bee", trained(SVC(), X, y)).fit(X, y)._gate, TeacherGate)
 
 
-def test_a_student_of_a_kernel_machine_carries_the_support_vectors_of_its_class_only(three):
+def test_a_student_of_a_kernel_teacher_has_the_support_vectors_of_its_class_only(three):
     X, y = three
     teacher = SVC(multi_class="ovr", C=100.0, gamma=0.05).fit(X, y)
-    function = GatedSVC("bee", teacher).fit(X, y)._gate.function
-    assert len(function.support_) == np.count_nonzero(teacher.dual_coef_[1])
-    assert len(function.support_) < len(teacher.support_)
+    vectors = GatedSVC("bee", teacher).fit(X, y)._gate.expansion.vectors
+    assert len(vectors) == np.count_nonzero(teacher.dual_coef_[1])
+    assert len(vectors) < len(teacher.support_)
 
 
 def test_a_linear_teacher_is_asked_one_column_by_a_student_with_features_of_its_own(three, teacher):
     X, y = three
     student = GatedSVC("bee", teacher, features=Nystroem(n_components=9, random_state=0)).fit(X, y)
-    assert_allclose(student._gate.coef, teacher.coef_[1])
+    assert_allclose(student._gate.functions.coef, teacher.coef_[[1]])
     assert not student.merged_
     assert student.theta_.shape == (9,)
 
@@ -139,7 +138,7 @@ def test_an_unfitted_teacher_is_cloned_and_trained_a_fitted_one_is_used_as_it_is
     assert GatedStudents(clever).fit(X, y).teacher_ is clever
 
 
-def test_the_teacher_by_default_is_a_linear_machine_over_all_classes(three):
+def test_the_default_teacher_is_a_linear_crammer_singer_svc(three):
     X, y = three
     students = GatedStudents().fit(X, y)
     assert isinstance(students.teacher_, CrammerSingerSVC)
@@ -188,19 +187,19 @@ def test_students_of_a_pipeline_in_a_pipeline_score_as_they_do_apart(three, name
         assert_allclose(students.decision_function(X), apart, atol=1e-8)
 
 
-def test_a_teacher_that_a_search_has_found_is_that_of_its_best_machine(three):
+def test_the_teacher_of_a_search_is_its_best_estimator(three):
     X, y = three[0][:80], three[1][:80]
-    machine = make_pipeline(StandardScaler(), CrammerSingerSVC())
-    search = GridSearchCV(machine, {"crammersingersvc__C": [0.1, 1.0]}, cv=3).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), CrammerSingerSVC())
+    search = GridSearchCV(pipeline, {"crammersingersvc__C": [0.1, 1.0]}, cv=3).fit(X, y)
     for features in ("teacher", None):
         students = GatedStudents(search, features=features).fit(X, y)
         assert students.merged_
         apart = students.decision_function(X, teacher_scores=search.decision_function(X))
         assert_allclose(students.decision_function(X), apart, atol=1e-8)
     kernels = GridSearchCV(CrammerSingerSVC(kernel="rbf"), {"C": [1.0]}, cv=3).fit(X, y)
-    assert isinstance(GatedSVC("bee", kernels).fit(X, y)._gate, FunctionGate)
+    assert isinstance(GatedSVC("bee", kernels).fit(X, y)._gate, ExpansionGate)
     found = SVCCV(Cs=[1.0], gammas=[0.1], multi_class="ovr", cv=3).fit(X, y)
-    assert isinstance(GatedSVC("bee", found).fit(X, y)._gate, FunctionGate)
+    assert isinstance(GatedSVC("bee", found).fit(X, y)._gate, ExpansionGate)
 
 
 def test_scores_may_stand_in_for_a_teacher(three, teacher):
@@ -210,11 +209,11 @@ def test_scores_may_stand_in_for_a_teacher(three, teacher):
     assert by_scores.teacher_ is None
     assert_array_equal(by_scores.theta_, GatedStudents(teacher).fit(X, y).theta_)
     assert by_scores.score(X, y, teacher_scores=scores) > 0.5
-    with pytest.raises(ValueError, match="teacher_scores must be given"):
+    with pytest.raises(ValueError, match="teacher_scores must be passed"):
         by_scores.predict(X)
 
 
-def test_classes_name_the_columns_of_scores_where_rows_lack_a_class(three, teacher):
+def test_classes_name_the_columns_of_scores_if_a_class_is_missing(three, teacher):
     X, y = three
     rows = y != "ant"
     scores = teacher.decision_function(X[rows])
@@ -226,7 +225,7 @@ def test_classes_name_the_columns_of_scores_where_rows_lack_a_class(three, teach
         GatedSVC("cat").fit(X[rows], y[rows], teacher_scores=scores)
 
 
-def test_folds_score_every_row_by_a_teacher_that_has_not_seen_it(three):
+def test_folds_score_every_sample_by_a_teacher_that_has_not_seen_it(three):
     X, y = three
     folds = KFold(4)
     scores = np.empty((len(y), 3))
@@ -236,7 +235,7 @@ def test_folds_score_every_row_by_a_teacher_that_has_not_seen_it(three):
     teacher = CrammerSingerSVC(kernel="rbf", C=10.0)
     student = GatedSVC("bee", teacher, cv=folds).fit(X, y)
     assert_array_equal(student.theta_, GatedSVC("bee").fit(X, y, teacher_scores=scores).theta_)
-    # In prediction it is the teacher trained on all rows that is asked.
+    # Predictions use the teacher that is fitted to all samples.
     full = clone(teacher).fit(X, y)
     given = student.decision_function(X, teacher_scores=full.decision_function(X))
     assert_allclose(student.decision_function(X), given, atol=1e-10)
@@ -284,7 +283,9 @@ def test_weights_reach_the_teacher_and_one_that_takes_none_is_refused(three):
     weighted = GatedStudents(tol=1e-9).fit(X, y, sample_weight=weight)
     repeated = GatedStudents(tol=1e-9).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
-    with pytest.raises(ValueError, match="teacher KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(
+        ValueError, match="teacher KNeighborsClassifier does not support sample_weight"
+    ):
         GatedStudents(KNeighborsClassifier()).fit(X, y, sample_weight=weight)
 
 
@@ -296,7 +297,9 @@ def test_weights_reach_the_last_step_of_a_pipeline(three):
     weighted = students.fit(X, y, sample_weight=weight).teacher_.decision_function(X)
     repeated = clone(inner).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert_allclose(weighted, repeated.decision_function(X), atol=1e-4)
-    with pytest.raises(ValueError, match="teacher KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(
+        ValueError, match="teacher KNeighborsClassifier does not support sample_weight"
+    ):
         GatedStudents(make_pipeline(MaxAbsScaler(), KNeighborsClassifier())).fit(
             X, y, sample_weight=weight
         )
@@ -306,14 +309,14 @@ def test_weights_are_routed_through_a_pipeline_where_routing_is_on(three):
     X, y = three
     weight = np.random.default_rng(0).integers(1, 3, len(y))
     with config_context(enable_metadata_routing=True):
-        machine = LinearSVC().set_fit_request(sample_weight=True)
-        students = GatedStudents(make_pipeline(MaxAbsScaler(), machine))
+        classifier = LinearSVC().set_fit_request(sample_weight=True)
+        students = GatedStudents(make_pipeline(MaxAbsScaler(), classifier))
         students.fit(X, y, sample_weight=weight)
     expected = LinearSVC().fit(MaxAbsScaler().fit_transform(X), y, sample_weight=weight)
     assert_array_equal(students.teacher_[-1].coef_, expected.coef_)
 
 
-def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(three, teacher):
+def test_booleans_replace_labels_if_the_teacher_knows_the_classes(three, teacher):
     X, y = three
     by_truth = GatedSVC("bee", teacher).fit(X, y == "bee")
     by_label = GatedSVC("bee", teacher).fit(X, y)
@@ -322,7 +325,7 @@ def test_truth_values_are_taken_for_labels_where_the_teacher_knows_the_classes(t
 
 
 @pytest.mark.parametrize("kind", ["boolean", bool])
-def test_truth_values_of_pandas_are_no_numbers(three, kind):
+def test_nullable_booleans_of_pandas_are_not_numbers(three, kind):
     X, y = three
     codes = np.unique(y, return_inverse=True)[1]
     teacher = CrammerSingerSVC().fit(X, codes)
@@ -332,17 +335,17 @@ def test_truth_values_of_pandas_are_no_numbers(three, kind):
     assert by_truth.score(X, truth) == by_label.score(X, codes)
 
 
-def test_truth_values_are_read_only_where_they_can_mean_one_thing(three):
+def test_ambiguous_booleans_are_refused(three):
     X, y = three
     codes = (y == "bee").astype(int)
     teacher = LinearSVC().fit(X, codes)
     one = GatedSVC(1, teacher).fit(X, codes == 1)
     assert_array_equal(one.theta_, GatedSVC(1, teacher).fit(X, codes).theta_)
     for truth in (codes == 0, codes == 1):
-        with pytest.raises(ValueError, match="with classes 0 and 1 and target 0 it is not clear"):
+        with pytest.raises(ValueError, match="ambiguous with classes 0 and 1 and target 0"):
             GatedSVC(0, teacher).fit(X, truth)
     zero = GatedSVC(0, teacher).fit(X, codes)
-    with pytest.raises(ValueError, match="with classes 0 and 1 and target 0 it is not clear"):
+    with pytest.raises(ValueError, match="ambiguous with classes 0 and 1 and target 0"):
         zero.score(X, codes == 0)
 
 
@@ -363,14 +366,14 @@ def test_columns_of_scores_are_found_by_their_names(three, teacher, frame):
         yes = named.is_class(X, label, teacher_scores=turned)
         assert_array_equal(yes, expected[:, 1] >= 0)
         assert_array_equal(named.is_class(X, label, teacher_scores=turned[[names[2]]]), yes)
-        with pytest.raises(ValueError, match="named by the classes"):
+        with pytest.raises(ValueError, match="must be named by the classes"):
             named.is_class(X, label, teacher_scores=turned[[names[0]]])
     unnamed = GatedStudents().fit(X, y, teacher_scores=frame(scores))
     assert_array_equal(unnamed.theta_, plain.theta_)
     foreign = frame(dict(zip("abc", scores.T, strict=True)))
     with pytest.raises(ValueError, match=r"named by the classes \['ant', 'bee', 'cat'\] or not at"):
         GatedStudents().fit(X, y, teacher_scores=foreign)
-    with pytest.raises(ValueError, match="teacher_scores must have columns that are named"):
+    with pytest.raises(ValueError, match="columns of teacher_scores must be named"):
         unnamed.predict(X, teacher_scores=foreign)
 
 
@@ -383,7 +386,7 @@ def test_numbers_that_may_be_names_or_places_are_refused(three, teacher):
         GatedSVC(0, classes=[2, 0, 1]).fit(X, codes, teacher_scores=scores)
 
 
-def test_rows_without_weight_still_name_the_columns_of_scores(three, teacher):
+def test_samples_of_weight_zero_still_name_the_columns_of_scores(three, teacher):
     X, y = three
     scores, weight = teacher.decision_function(X), (y != "ant").astype(float)
     student = GatedSVC("cat").fit(X, y, weight, scores)
@@ -400,8 +403,8 @@ def test_pairs_of_classes_are_no_scores_of_classes(three):
             GatedSVC("bee", pairs).fit(X, y)
 
 
-def test_a_teacher_that_says_nothing_of_classes_is_asked_for_all_columns(three):
+def test_a_teacher_without_separate_scores_computes_all_columns(three):
     X, y = three
     gate = GatedSVC("bee", GaussianNB()).fit(X, y)._gate
-    assert isinstance(gate, ColumnGate)
-    assert gate.column == 1
+    assert isinstance(gate, TeacherGate)
+    assert gate.columns == [1]

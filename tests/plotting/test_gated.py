@@ -1,4 +1,4 @@
-"""The pictures of students show the numbers that they are made of."""
+"""The displays of students show the numbers that they are made of."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ def scored():
     pyplot.close("all")
 
 
-def test_bars_are_the_measures_of_every_class(scored):
+def test_bars_are_the_metrics_of_every_class(scored):
     scores, y = scored
     display = StudentsDisplay.from_scores(scores, y)
     assert len(display.axes_) == 3
@@ -38,18 +38,18 @@ def test_the_roc_is_that_of_one_class(scored):
     display = StudentsDisplay.from_scores(scores, y, roc_of="bee")
     area = roc_auc_score(y == "bee", scores["A"][:, 1])
     assert display.lines_[0].get_label() == f"A ({area:.3f})"
-    assert display.axes_[0].get_title() == "is it bee?"
-    with pytest.raises(ValueError, match="roc_of 'dog' is none of the classes"):
+    assert display.axes_[0].get_title() == "class bee"
+    with pytest.raises(ValueError, match=r"roc_of must be one of .* got 'dog'"):
         display.plot(roc_of="dog")
 
 
-def test_a_class_without_rows_cannot_be_judged(scored):
+def test_a_class_without_samples_is_refused(scored):
     scores, y = scored
-    with pytest.raises(ValueError, match="y must hold rows of class 'ant'"):
+    with pytest.raises(ValueError, match="y must contain samples of class 'ant'"):
         StudentsDisplay.from_scores(scores, np.where(y == "ant", "bee", y), ["ant", "bee", "cat"])
 
 
-def test_points_are_coloured_by_degree(scored):
+def test_points_are_colored_by_degree(scored):
     scores, y = scored
     display = DifficultyDisplay.from_scores(scores["B"], y, "cat", decay=0.2)
     degrees = difficulty_degrees(scores["B"], y, "cat", 0.2)
@@ -59,12 +59,12 @@ def test_points_are_coloured_by_degree(scored):
     assert display.ax_.get_xlabel() == "score of cat"
 
 
-def test_points_are_told_apart_by_truth_values_too(scored):
+def test_points_are_distinguished_by_booleans_too(scored):
     scores, y = scored
     classes = ["ant", "bee", "cat"]
     by_label = DifficultyDisplay.from_scores(scores["B"], y, "cat", classes=classes)
     by_truth = DifficultyDisplay.from_scores(scores["B"], y == "cat", "cat", classes=classes)
-    np.testing.assert_array_equal(by_truth.truth, by_label.truth)
+    np.testing.assert_array_equal(by_truth.positive, by_label.positive)
     np.testing.assert_array_equal(by_truth.degrees, by_label.degrees)
     with pytest.raises(ValueError, match="unknown to the teacher"):
         DifficultyDisplay.from_scores(
@@ -81,7 +81,7 @@ def test_the_classes_of_a_comparison_are_drawn_in_its_order(scored):
         StudentsDisplay.from_scores(few, y, ["cat", "ant"])
     frame = {"A": pd.DataFrame(scores["A"][:, ::-1], columns=["cat", "bee", "ant"])}
     turned = StudentsDisplay.from_scores(frame, y)
-    assert turned.measures["A"] == StudentsDisplay.from_scores({"A": scores["A"]}, y).measures["A"]
+    assert turned.metrics["A"] == StudentsDisplay.from_scores({"A": scores["A"]}, y).metrics["A"]
 
 
 def test_axes_that_are_given_are_drawn_on(scored):

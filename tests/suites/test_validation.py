@@ -8,10 +8,10 @@ import pytest
 from sklearn.utils import validation
 from tests.suites.registry import CASES, each_case
 
-from widemargin import CodeMatrixClassifier, GatedStudents, PreferenceClassifier, RescaledClassifier
+from widemargin import CodeMatrixClassifier, PreferenceClassifier, RescaledClassifier
 
 # Meta-estimators check the shape; the wrapped estimators validate what they are given.
-WRAPPERS = (CodeMatrixClassifier, GatedStudents, PreferenceClassifier, RescaledClassifier)
+WRAPPERS = (CodeMatrixClassifier, PreferenceClassifier, RescaledClassifier)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

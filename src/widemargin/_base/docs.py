@@ -662,6 +662,86 @@ DESCRIPTIONS = {
             y : ndarray of shape (n_samples,)
                 Predicted class labels.
             """,
+        "students_plot": """
+            roc_of : label, default=None
+                Class whose ROC curves are plotted. If None, bars of all classes are plotted.
+            ax : matplotlib Axes or array of three Axes, default=None
+                Axes to plot on, three for bars. By default, a new figure is created.
+            """,
+        "y_or_booleans": """
+            y : array-like of shape (n_samples,)
+                Class labels or, if `classes` is passed, booleans: whether a sample belongs to the
+                target class.
+            """,
+        "score_classes": """
+            classes : array-like of shape (n_classes,), default=None
+                Class labels of the columns of `scores`. If None, the sorted labels in `y`.
+            """,
+        "gated_C": """
+            C : float, default=1.0
+                Regularization parameter. The strength of the regularization is inversely
+                proportional to C. It multiplies the sum of the losses, and must be strictly
+                positive.
+            """,
+        "gated_margin": """
+            margin : float, default=1.0
+                Margin of the decision values, in units of the teacher's scores.
+            """,
+        "gated_decay": """
+            decay : float, default=0.3
+                Degree of difficulty of the easiest samples, in (0, 1). Ignored unless `difficulty`
+                is 'relative-margin'.
+            """,
+        "gated_kernel": """
+            kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
+                Kernel of the student's function. Kernels other than 'linear' cannot be combined
+                with `features`.
+            """,
+        "gated_gamma": """
+            gamma : {'scale', 'auto'} or float, default='scale'
+                Kernel coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian', as in `SVC`.
+            """,
+        "gated_fit_intercept": """
+            fit_intercept : bool, default=True
+                Whether phi includes a constant feature, whose weight is regularized like the
+                others.
+            """,
+        "gated_classes": """
+            classes : array-like of shape (n_classes,), default=None
+                Class labels of the columns of `teacher_scores` if there is no teacher. If None, the
+                sorted labels in y.
+            """,
+        "gated_tol": """
+            tol : float, default=1e-6
+                Tolerance on the relative duality gap. With kernel='sigmoid', which has no duality
+                gap, on the KKT violation.
+            """,
+        "gated_sample_weight": """
+            sample_weight : array-like of shape (n_samples,), default=None
+                Non-negative weights that multiply `C` for each sample. A sample of weight k counts
+                as k samples, one of weight 0 is left out. The teacher is fitted with the weights,
+                an unfitted transformer in `features` only if its ``fit`` has a parameter
+                `sample_weight`, which that of a pipeline has not.
+            """,
+        "gated_score_weight": """
+            sample_weight : array-like of shape (n_samples,), default=None
+                Sample weights.
+            """,
+        "gated_fit_scores": """
+            teacher_scores : array-like of shape (n_samples, n_classes), default=None
+                Scores of the training samples, in place of those of `teacher`. The columns of a
+                DataFrame may be named by the class labels, in any order.
+            """,
+        "gated_scores": """
+            teacher_scores : array-like of shape (n_samples, n_classes), default=None
+                Scores of the samples, in place of those of the fitted teacher. Required if `fit`
+                was given scores and no teacher.
+            """,
+        "gated_target_scores": """
+            teacher_scores : array-like of shape (n_samples[, n_classes]), default=None
+                Scores of the samples for all classes or for the target class alone, in place of
+                those of the fitted teacher. Required if `fit` was given scores and no teacher.
+            """,
     }.items()
 }
 
@@ -671,9 +751,9 @@ def shared_docs(documented: T) -> T:
     members: list[Any] = [documented]
     if inspect.isclass(documented):
         members += [
-            getattr(member, "fget", member)
+            getattr(member, "fget", getattr(member, "__func__", member))
             for member in vars(documented).values()
-            if inspect.isfunction(member) or isinstance(member, property)
+            if inspect.isfunction(member) or isinstance(member, property | classmethod)
         ]
     for member in members:
         if member.__doc__:

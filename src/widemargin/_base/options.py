@@ -398,6 +398,26 @@ multiple_choice_options = MultipleChoiceOptions()
 # ---- gated ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class GatedOptions:
+    """Options of gated students; measured by `benchmarks/gated.py`."""
+
+    verified_samples: int = 16
+    """Samples on which the coefficients of a linear teacher are verified. More samples find more
+    estimators that do not score by their coefficients, and cost time in each fit."""
+    equal_scores: float = 1e-6
+    """Relative difference up to which verified scores are equal. Too small, students of linear
+    teachers with rounding errors are not merged."""
+    margin_rounding: float = 1e-10
+    """Relative part of the margin that is rounding error of the teacher. Too small, support vectors
+    of the teacher become support vectors of the student."""
+    zero_scores: float = 1e-6
+    """Relative size up to which scores and students are zero for warnings."""
+
+
+gated_options = GatedOptions()
+
+
 # ---- semisupervised and imbalance ----------------------------------------------------------------
 
 

@@ -1,1 +1,1 @@
-"""Gated students: a fast yes or no for every class of an existing model."""
+"""Gated SVMs: binary detectors distilled from a multi-class model."""

@@ -1,32 +1,44 @@
-"""What one student and many have in common: parameters, rows that come in, warnings."""
+"""Base of `GatedSVC` and `GatedStudents`: parameters, prediction, attributes, warnings."""
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from widemargin._base.convergence import early_stop_message
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions
-from widemargin._base.validation import canonical_csr
-from widemargin.gated.difficulty import CODINGS, column_names
-from widemargin.gated.landmarks import landmarks
-from widemargin.gated.problem import as_given, feature_rows, kernel_sums
-from widemargin.gated.teacher import LinearGate
+from widemargin._base.validation import canonical_csr, validate_predict
+from widemargin.gated.difficulty import CODINGS
+from widemargin.gated.labels import align_columns, column_names
+from widemargin.gated.landmarks import inner_products, landmark_features
+from widemargin.gated.problem import (
+    StudentFit,
+    TrainingData,
+    given_samples,
+    linear_weights,
+    map_features,
+)
+from widemargin.gated.teacher import Gate, make_gate
 from widemargin.kernels import KERNEL_NAMES
+from widemargin.kernels.expansion import KernelExpansion
 
-_NOTHING = 1e-6
-_OF_ONE_KIND = (
-    "coef_", "intercept_", "theta_", "theta_intercept_", "support_", "support_vectors_",
-    "dual_coef_",
-)  # fmt: skip
+__all__ = [
+    "GatedBase",
+    "fitted_attributes",
+    "set_fitted_attributes",
+    "validate_samples",
+    "warn_about",
+]
 
 
-class Gated(ClassifierMixin, BaseEstimator):
-    """What one student and many have in common: parameters, and how rows come in."""
+class GatedBase(ClassifierMixin, BaseEstimator):
+    """Base class of estimators that consist of one or more students."""
 
     _parameter_constraints: dict = {
         "teacher": [
@@ -43,120 +55,162 @@ class Gated(ClassifierMixin, BaseEstimator):
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "solver": [StrOptions({"dual", "mm"})],
+        "solver": [StrOptions({"dual", "majorize-minimize"})],
         "fit_intercept": ["boolean"],
         "cv": ["cv_object"],
         "classes": ["array-like", None],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "n_jobs": [Integral, None],
     }
+
+    merged_: bool
+    _labels: np.ndarray
+    _columns: np.ndarray
+    _features: Any
+    _gate: Gate | None
+    _expansion: KernelExpansion | None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _incoming(self, X):
-        """Rows as the teacher gets them, as an array (None where only a map sees them), and phi.
-
-        phi is for `products`: an array or `Landmarks`.
-        """
+    def _scores(self, X: Any, teacher_scores: Any) -> np.ndarray:
+        """Return S^y - <theta, phi> of all samples and students."""
         check_is_fitted(self)
-        if self._features is not None:
-            X = validate_data(self, X, reset=False, skip_check_array=True)
-            rows = landmarks(self._features, X)
-            return X, None, feature_rows(self._features, X) if rows is None else rows
-        checked = validate_data(
-            self, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
-        )
-        checked = canonical_csr(checked)
-        return as_given(X, checked), checked, checked
+        X, values, phi = validate_samples(self, X)
+        if self.merged_ and teacher_scores is None:
+            return inner_products(phi, np.atleast_2d(self.coef_)) + self.intercept_
+        gate = self._gate_scores(X, values, teacher_scores)
+        if self._expansion is not None:
+            return gate - self._expansion.evaluate(phi)
+        return gate - (inner_products(phi, np.atleast_2d(self.theta_)) + self.theta_intercept_)
 
-    def _forget(self):
-        """Leave nothing of an earlier fit that was of another kind."""
-        for name in _OF_ONE_KIND:
-            self.__dict__.pop(name, None)
-
-
-def ask_gate(gate, given, checked):
-    """The target's scores of rows: as an array for a linear gate, as given for any other."""
-    if gate is None:
-        raise ValueError(
-            "teacher_scores must be given: there was no teacher in fit, only its scores."
-        )
-    if isinstance(gate, LinearGate):
-        if checked is None:
-            checked = check_array(given, dtype=np.float64, order="C", accept_sparse="csr")
-        return gate(checked)
-    return gate(given)
-
-
-def as_columns(teacher_scores, X):
-    """Checked scores of rows, one column where only the target's are given, and their names."""
-    names = column_names(teacher_scores)
-    scores = np.asarray(teacher_scores, dtype=np.float64)
-    scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
-    scores = check_array(scores, input_name="teacher_scores")
-    check_consistent_length(X, scores)
-    return scores, names
+    def _gate_scores(self, X: Any, values: Any, teacher_scores: Any) -> np.ndarray:
+        """Return S^y of samples for all students."""
+        if teacher_scores is None:
+            if self._gate is None:
+                raise ValueError(
+                    "teacher_scores must be passed, because fit was given the teacher's scores and "
+                    "no teacher."
+                )
+            return self._gate(X, values)
+        names, scores = column_names(teacher_scores), np.asarray(teacher_scores, dtype=np.float64)
+        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
+        scores = check_array(scores, input_name="teacher_scores")
+        check_consistent_length(X, scores)
+        single, n_classes = len(self._columns) == 1, len(self._labels)
+        if single and scores.shape[1] == 1:
+            return align_columns(scores, names, self._labels[self._columns])
+        if scores.shape[1] != n_classes:
+            raise ValueError(
+                f"teacher_scores must have {n_classes} columns, as in fit"
+                f"{', or one for the target class' if single else ''}, got {scores.shape[1]}."
+            )
+        return align_columns(scores, names, self._labels)[:, self._columns]
 
 
-def kernel_part(student, rows, dual):
-    """The functions of students with a kernel."""
-    support = student.support_vectors_
-    if sp.issparse(support) and not sp.issparse(rows):
-        rows = type(support)(rows)
-    return kernel_sums(student._function, support, dual, rows)
+def validate_samples(estimator: Any, X: Any) -> tuple[Any, Any, Any]:
+    """Return samples for the gate, the same as an array (None with a feature map), and phi."""
+    features = estimator._features
+    if features is None:
+        values = canonical_csr(validate_predict(estimator, X))
+        return given_samples(X, values), values, values
+    X = validate_data(estimator, X, reset=False, skip_check_array=True)
+    phi = landmark_features(features, X)
+    return X, None, map_features(features, X) if phi is None else phi
 
 
-def troubles(student, scores, column, truth, own, solution):
-    """What there is to warn of, by name."""
-    gate = scores[:, column]
-    answers = gate - own >= 0.0
-    nothing = np.abs(own).max() <= _NOTHING * np.abs(gate).max()
-    met = (truth * gate).min() >= student.margin * (1.0 - _NOTHING)
-    found = {
-        "not converged": not solution.converged,
-        "scores about 0": np.abs(scores).max() <= _NOTHING,
-        "margin met": nothing and met,
-        "theta about 0": nothing and not met,
-        "constant": answers.all() or not answers.any(),
+def fitted_attributes(
+    student: Any, data: TrainingData, fits: Sequence[StudentFit]
+) -> dict[str, Any]:
+    """Return the fitted attributes of students, with an entry or row for each."""
+    columns = np.array([fit.column for fit in fits])
+    solutions = [fit.solution for fit in fits]
+    duals = np.array([solution.dual for solution in solutions])
+    merged = data.phi_functions is not None
+    has_gate = data.functions is not None or (data.teacher is not None and not merged)
+    attributes = {
+        "objective_": np.array([solution.objective for solution in solutions]),
+        "dual_gap_": np.array([solution.gap for solution in solutions]),
+        "n_iter_": np.array([solution.iterations for solution in solutions]),
+        "fit_status_": int(not all(solution.converged for solution in solutions)),
+        "merged_": merged,
+        "_labels": data.classes,
+        "_columns": columns,
+        "_features": data.features,
+        "_gate": make_gate(data.teacher, data.functions, columns) if has_gate else None,
+        "_expansion": None,
     }
-    return [name for name, so in found.items() if so]
+    if student.kernel != "linear":
+        support = np.flatnonzero(duals.any(axis=0))
+        support = support if len(support) else np.array([0])
+        vectors, dual_coef = data.phi[support], np.ascontiguousarray(duals[:, support])
+        return attributes | {
+            "support_": data.index[support],
+            "support_vectors_": vectors,
+            "dual_coef_": dual_coef,
+            "_expansion": KernelExpansion(data.kernel, vectors, dual_coef),
+        }
+    attributes["theta_"] = np.array([linear_weights(data.phi, dual) for dual in duals])
+    sums = [dual.sum() if student.fit_intercept else 0.0 for dual in duals]
+    attributes["theta_intercept_"] = np.array(sums)
+    if data.phi_functions is not None:
+        coef, intercept = data.phi_functions
+        attributes["coef_"] = coef[columns] - attributes["theta_"]
+        attributes["intercept_"] = intercept[columns] - attributes["theta_intercept_"]
+    return attributes
+
+
+def set_fitted_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
+    """Replace the attributes of an earlier fit, which may have been of another kind."""
+    kinds = ("coef_", "intercept_", "theta_", "theta_intercept_")
+    for name in (*kinds, "support_", "support_vectors_", "dual_coef_"):
+        estimator.__dict__.pop(name, None)
+    estimator.__dict__.update(attributes)
 
 
 _WARNINGS = {
-    "not converged": (
-        "did not converge (max_iter={max_iter}): raise max_iter or tol, or scale the features"
-    ),
-    "scores about 0": (
-        "got teacher scores that are all about 0{noise}: use {plainly}a teacher that tells classes "
-        "apart"
+    "not converged": "{cause} This concerns {who}.",
+    "zero scores": (
+        "The teacher's scores are all close to zero for {who}{noise}. Use {unweighted}a teacher "
+        "that separates the classes."
     ),
     "margin met": (
-        "learned nothing (theta is about 0) because the teacher meets the margin on all training "
-        "rows: {folds}use a larger margin"
+        "theta is close to zero for {who}, because the teacher meets the margin on all training "
+        "samples. {folds}ncrease margin."
     ),
-    "theta about 0": "learned nothing (theta is about 0): use a larger C",
-    "constant": "say the same of every training row: use a larger C or {plainly}another margin",
+    "zero theta": "theta is close to zero for {who}. Increase C.",
+    "constant": (
+        "Predictions are the same for all training samples for {who}. Increase C, or use "
+        "{unweighted}another margin."
+    ),
 }
 
 
-def tell(troubles, student, who="Gated students", stacklevel=4):
-    """One warning for every kind of trouble, naming the students that have it."""
-    codes, folds = student.difficulty is not None, student.cv is None
-    advice = {
-        "max_iter": student.max_iter,
-        "noise": ", so that difficulty is noise" if codes else "",
-        "plainly": "difficulty=None or " if codes else "",
-        "folds": "give out-of-fold scores by cv=, or " if folds else "",
-    }
-    for name, text in _WARNINGS.items():
-        labels = [label for label, found in troubles.items() if name in found]
-        if labels:
-            category = ConvergenceWarning if name == "not converged" else UserWarning
-            named = ", ".join(repr(label) for label in labels)
-            message = f"{who} of {named} {text.format(**advice)}."
-            warnings.warn(message, category, stacklevel=stacklevel)
+def warn_about(
+    student: Any,
+    labels: Sequence,
+    fits: Sequence[StudentFit],
+    name: str = "student",
+    stacklevel: int = 4,
+) -> None:
+    """Issue one warning for every kind of issue, naming the classes that it applies to."""
+    weighted = student.difficulty is not None
+    for issue, text in _WARNINGS.items():
+        found = [k for k, fit in enumerate(fits) if issue in fit.issues]
+        if not found:
+            continue
+        classes = ", ".join(repr(labels[k]) for k in found)
+        many = len(found) > 1
+        solutions = [fits[k].solution for k in found]
+        message = text.format(
+            who=f"the {name}{'s' * many} for class{'es' * many} {classes}",
+            cause=early_stop_message(solutions, student.max_iter, False),
+            noise=", so that degrees of difficulty are not meaningful" if weighted else "",
+            unweighted="difficulty=None or " if weighted else "",
+            folds="Set cv to use out-of-fold scores, or i" if student.cv is None else "I",
+        )
+        category = ConvergenceWarning if issue == "not converged" else UserWarning
+        warnings.warn(message, category, stacklevel=stacklevel)

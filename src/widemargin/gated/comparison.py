@@ -1,56 +1,72 @@
-"""What gated students are to be compared with, trained on the same rows at the same price.
+"""Comparison of gated students with their teacher, plain SVMs and controls, on the same samples.
 
-Two controls say how much of a student's gain is due to its function: a threshold on the gate alone,
-and a plain machine that sees the gate as one more feature.
+Two controls show how much of a student's gain is due to its own function: a threshold on the gate
+alone, and an SVM that has the gate as an additional feature.
 """
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
+from widemargin._base.sklearn_compat import validate_parameters
 from widemargin._base.threads import for_each
-from widemargin.gated.base import tell
-from widemargin.gated.difficulty import best_rival, truth_of
-from widemargin.gated.landmarks import multiplied
-from widemargin.gated.problem import linear_problem, prepare, problem_of
-from widemargin.gated.students import GatedStudents
+from widemargin.gated.base import validate_samples, warn_about
+from widemargin.gated.difficulty import largest_other_score
+from widemargin.gated.landmarks import feature_array
+from widemargin.gated.problem import (
+    StudentFit,
+    TrainingData,
+    linear_problem,
+    prepare_training,
+    student_problem,
+    target_sign,
+)
+from widemargin.gated.students import GatedStudents, fit_validated
 from widemargin.gated.teacher import class_scores
-from widemargin.solvers import HingeProblem
+from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.svm.linear_svc import linear_scores
 
+__all__ = ["StudentScores", "compare_students"]
 
-def compare_students(students, X, y, X_test, *, sample_weight=None):
-    """Scores of linear students, their teacher, plain machines and controls, side by side.
 
-    All are trained here, with the parameters and the teacher of `students`. In all scores a row is
-    taken for a class where the score of that class is at least 0.
+def compare_students(
+    students: GatedStudents, X: Any, y: Any, X_test: Any, *, sample_weight: Any = None
+) -> "StudentScores":
+    """Compare linear students with their teacher, plain SVMs and controls.
+
+    All are trained with the parameters and the teacher of `students`. In each of the results, a
+    sample is predicted to belong to a class if its score is non-negative.
 
     Parameters
     ----------
     students : GatedStudents
-        With a linear kernel; it need not be fitted, and stays as it is.
+        Students with a linear kernel. They need not be fitted, and are not changed.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Training rows.
+        Training samples.
     y : array-like of shape (n_samples,)
-        Their labels.
+        Class labels.
     X_test : {array-like, sparse matrix} of shape (n_test, n_features)
-        Rows to score.
+        Test samples.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the training rows.
+        Weights of the training samples.
 
     Returns
     -------
     scores : dict of ndarray of shape (n_test, n_targets)
-        With the attribute ``classes``: the labels of the columns, sorted whatever the order of
-        `targets`. By name: 'teacher' (its lead over the best other class), 'SVM' (trained from
-        labels alone), 'gSVM-0' (students without difficulty), 'gSVM' (the students), and the
+        Scores of the test samples by the name of the method, with the attribute ``classes``, the
+        sorted labels of the columns. The methods are 'teacher' (its margin over the best other
+        class), 'SVM' (trained on labels alone), 'gSVM-0' (students without degrees of difficulty),
+        'gSVM' (with the `difficulty` of `students`, or 'relative-margin' if that is None), and the
         controls 'gate + bias' (a threshold on the teacher's score) and 'SVM + score' (an SVM with
-        that score as an extra feature).
+        that score as an additional feature).
 
     See Also
     --------
-    widemargin.plotting.StudentsDisplay : Their picture.
+    widemargin.plotting.StudentsDisplay : Visualization of the comparison.
 
     Examples
     --------
@@ -67,86 +83,98 @@ def compare_students(students, X, y, X_test, *, sample_weight=None):
     """
     if not isinstance(students, GatedStudents):
         raise TypeError(f"students must be a GatedStudents, got {type(students).__name__}.")
-    students._validate_params()
+    validate_parameters(students)
     parameters = students.get_params(deep=False)
     if parameters["kernel"] != "linear":
-        raise ValueError(f"students must be linear to be compared, got {parameters['kernel']!r}.")
-    ours = GatedStudents(**parameters)
+        raise ValueError(
+            f"students must have a linear kernel to be compared, got {parameters['kernel']!r}."
+        )
+    coding = parameters["difficulty"] or "relative-margin"
+    weighted = GatedStudents(**{**parameters, "difficulty": coding})
     plain = GatedStudents(**{**parameters, "difficulty": None})
-    lesson = prepare(ours, X, y, sample_weight, None, ours.targets)
-    tell(ours._learn(lesson), ours, stacklevel=3)
-    given, _, rows = ours._incoming(X_test)
-    rows = multiplied(rows)
-    tell(plain._learn(lesson), plain, stacklevel=3)
-    asked = class_scores(lesson.teacher, given)
-    columns = ours._columns
-    gates = asked[:, columns]
+    targets, jobs = weighted.targets, weighted.n_jobs
+    data = prepare_training(weighted, X, y, sample_weight, None, targets, jobs)
+    for each in (weighted, plain):
+        fits = fit_validated(each, data)
+        warn_about(each, each.classes_.tolist(), fits, stacklevel=3)
+    X_test, values, phi = validate_samples(weighted, X_test)
+    phi = feature_array(phi)
+    scores = class_scores(data.teacher, X_test, values)
+    columns = [fit.column for fit in fits]
 
-    def controls(column):
-        return _controls(ours, lesson, column, rows, asked[:, column])
+    def fit_controls(column):
+        return _fit_controls(weighted, data, column, phi, scores[:, column])
 
-    found = for_each(controls, columns, effective_n_jobs(ours.n_jobs))
-    *columns_found, converged = zip(*found, strict=True)
-    svm, biased, extra = map(np.column_stack, columns_found)
-    troubles = {
-        label: [] if well else ["not converged"]
-        for label, well in zip(ours.classes_.tolist(), converged, strict=True)
+    controls = for_each(fit_controls, columns, effective_n_jobs(jobs))
+    warn_about(
+        weighted, weighted.classes_.tolist(), [c.fit for c in controls], "control", stacklevel=3
+    )
+    gates = scores[:, columns]
+    leads = [scores[:, k] - largest_other_score(scores, k) for k in columns]
+    compared = {
+        "teacher": np.column_stack(leads),
+        "SVM": np.column_stack([control.svm for control in controls]),
+        "gSVM-0": gates - linear_scores(phi, plain.theta_) - plain.theta_intercept_,
+        "gSVM": gates - linear_scores(phi, weighted.theta_) - weighted.theta_intercept_,
+        "gate + bias": np.column_stack([control.threshold for control in controls]),
+        "SVM + score": np.column_stack([control.extended for control in controls]),
     }
-    tell(troubles, ours, who="Controls", stacklevel=3)
-    scores = {
-        "teacher": np.column_stack([asked[:, k] - best_rival(asked, k) for k in columns]),
-        "SVM": svm,
-        "gSVM-0": gates - linear_scores(rows, plain.theta_) - plain.theta_intercept_,
-        "gSVM": gates - linear_scores(rows, ours.theta_) - ours.theta_intercept_,
-        "gate + bias": biased,
-        "SVM + score": extra,
-    }
-    return StudentScores(scores, ours.classes_)
+    return StudentScores(compared, weighted.classes_)
 
 
 class StudentScores(dict):
-    """Scores by the name of the rival, and the labels of their columns."""
+    """Scores by the name of the method, and the labels of their columns."""
 
-    def __init__(self, scores, classes):
+    def __init__(self, scores: Mapping[str, np.ndarray], classes: np.ndarray):
         super().__init__(scores)
         self.classes = classes
 
 
-def _controls(students, lesson, column, rows, gate):
-    """Test scores of the SVM, the gate with a threshold and the SVM that sees the gate.
+class Controls(NamedTuple):
+    """Test scores of the controls of one student: SVM, threshold on the gate, SVM with the gate."""
 
-    And whether all three converged.
-    """
-    truth = np.where(truth_of(lesson.y, lesson.classes, column), 1.0, -1.0)
-    weight = 1.0 if lesson.weight is None else lesson.weight
-    own = HingeProblem(
-        lesson.cache.of(), truth, students.margin, students.C * weight, intercept=False
+    svm: np.ndarray
+    threshold: np.ndarray
+    extended: np.ndarray
+    fit: StudentFit
+
+
+def _fit_controls(
+    students: GatedStudents, data: TrainingData, column: int, phi: Any, gate: np.ndarray
+) -> Controls:
+    sign = target_sign(data, column)
+    weight = 1.0 if data.weight is None else data.weight
+    plain = HingeProblem(
+        data.cache.of(), sign, students.margin, students.C * weight, intercept=False
     )
-    gated = problem_of(students, lesson, column, truth)
-    nothing = np.zeros((len(truth), 1))
-    wider = _beside(lesson.rows, lesson.scores[:, column])
+    gated = student_problem(students, data, column, sign)
+    extended = _append_feature(data.phi, data.scores[:, column])
     solved = [
-        _weights(problem, features, students)
-        for problem, features in ((own, lesson.rows), (gated, nothing), (own, wider))
+        _solve(problem, features, students)
+        for problem, features in (
+            (plain, data.phi),
+            (gated, np.zeros((len(sign), 1))),
+            (plain, extended),
+        )
     ]
-    (svm, threshold, extra), converged = zip(*solved, strict=True)
-    return (
-        linear_scores(rows, svm[np.newaxis, :-1])[:, 0] + svm[-1],
-        gate - threshold[-1],
-        linear_scores(_beside(rows, gate), extra[np.newaxis, :-1])[:, 0] + extra[-1],
-        all(converged),
+    (svm, bias, wide), solutions = zip(*solved, strict=True)
+    worst = min(solutions, key=lambda solution: solution.converged)
+    return Controls(
+        linear_scores(phi, svm[np.newaxis, :-1])[:, 0] + svm[-1],
+        gate - bias[-1],
+        linear_scores(_append_feature(phi, gate), wide[np.newaxis, :-1])[:, 0] + wide[-1],
+        StudentFit(column, worst, [] if worst.converged else ["not converged"]),
     )
 
 
-def _beside(rows, column):
-    """Rows with one more feature."""
-    if sp.issparse(rows):
-        return sp.csr_array(sp.hstack([rows, sp.csr_array(column[:, np.newaxis])]))
-    return np.ascontiguousarray(np.column_stack([rows, column]))
+def _append_feature(phi: Any, feature: np.ndarray) -> Any:
+    if sp.issparse(phi):
+        return sp.csr_array(sp.hstack([phi, sp.csr_array(feature[:, np.newaxis])]))
+    return np.ascontiguousarray(np.column_stack([phi, feature]))
 
 
-def _weights(problem, rows, students):
-    """Weights of the features and of the constant, and whether the solver converged."""
-    explicit = linear_problem(problem, rows, float(students.fit_intercept))
+def _solve(problem: HingeProblem, phi: Any, students: GatedStudents) -> tuple[Any, Solution]:
+    """Return the weights of the features and of the constant one, and the solution."""
+    explicit = linear_problem(problem, phi, float(students.fit_intercept))
     solution = solve_dual(explicit, gap_tol=students.tol, max_iter=students.max_iter)
-    return solution.weights, solution.converged
+    return solution.weights, solution

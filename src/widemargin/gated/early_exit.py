@@ -1,48 +1,59 @@
-"""The teacher itself, asked about one class only: it stops as soon as another class wins."""
+"""Early exit: decide by the teacher itself whether samples belong to one class."""
+
+from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.sklearn_compat import num_samples, safe_indexing
-from widemargin.gated import teacher as teaching
-from widemargin.gated.difficulty import column_of
-from widemargin.svm.crammer_singer import CrammerSingerSVC
+from widemargin._base.sklearn_compat import safe_indexing
+from widemargin.gated.labels import target_column
+from widemargin.gated.teacher import (
+    TeacherGate,
+    final_estimator,
+    linear_coefficients,
+    make_gate,
+    separate_values,
+    teacher_classes,
+)
+from widemargin.svm.crammer_singer import tie_tolerance
 
-_EQUAL = 1e-8
+__all__ = ["early_exit_predict"]
 
 
-def early_exit_predict(teacher, X, target, *, return_counts=False):
-    """Whether a teacher puts rows into a class, computing no more scores than that takes.
+def early_exit_predict(
+    teacher: Any, X: Any, target: Any, *, return_counts: bool = False
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """Predict whether samples belong to one class, computing scores only until that is decided.
 
-    The target's score is computed first and then the others one by one, each for the rows that no
-    class has taken from the target yet. It is the baseline that students are to beat: a row of the
-    target needs all scores, and a row of another class about half of them.
+    The score of the target class is computed first, then those of the other classes one by one, for
+    the samples that no class has taken from the target class yet. This is the baseline for
+    students: a sample of the target class needs all scores, one of another class about half of
+    them.
 
     Parameters
     ----------
     teacher : fitted estimator
-        As in `GatedSVC`. One that cannot give the score of a class alone is asked to predict, for
-        which it computes them all. A linear one that is no `CrammerSingerSVC` or `LinearSVC` is
-        first tried on 16 rows, to see that it scores as its coefficients say; `counts` leave that
-        out.
+        Classifier as in `GatedSVC`. One that cannot compute the score of a single class predicts
+        with all scores. The coefficients of a linear estimator other than `CrammerSingerSVC` and
+        `LinearSVC` are first verified on 16 samples, which `counts` does not include.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows.
+        Samples.
     target : label
-        The class that is asked for.
+        Target class.
     return_counts : bool, default=False
-        Whether to return how many scores were computed.
+        Whether to return the number of scores computed.
 
     Returns
     -------
-    answers : ndarray of shape (n_samples,)
-        True where the teacher predicts the target.
+    y : ndarray of bool of shape (n_samples,)
+        True where the teacher predicts the target class.
     counts : ndarray of shape (n_samples,)
-        Scores computed for each row; only with `return_counts`.
+        Number of scores computed for each sample. Only returned if `return_counts` is True.
 
     See Also
     --------
-    GatedSVC : A student, which needs one score at most.
+    GatedSVC : Student, which needs at most one score.
 
     Examples
     --------
@@ -50,45 +61,51 @@ def early_exit_predict(teacher, X, target, *, return_counts=False):
     >>> from widemargin import CrammerSingerSVC, early_exit_predict
     >>> X, y = load_iris(return_X_y=True)
     >>> teacher = CrammerSingerSVC().fit(X, y)
-    >>> answers = early_exit_predict(teacher, X, target=1)
-    >>> bool((answers == (teacher.predict(X) == 1)).all())
+    >>> predicted = early_exit_predict(teacher, X, target=1)
+    >>> bool((predicted == (teacher.predict(X) == 1)).all())
     True
     """
     check_is_fitted(teacher)
-    classes = teaching.known_classes(teacher)
-    column = column_of(target, classes, len(classes))
+    classes = teacher_classes(teacher)
+    column = target_column(target, classes, len(classes))
     (X,) = indexable(X)
-    forms = teaching.linear_forms(teacher, X)
-    if forms is not None:
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
-    gate = _gate(teacher, forms, column)
-    if isinstance(gate, teaching.ColumnGate):
-        answers = np.asarray(teacher.predict(X)) == classes[column]
-        counts = np.full(len(answers), len(classes))
-        return (answers, counts) if return_counts else answers
-    own = gate(X)
-    counts = np.ones(num_samples(X), dtype=int)
-    racing, rows = np.arange(len(own)), X
-    # CrammerSingerSVC takes scores for equal that agree in eight digits, and so the first of them.
-    equal = _EQUAL if isinstance(teaching.bare(teacher), CrammerSingerSVC) else 0.0
-    for k in range(len(classes)):
-        if k == column or not len(racing):
+    functions = linear_coefficients(teacher, X)
+    gates = [make_gate(teacher, functions, [k]) for k in range(len(classes))]
+    if isinstance(gates[column], TeacherGate):
+        predicted = np.asarray(teacher.predict(X)) == classes[column]
+        counts = np.full(len(predicted), len(classes))
+    else:
+        values = separate_values(teacher, functions, X)
+        tolerance = tie_tolerance(final_estimator(teacher), values)
+        predicted, counts = _eliminate(gates, column, X, values, tolerance)
+    return (predicted, counts) if return_counts else predicted
+
+
+def _eliminate(
+    gates: list, column: int, X: Any, values: Any, tolerance: np.ndarray | float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute scores class by class until it is decided which samples belong to the column's.
+
+    A class is predicted if its score is within the tolerance of the largest, and that of no class
+    before it is.
+    """
+    own = gates[column](X, values)[:, 0]
+    tolerance = np.broadcast_to(tolerance, len(own))
+    # The largest score so far, and the largest of the classes before the target.
+    largest, before = own.copy(), np.full(len(own), -np.inf)
+    counts = np.ones(len(own), dtype=int)
+    left = np.arange(len(own))
+    for k, gate in enumerate(gates):
+        if k == column or not len(left):
             continue
-        rival = _gate(teacher, forms, k)(rows)
-        counts[racing] += 1
-        lead = own[racing] - rival
-        slack = equal * np.maximum(1.0, np.abs(own[racing]))
-        # Of equal scores the first one wins.
-        beaten = lead <= slack if k < column else lead < -slack
-        if beaten.any():
-            racing = racing[~beaten]
-            rows = X[racing] if forms is not None else safe_indexing(X, racing)
-    answers = np.zeros(len(own), dtype=bool)
-    answers[racing] = True
-    return (answers, counts) if return_counts else answers
-
-
-def _gate(teacher, forms, column):
-    if forms is None:
-        return teaching.gate(teacher, column)
-    return teaching.LinearGate(forms[0][column], float(forms[1][column]))
+        part = None if values is None else values[left]
+        scores = gate(safe_indexing(X, left) if part is None else part, part)[:, 0]
+        counts[left] += 1
+        largest[left] = np.maximum(largest[left], scores)
+        if k < column:
+            before[left] = np.maximum(before[left], scores)
+        tied = own >= largest - tolerance
+        left = left[tied[left] & (before[left] < own[left])]
+    predicted = np.zeros(len(own), dtype=bool)
+    predicted[left] = (before < largest - tolerance)[left]
+    return predicted, counts

@@ -1,12 +1,16 @@
-"""A linear student as plain numbers: arrays, Python source without dependencies, JSON."""
+"""Export of linear students: arrays, Python source without dependencies, JSON."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import numpy as np
 
+__all__ = ["StudentExport"]
+
 _SOURCE = '''\
-"""Is a row of class TARGET? A gated student as plain numbers."""
+"""Binary detector for class TARGET, exported from a gated student."""
 
 TARGET = {target!r}
 FEATURE_NAMES = {feature_names!r}
@@ -14,38 +18,39 @@ COEF = {coef!r}
 INTERCEPT = {intercept!r}
 
 
-def score(row{argument}):
-    """At least 0 for yes; row is a sequence of {n_features} numbers{what}."""
-    if len(row) != len(COEF):
-        raise ValueError(f"row must have {{len(COEF)}} numbers, got {{len(row)}}")
-    return {gate}INTERCEPT + sum(c * x for c, x in zip(COEF, row))
+def score(x{argument}):
+    """Return the decision value of a sample, a sequence of {n_features} numbers{note}."""
+    if len(x) != len(COEF):
+        raise ValueError(f"x must contain {{len(COEF)}} numbers, got {{len(x)}}.")
+    return {gate}INTERCEPT + sum(c * v for c, v in zip(COEF, x))
 
 
-def is_class(row{argument}):
-    """Whether the row is of the class."""
-    return score(row{passed}) >= 0.0
+def is_class(x{argument}):
+    """Return whether a sample belongs to the class."""
+    return score(x{argument}) >= 0.0
 '''
 
 
 @dataclass(frozen=True)
 class StudentExport:
-    """A linear student as plain numbers, which any language can evaluate.
+    """Linear student as plain numbers, which any language can evaluate.
 
-    A row x is of the class where ``<coef, x> + intercept`` is at least 0; the teacher's score of
-    the class is to be added first where ``needs_teacher``. Get one from `GatedSVC.export`.
+    A sample x is predicted to belong to the class if ``<coef, x> + intercept`` is non-negative. If
+    ``needs_teacher``, the teacher's score of the class is added to the sum. Created by
+    `GatedSVC.export`.
 
     Parameters
     ----------
     target : label
-        The class.
+        Target class.
     coef : ndarray of shape (n_features,)
         Weights of the features.
     intercept : float
-        Constant.
+        Intercept.
     needs_teacher : bool
         Whether the teacher's score of the class is part of the sum.
     feature_names : list of str or None
-        Names of the features, where they are known.
+        Names of the features, if they are known.
 
     Examples
     --------
@@ -53,81 +58,74 @@ class StudentExport:
     >>> from widemargin import GatedSVC
     >>> X, y = load_iris(return_X_y=True)
     >>> export = GatedSVC(target=0).fit(X, y).export()
-    >>> is_class = export.function()
+    >>> is_class = export.to_function()
     >>> is_class(X[0].tolist()), is_class(X[70].tolist())
     (True, False)
     """
 
-    target: object
+    target: Any
     coef: np.ndarray
     intercept: float
     needs_teacher: bool
     feature_names: list[str] | None
 
-    def to_python(self):
-        """Python source that needs nothing but Python.
+    def to_python(self) -> str:
+        """Return Python source code that needs nothing but Python.
 
         Returns
         -------
         source : str
-            A module with the functions ``score(row)`` and ``is_class(row)``; both take the
-            teacher's score of the class as second argument where it is needed.
+            Source of a module with the functions ``score(x)`` and ``is_class(x)``. If the teacher
+            is needed, its score of the class is their second argument.
         """
+        teacher = self.needs_teacher
         return _SOURCE.format(
             target=self.target,
             feature_names=self.feature_names,
             coef=tuple(self.coef.tolist()),
             intercept=self.intercept,
             n_features=len(self.coef),
-            argument=", teacher_score" if self.needs_teacher else "",
-            what=", to be seen with the teacher's score of the class" if self.needs_teacher else "",
-            gate="teacher_score + " if self.needs_teacher else "",
-            passed=", teacher_score" if self.needs_teacher else "",
+            argument=", teacher_score" if teacher else "",
+            note=", given the teacher's score of the class" if teacher else "",
+            gate="teacher_score + " if teacher else "",
         )
 
-    def function(self):
-        """``is_class`` of the source, ready to be called.
+    def to_function(self) -> Callable[..., bool]:
+        """Return the function ``is_class`` of the source code.
 
         Returns
         -------
         is_class : callable
-            Takes a row as a sequence of numbers and, where it is needed, the teacher's score.
+            Function of a sample as a sequence of numbers and, if the teacher is needed, its score
+            of the class.
         """
         module: dict = {}
         exec(compile(self.to_python(), "<student>", "exec"), module)
         return module["is_class"]
 
-    def to_json(self):
-        """The numbers as JSON, to the last digit.
+    def to_json(self) -> str:
+        """Return the numbers as JSON, with all digits.
 
         Returns
         -------
         text : str
-            An object with the attributes of this class by name.
+            JSON object with the attributes of this class.
         """
-        return json.dumps(
-            {
-                "target": self.target,
-                "coef": self.coef.tolist(),
-                "intercept": self.intercept,
-                "needs_teacher": self.needs_teacher,
-                "feature_names": self.feature_names,
-            }
-        )
+        return json.dumps({**asdict(self), "coef": self.coef.tolist()})
 
     @classmethod
-    def from_json(cls, text):
-        """The export that `to_json` wrote.
+    def from_json(cls, text: str) -> Self:
+        """Return the export that `to_json` has written.
 
         Parameters
         ----------
         text : str
-            What `to_json` returned.
+            Return value of `to_json`.
 
         Returns
         -------
         export : StudentExport
-            Equal to the one written.
+            Export with the same numbers.
         """
-        parts = json.loads(text)
-        return cls(**{**parts, "coef": np.array(parts["coef"], dtype=np.float64)})
+        attributes = json.loads(text)
+        return cls(**{**attributes, "coef": np.array(attributes["coef"], dtype=np.float64)})

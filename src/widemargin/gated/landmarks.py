@@ -1,11 +1,11 @@
-"""Nystroem's features, as far as an answer needs them.
+"""Nystroem features, as far as predictions need them.
 
-Nystroem maps a row to phi(x) = N k(x), with k(x) the kernel values at its landmarks and N a square
-matrix. A student asks for <u, phi(x)> = <N' u, k(x)>: once N' u is known, the kernel values are
-enough, and the product with N, which costs more than they do where landmarks are many, is not made.
+Nystroem maps a sample to phi(x) = N k(x), with k(x) the kernel values at its landmarks and N a
+square matrix. A student needs <u, phi(x)> = <N' u, k(x)>: once N' u is known, the kernel values
+suffice, and the product with N, which costs more than they do with many landmarks, is not computed.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
@@ -14,9 +14,11 @@ from sklearn.pipeline import Pipeline
 
 from widemargin.svm.linear_svc import linear_scores
 
+__all__ = ["LandmarkFeatures", "feature_array", "inner_products", "landmark_features"]
 
-class Landmarks(NamedTuple):
-    """phi of rows, not multiplied out: values times the matrix, transposed.
+
+class LandmarkFeatures(NamedTuple):
+    """Features ``values @ matrix.T`` of samples, not multiplied out.
 
     Attributes
     ----------
@@ -28,29 +30,29 @@ class Landmarks(NamedTuple):
     matrix: np.ndarray
 
 
-def landmarks(features, X):
-    """The `Landmarks` of rows, or None if their map does not end with Nystroem."""
+def landmark_features(features: Any, X: Any) -> LandmarkFeatures | None:
+    """Return the features of samples, or None if their map does not end with Nystroem."""
     before = features[:-1] if isinstance(features, Pipeline) and len(features) > 1 else None
     last = features[-1] if isinstance(features, Pipeline) else features
     if type(last) is not Nystroem or last.kernel == "precomputed":
         return None
     X = X if before is None else before.transform(X)
-    given = {name: getattr(last, name) for name in ("gamma", "degree", "coef0")}
-    given = {name: value for name, value in given.items() if value is not None}
+    parameters = {name: getattr(last, name) for name in ("gamma", "degree", "coef0")}
+    parameters = {name: value for name, value in parameters.items() if value is not None}
     values = pairwise_kernels(
         X, last.components_, metric=last.kernel, filter_params=True, n_jobs=last.n_jobs,
-        **(last.kernel_params or {}), **given,
+        **(last.kernel_params or {}), **parameters,
     )  # fmt: skip
-    return Landmarks(np.ascontiguousarray(values, dtype=np.float64), last.normalization_)
+    return LandmarkFeatures(np.ascontiguousarray(values, dtype=np.float64), last.normalization_)
 
 
-def products(rows, coef):
-    """<coef_k, phi_i> of all rows i of phi, multiplied out or not."""
-    if isinstance(rows, Landmarks):
-        return linear_scores(rows.values, coef @ rows.matrix)
-    return linear_scores(rows, coef)
+def inner_products(phi: Any, coef: np.ndarray) -> np.ndarray:
+    """Return <coef_k, phi_i> of all samples i and vectors k."""
+    if isinstance(phi, LandmarkFeatures):
+        return linear_scores(phi.values, coef @ phi.matrix)
+    return linear_scores(phi, coef)
 
 
-def multiplied(rows):
-    """Rows of phi as an array."""
-    return rows.values @ rows.matrix.T if isinstance(rows, Landmarks) else rows
+def feature_array(phi: Any) -> Any:
+    """Return features as a matrix."""
+    return phi.values @ phi.matrix.T if isinstance(phi, LandmarkFeatures) else phi

@@ -1,23 +1,24 @@
-"""What students learn from, and the problem that each of them solves.
+"""Training of students: the data that all students of a fit share, and the problem of each.
 
-A student with weights theta says yes where S^y(x) >= <theta, phi(x)>. With the truth z = +1 or -1,
-weights w and degrees of difficulty d it is trained on
+A student with weights theta predicts its class where S^y(x) >= <theta, phi(x)>. With z = +1 for
+samples of the target class and -1 for all others, sample weights w and degrees of difficulty d it
+solves
 
     min over theta   1/2 ||theta||^2  +  sum_i cost_i max(0, margin + z_i (<theta, phi_i> - S_i^y))
     cost_i = C w_i / d_i
 
-which is the library's hinge problem with sign -z, margin - z S^y and cost C w / d. There is no free
-intercept: it would be the weight of a constant feature, regularised with the others.
+which is the library's hinge problem with sign -z, margin - z S^y and cost C w / d. There is no
+unregularized intercept: an intercept is the weight of a constant feature.
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, indexable
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import indexable
 from sklearn.utils.validation import (
     check_consistent_length,
     column_or_1d,
@@ -25,286 +26,411 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from widemargin._base.matmul import tiled_multiply
-from widemargin._base.options import smo_options
-from widemargin._base.sklearn_compat import safe_indexing
+from widemargin._base.options import gated_options, smo_options
+from widemargin._base.sklearn_compat import num_samples, safe_indexing
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin._base.validation import canonical_csr, validate_weights
-from widemargin.gated import teacher as teaching
-from widemargin.gated.difficulty import (
-    are_truth_values,
+from widemargin._base.validation import check_class_labels, validate_training, validate_weights
+from widemargin.gated.difficulty import sample_degrees
+from widemargin.gated.labels import (
+    align_columns,
     check_labels,
     check_scores,
     column_names,
-    degrees_of,
-    in_order,
-    without_missing,
+    is_boolean_target,
+    numpy_booleans,
+    python_label,
+    target_column,
+    target_mask,
 )
-from widemargin.kernels import GramCache, KernelFunction, KernelGram
-from widemargin.kernels.parameters import effective_gamma
-from widemargin.solvers import HingeProblem, solve_hinge
+from widemargin.gated.landmarks import inner_products
+from widemargin.gated.teacher import (
+    Coefficients,
+    class_scores,
+    fit_teacher,
+    is_fitted,
+    last_step_coefficients,
+    linear_coefficients,
+    out_of_fold_scores,
+    restrict_folds,
+    teacher_classes,
+    unwrap,
+    validated_array,
+)
+from widemargin.kernels import GramCache
+from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.parameters import KernelParameters
+from widemargin.solvers import HingeProblem, Solution, solve_hinge
 from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.losses import Hinge
 from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 
-_BLOCK_BYTES = 1 << 25
-_ROUNDING = 1e-10
+__all__ = [
+    "NoFeatures",
+    "StudentFit",
+    "TrainingData",
+    "fit_students",
+    "given_samples",
+    "linear_problem",
+    "linear_weights",
+    "map_features",
+    "prepare_training",
+    "student_problem",
+    "target_sign",
+]
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """Checked training data, and all that the students of one fit share."""
+class TrainingData:
+    """Validated training data, and all that the students of one fit share.
 
-    rows: np.ndarray
-    """phi of the training rows."""
+    Attributes
+    ----------
+    phi : ndarray or CSR matrix of shape (n_samples, n_phi)
+        Features of the training samples.
+    index : ndarray of shape (n_samples,)
+        Their indices among the samples passed to fit: those of positive weight.
+    y : ndarray of shape (n_samples,)
+    weight : ndarray of shape (n_samples,) or None
+    teacher : fitted estimator, or None if only its scores are known
+    scores : ndarray of shape (n_samples, n_classes)
+        Scores of the teacher.
+    classes : ndarray of shape (n_classes,)
+        Labels of their columns.
+    functions : Coefficients or None
+        Decision functions of a linear teacher over the samples passed to fit.
+    phi_functions : Coefficients or None
+        The same over phi, if students can be merged with the teacher.
+    features : fitted transformer or None
+        Map from samples to phi, None for the identity.
+    kernel : KernelParameters
+    cache : GramCache
+    """
+
+    phi: Any
     index: np.ndarray
-    """Which of the rows given they are: those of positive weight."""
     y: np.ndarray
     weight: np.ndarray | None
-    teacher: object
-    """Fitted, or None where there are scores only."""
+    teacher: Any
     scores: np.ndarray
-    """The teacher's, of shape (n, n_classes)."""
     classes: np.ndarray
-    """Labels of their columns."""
-    forms: tuple | None
-    """Coefficients and intercepts of a linear teacher over the rows given."""
-    joint_forms: tuple | None
-    """The same over phi, where students can be merged with it."""
-    features: object
-    """Fitted map from rows to phi, or None where phi is the row."""
-    function: KernelFunction
+    functions: Coefficients | None
+    phi_functions: Coefficients | None
+    features: Any
+    kernel: KernelParameters
     cache: GramCache
 
 
-def prepare(student, X, y, sample_weight, teacher_scores, targets):
-    """Check the data, train what has to be trained, and ask the teacher.
+class StudentFit(NamedTuple):
+    """The solution of one student.
 
-    ``targets`` are the classes that get a student; None for all in y.
+    Attributes
+    ----------
+    column : int
+        Column of the target class in the teacher's scores.
+    solution : Solution
+    issues : list of str
+        Names of the warnings that apply, see `widemargin.gated.base`.
     """
-    if student.features is not None and student.kernel != "linear":
-        raise ValueError(
-            f"features and kernel={student.kernel!r} exclude each other: features are the map of a "
-            "linear student, a kernel has its own. Leave out one of them."
-        )
-    if student.solver == "mm" and student.kernel == "sigmoid":
-        raise ValueError("solver='mm' needs a positive semidefinite kernel, got 'sigmoid'.")
-    given, checked, y = _checked(student, X, y)
+
+    column: int
+    solution: Solution
+    issues: list[str]
+
+
+def prepare_training(
+    student: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    teacher_scores: Any,
+    targets: Any,
+    n_jobs: int | None = None,
+) -> TrainingData:
+    """Validate the data, fit the teacher and the feature map, and compute the teacher's scores.
+
+    ``targets`` are the classes of the students, None for all classes in y.
+    """
+    _check_parameters(student)
+    X, values, y = _validate(student, X, y)
     labels, names = np.unique(y), column_names(teacher_scores)
     if teacher_scores is not None:
         teacher_scores = check_scores(teacher_scores)
         check_consistent_length(y, teacher_scores)
     kept, weight = validate_weights(sample_weight, y)
     index = np.arange(len(y))[kept]
-    asks_folds = student.cv is not None and teacher_scores is None
-    folds = teaching.folds_among(index, student.cv, given, y) if asks_folds else None
+    uses_folds = student.cv is not None and teacher_scores is None
+    folds = restrict_folds(index, student.cv, X, y) if uses_folds else None
     if len(index) < len(y):
-        given, y = safe_indexing(given, index), y[index]
-        checked = None if checked is None else checked[index]
+        X, y = safe_indexing(X, index), y[index]
+        values = None if values is None else values[index]
         teacher_scores = None if teacher_scores is None else teacher_scores[index]
-    if len(np.unique(y)) < 2:
+    n_labels = len(np.unique(y))
+    if n_labels < 2:
         raise ValueError(
-            "y must hold at least two classes; the number of classes has to be greater than one; "
-            "got 1 class."
+            "y must contain at least two classes: the number of classes has to be greater than "
+            "one; got 1 class."
         )
-    teacher, classes = _teacher(student, given, y, weight, teacher_scores, labels)
+    teacher, classes = _fitted_teacher(student, X, values, y, weight, teacher_scores, labels)
     if teacher_scores is None:
-        scores = _ask(student, teacher, classes, given, y, weight, folds)
+        scores = _training_scores(student, teacher, classes, X, values, y, weight, folds)
     else:
-        scores = in_order(teacher_scores, names, classes)
-    features, rows = _features(student, teacher, given, checked, y, weight)
-    forms, joint_forms = _linear_forms(student, teacher, features, given)
-    function = kernel_function(student, rows, weight)
-    gram = KernelGram(function, rows)
-    if not gram.is_finite():
-        raise ValueError(
-            "X holds values that are too large for the kernel and need to be preprocessed, for "
-            "example by StandardScaler."
-        )
-    n_students = len(np.unique(y) if targets is None else targets)
-    jobs = min(effective_n_jobs(student.n_jobs), n_students)
-    cache = GramCache(gram, student.cache_size * 2**20, shared=n_students > 1, jobs=jobs)
-    return Lesson(
-        rows, index, y, weight, teacher, scores, classes, forms, joint_forms, features, function,
+        scores = align_columns(teacher_scores, names, classes)
+    features, phi = _fit_features(student, teacher, X, values, y, weight)
+    functions, phi_functions = _teacher_functions(student, teacher, features, X, values)
+    kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
+    kernel = kernel.resolve(phi, weight=weight)
+    n_students = n_labels if targets is None else len(targets)
+    jobs = min(effective_n_jobs(n_jobs), n_students)
+    memory = student.cache_size * 2**20
+    cache = GramCache(kernel.gram(phi), memory, shared=n_students > 1, jobs=jobs)
+    return TrainingData(
+        phi, index, y, weight, teacher, scores, classes, functions, phi_functions, features, kernel,
         cache,
     )  # fmt: skip
 
 
-def problem_of(student, lesson, column, truth):
-    """The student's problem as the library's hinge problem."""
-    degrees = degrees_of(student.difficulty, lesson.scores, truth, column, student.decay)
-    weight = 1.0 if lesson.weight is None else lesson.weight
-    scores = truth * lesson.scores[:, column]
-    left = student.margin - scores
-    # A support vector of the teacher is on the margin but for rounding: it asks for nothing.
-    left[np.abs(left) <= _ROUNDING * (student.margin + np.abs(scores))] = 0.0
+def fit_students(
+    student: Any, data: TrainingData, targets: Any, n_jobs: int | None = None
+) -> list[StudentFit]:
+    """Solve the problems of the students for all targets."""
+    columns = [target_column(t, data.classes, data.scores.shape[1]) for t in targets]
+    return for_each(lambda c: _fit_student(student, data, c), columns, effective_n_jobs(n_jobs))
+
+
+def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
+    sign = target_sign(data, column)
+    solution = _solve(student, data, student_problem(student, data, column, sign))
+    own = _training_values(student, data, solution.dual)
+    issues = _find_issues(student, data.scores, column, sign, own, solution)
+    return StudentFit(column, solution, issues)
+
+
+def target_sign(data: TrainingData, column: int) -> np.ndarray:
+    """Return z: +1 for samples of the class of a column, -1 for all others."""
+    sign = np.where(target_mask(data.y, data.classes, column), 1.0, -1.0)
+    if abs(sign.sum()) == len(sign):
+        raise ValueError(
+            f"y must contain samples of the target class {python_label(data.classes[column])!r} "
+            f"and of other classes, got {'only' if sign[0] > 0 else 'no'} samples of it."
+        )
+    return sign
+
+
+def student_problem(
+    student: Any, data: TrainingData, column: int, sign: np.ndarray
+) -> HingeProblem:
+    """Return the problem of a student as a hinge problem."""
+    degrees = sample_degrees(student.difficulty, data.scores, sign, column, student.decay)
+    weight = 1.0 if data.weight is None else data.weight
+    scores = sign * data.scores[:, column]
+    missing = student.margin - scores
+    # Support vectors of the teacher are on the margin up to rounding: they need nothing.
+    rounding = gated_options.margin_rounding * (student.margin + np.abs(scores))
+    missing[np.abs(missing) <= rounding] = 0.0
     return HingeProblem(
-        lesson.cache.of(),
-        sign=-truth,
-        margin=left,
+        data.cache.of(),
+        sign=-sign,
+        margin=missing,
         cost=student.C * weight / degrees,
         intercept=False,
     )
 
 
-def solve(student, lesson, problem):
-    """The problem's Solution, by the student's solver."""
+def _solve(student: Any, data: TrainingData, problem: HingeProblem) -> Solution:
     linear, bias = student.kernel == "linear", float(student.fit_intercept)
     options = {"gap_tol": student.tol, "max_iter": student.max_iter}
-    if student.solver == "mm":
-        return majorize_minimize(problem, lesson.rows if linear else None, bias, **options)
+    if student.solver == "majorize-minimize":
+        return majorize_minimize(problem, data.phi if linear else None, bias, **options)
     if linear and problem.size > smo_options.dense_size:
-        return solve_dual(linear_problem(problem, lesson.rows, bias), **options)
-    if not lesson.function.positive_semidefinite:
+        return solve_dual(linear_problem(problem, data.phi, bias), **options)
+    if not data.kernel.positive_semidefinite:
         return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter)
     return solve_hinge(problem, **options)
 
 
-def linear_problem(problem, rows, bias):
-    """Return a hinge problem over a linear kernel as a problem over the features."""
-    return LinearProblem(rows, problem.sign, problem.cost, Hinge(), bias, problem.margin)
+def linear_problem(problem: HingeProblem, phi: Any, bias: float) -> LinearProblem:
+    """Return a hinge problem as one over the weights of the features phi and a constant one."""
+    return LinearProblem(phi, problem.sign, problem.cost, Hinge(), bias, problem.margin)
 
 
-def feature_rows(features, X):
-    """phi of rows that are given to a student's map."""
-    rows = check_array(features.transform(X), accept_sparse="csr", dtype=np.float64, order="C")
-    return canonical_csr(rows)
-
-
-def combine(rows, dual):
-    """theta = sum_i dual_i phi_i of linear students."""
+def linear_weights(phi: Any, dual: np.ndarray) -> np.ndarray:
+    """Return theta = sum_i dual_i phi_i of a linear student."""
     with single_threaded_blas():
-        return np.asarray(rows.T @ dual)
+        return np.asarray(phi.T @ dual)
 
 
-def kernel_sums(function, support, dual, X):
-    """sum_j dual_jk k(x_i, support_j) of all rows i and students k."""
-    gram = KernelGram(function, support)
-    step = max(1, _BLOCK_BYTES // (8 * max(1, support.shape[0])))
-    parts = for_each(
-        lambda first: tiled_multiply(gram.against(X[first : first + step]), dual),
-        range(0, X.shape[0], step),
-    )
-    return np.concatenate(parts)
+def _training_values(student: Any, data: TrainingData, dual: np.ndarray) -> np.ndarray:
+    """Return <theta, phi_i> of the training samples."""
+    if student.kernel == "linear":
+        intercept = dual.sum() if student.fit_intercept else 0.0
+        return (
+            inner_products(data.phi, linear_weights(data.phi, dual)[np.newaxis])[:, 0] + intercept
+        )
+    support = np.flatnonzero(dual)
+    if not len(support):
+        return np.zeros(len(dual))
+    expansion = KernelExpansion(data.kernel, data.phi[support], dual[np.newaxis, support])
+    return expansion.evaluate(data.phi)[:, 0]
 
 
-class _WithConstant(KernelFunction):
-    """A kernel plus one: that of its features and a constant one."""
-
-    def diagonal(self, X):
-        return super().diagonal(X) + 1.0
-
-    def matrix(self, X, Y, X_norms=None, Y_norms=None, out=None):
-        out = super().matrix(X, Y, X_norms, Y_norms, out)
-        out += 1.0
-        return out
-
-
-def kernel_function(student, rows, weight):
-    """The student's kernel, that of a constant feature included."""
-    gamma = 1.0
-    if student.kernel != "linear":
-        gamma = effective_gamma(student.gamma, rows, weight)
-    kind = _WithConstant if student.fit_intercept else KernelFunction
-    return kind(student.kernel, gamma, student.degree, student.coef0)
-
-
-def _checked(student, X, y):
-    """Rows as the teacher and a map get them, the same as an array (where there is no map), y."""
-    y = without_missing(y)
-    if student.features is None:
-        checked, y = validate_data(student, X, y, dtype=np.float64, order="C", accept_sparse="csr")
-        checked = canonical_csr(checked)
-    else:
-        (X,) = indexable(X)
-        X, y = validate_data(student, X, y, skip_check_array=True)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        checked = None
-    check_classification_targets(y)
-    return as_given(X, checked), checked, y
+def _find_issues(
+    student: Any,
+    scores: np.ndarray,
+    column: int,
+    sign: np.ndarray,
+    own: np.ndarray,
+    solution: Solution,
+) -> list[str]:
+    """Return the names of the warnings that apply to a student."""
+    gate, zero = scores[:, column], gated_options.zero_scores
+    predicted = gate - own >= 0.0
+    no_theta = np.abs(own).max() <= zero * np.abs(gate).max()
+    margin_met = (sign * gate).min() >= student.margin * (1.0 - zero)
+    found = {
+        "not converged": not solution.converged,
+        "zero scores": np.abs(scores).max() <= zero,
+        "margin met": no_theta and margin_met,
+        "zero theta": no_theta and not margin_met,
+        "constant": predicted.all() or not predicted.any(),
+    }
+    return [name for name, applies in found.items() if applies]
 
 
-def as_given(X, checked):
-    """Rows for teachers and maps: they get the names of columns where there are any."""
-    return X if checked is None or hasattr(X, "columns") else checked
-
-
-def _teacher(student, given, y, weight, teacher_scores, labels):
-    """The fitted teacher (None without one) and the classes that it knows."""
-    teacher, named = student.teacher, student.classes
-    if teacher_scores is None or teacher is not None:
-        teacher = teaching.fitted(teacher, given, y, weight)
-    if named is not None:
-        classes = column_or_1d(named)
-        if len(np.unique(classes)) < len(classes):
-            raise ValueError(f"classes must be different labels, got {classes.tolist()}.")
-    else:
-        classes = labels if teacher is None else teaching.known_classes(teacher)
-    if teacher is not None and not np.array_equal(classes, teaching.known_classes(teacher)):
+def _check_parameters(student: Any) -> None:
+    if student.features is not None and student.kernel != "linear":
         raise ValueError(
-            f"classes must be those of the teacher, {list(teacher.classes_)}, got {list(classes)}: "
-            "leave them out."
+            f"features cannot be combined with kernel={student.kernel!r}: they are the feature map "
+            "of a linear student. Use kernel='linear' or features=None."
+        )
+    if student.solver == "majorize-minimize" and student.kernel == "sigmoid":
+        raise ValueError(
+            "solver='majorize-minimize' needs a positive semidefinite kernel, got 'sigmoid'. Use "
+            "solver='dual'."
+        )
+
+
+def _validate(student: Any, X: Any, y: Any) -> tuple[Any, Any, np.ndarray]:
+    """Return samples for teachers and feature maps, as an array (None with a map), and labels."""
+    y = numpy_booleans(y)
+    if student.features is None:
+        values, y = validate_training(student, X, y)
+        return given_samples(X, values), values, y
+    (X,) = indexable(X)
+    X, y = validate_data(student, X, y, skip_check_array=True)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    check_class_labels(y)
+    return X, None, y
+
+
+def given_samples(X: Any, values: Any) -> Any:
+    """Return samples for teachers and feature maps: a DataFrame as it is, else the array."""
+    return X if hasattr(X, "columns") else values
+
+
+def _fitted_teacher(
+    student: Any,
+    X: Any,
+    values: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    teacher_scores: np.ndarray | None,
+    labels: np.ndarray,
+) -> tuple[Any, np.ndarray]:
+    """Return the fitted teacher (None without one) and the classes of its scores."""
+    teacher = student.teacher
+    if teacher_scores is None or teacher is not None:
+        teacher = fit_teacher(teacher, X, values, y, weight)
+    known = None if teacher is None else teacher_classes(teacher)
+    if student.classes is None:
+        classes = labels if known is None else known
+    else:
+        classes = column_or_1d(student.classes)
+        if len(np.unique(classes)) < len(classes):
+            raise ValueError(f"classes must be distinct labels, got {classes.tolist()}.")
+    if known is not None and not np.array_equal(classes, known):
+        raise ValueError(
+            f"classes must be those of the teacher, {known.tolist()}, got {classes.tolist()}. "
+            "Use classes=None."
         )
     check_labels(y, classes)
     return teacher, classes
 
 
-def _ask(student, teacher, classes, given, y, weight, folds):
-    """The teacher's scores of the rows."""
+def _training_scores(
+    student: Any,
+    teacher: Any,
+    classes: np.ndarray,
+    X: Any,
+    values: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    folds: list | None,
+) -> np.ndarray:
+    """Return the teacher's scores of the training samples, out of fold if there are folds."""
     if folds is None:
-        return teaching.class_scores(teacher, given)
-    if are_truth_values(y, classes):
+        return class_scores(teacher, X, values)
+    if is_boolean_target(y, classes):
         raise ValueError(
-            "y must hold labels for cv, by which the teacher is trained on folds, got truth values."
+            "y must contain class labels if cv is set, because the teacher is fitted to folds; got "
+            "booleans."
         )
-    return teaching.out_of_fold_scores(student.teacher, given, y, weight, folds, classes)
+    return out_of_fold_scores(student.teacher, X, y, weight, folds, classes, values)
 
 
-def _features(student, teacher, given, checked, y, weight):
-    """The fitted map (None without one) and phi of the rows."""
+def _fit_features(
+    student: Any, teacher: Any, X: Any, values: Any, y: np.ndarray, weight: np.ndarray | None
+) -> tuple[Any, Any]:
+    """Return the fitted feature map (None for the identity) and phi of the samples."""
     features = student.features
     if features is None:
-        return None, checked
+        return None, values
     if isinstance(features, str):
-        features = Nothing() if features == "constant" else _teachers_map(teacher)
-    elif not teaching.is_fitted(features):
+        features = NoFeatures() if features == "constant" else _teacher_features(teacher)
+    elif not is_fitted(features):
         weighted = weight is not None and has_fit_parameter(features, "sample_weight")
         weights = {"sample_weight": weight} if weighted else {}
-        features = clone(features).fit(given, y, **weights)
-    return features, feature_rows(features, given)
+        features = clone(features).fit(X, y, **weights)
+    return features, map_features(features, X)
 
 
-def _teachers_map(teacher):
-    """What the last step of a teacher pipeline sees."""
-    pipeline = teaching.unwrapped(teacher)
+def map_features(features: Any, X: Any) -> Any:
+    """Return phi of samples as a validated array."""
+    return validated_array(features.transform(X))
+
+
+def _teacher_features(teacher: Any) -> Pipeline:
+    """Return the steps before the last one of a teacher pipeline."""
+    pipeline = unwrap(teacher)
     if not isinstance(pipeline, Pipeline) or len(pipeline) < 2:
         got = type(teacher).__name__ if pipeline is not None else "teacher_scores only"
         raise ValueError(
-            "features='teacher' needs a teacher that is a Pipeline of at least two steps, whose "
-            f"last step sees the features that the others make; got {got}."
+            "features='teacher' needs a teacher that is a Pipeline of at least two steps, the "
+            f"input of whose last step are the features; got {got}."
         )
     return pipeline[:-1]
 
 
-def _linear_forms(student, teacher, features, given):
-    """A linear teacher's forms over the rows given and over phi, each None if it has none."""
+def _teacher_functions(
+    student: Any, teacher: Any, features: Any, X: Any, values: Any
+) -> tuple[Coefficients | None, Coefficients | None]:
+    """Return a linear teacher's functions over the samples and over phi, None where not linear."""
     if teacher is None:
         return None, None
-    forms = teaching.linear_forms(teacher, given)
+    functions = linear_coefficients(teacher, X, values)
     if student.kernel != "linear":
-        return forms, None
+        return functions, None
     if features is None:
-        return forms, forms
-    if _same_map(features, teacher):
-        return forms, teaching.mapped_forms(teacher, given)
-    return forms, None
+        return functions, functions
+    if _are_teacher_steps(features, teacher):
+        return functions, last_step_coefficients(teacher, X)
+    return functions, None
 
 
-def _same_map(features, teacher):
-    """Whether a map consists of the very steps before a teacher's last one."""
-    teacher, features = teaching.unwrapped(teacher), teaching.unwrapped(features)
+def _are_teacher_steps(features: Any, teacher: Any) -> bool:
+    """Return whether a map consists of the very steps before the last one of a teacher."""
+    teacher, features = unwrap(teacher), unwrap(features)
     if not isinstance(teacher, Pipeline):
         return False
     own = [s for _, s in features.steps] if isinstance(features, Pipeline) else [features]
@@ -312,8 +438,9 @@ def _same_map(features, teacher):
     return len(own) == len(steps) and all(a is b for a, b in zip(own, steps, strict=True))
 
 
-class Nothing:
-    """The map to no features at all: what is left of a student is a threshold on the gate."""
+class NoFeatures:
+    """Feature map to a single zero, which leaves a student with a threshold on the gate."""
 
-    def transform(self, X):
-        return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), 1))
+    def transform(self, X: Any) -> np.ndarray:
+        """Return a column of zeros."""
+        return np.zeros((num_samples(X), 1))

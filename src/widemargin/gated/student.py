@@ -1,161 +1,168 @@
-"""GatedSVC: a student, which says whether a row is of its class."""
+"""GatedSVC: a binary detector for one class of a multi-class model."""
+
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.gated import teacher as teaching
-from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell, troubles
-from widemargin.gated.difficulty import column_of, in_order, plain, truth_of, without_missing
+from widemargin.gated.base import (
+    GatedBase,
+    fitted_attributes,
+    set_fitted_attributes,
+    warn_about,
+)
 from widemargin.gated.export import StudentExport
-from widemargin.gated.landmarks import products
-from widemargin.gated.problem import Nothing, combine, prepare, problem_of, solve
+from widemargin.gated.labels import numpy_booleans, python_label, target_mask
+from widemargin.gated.problem import (
+    NoFeatures,
+    StudentFit,
+    TrainingData,
+    fit_students,
+    prepare_training,
+)
+
+__all__ = ["GatedSVC", "set_student"]
 
 
-class GatedSVC(Gated):
-    r"""A student that answers "is it class y?" at the price of one or two dot products.
+@shared_docs
+class GatedSVC(GatedBase):
+    r"""Gated SVM: a binary detector for one class, distilled from a multi-class teacher.
 
-    A teacher of many classes is there, or is trained here. The student says yes where the teacher's
-    score of the target is at least its own function: where
-    :math:`S^y(x) \ge \langle \theta, \phi(x) \rangle`. It asks the teacher for no other score, and
-    with a linear teacher over the same features both become one vector, so that the teacher is not
-    asked at all. Its answers are truth values, and `score` takes labels or truth values, but
-    scikit-learn's scorers compare answers with what they are given: give them ``y == target``. It
-    is trained on
+    The student predicts the target class y where the teacher's score of that class, the gate, is at
+    least as large as its own function:
+    :math:`S^y(x) \ge \langle \theta, \phi(x) \rangle`. Predictions need no scores of other classes.
+    With a linear teacher over the same features, teacher and student are merged into a single
+    weight vector, and a prediction costs one dot product. The student minimizes
 
     .. math::
 
         \min_\theta \tfrac12 \|\theta\|^2 + \sum_i \frac{C w_i}{d_i}
         \max\bigl(0,\; m + z_i (\langle \theta, \phi(x_i) \rangle - S^y(x_i))\bigr)
 
-    with the truth :math:`z_i = \pm 1`, the margin m, sample weights :math:`w_i` and degrees of
-    difficulty :math:`d_i` (see `difficulty_degrees`). The source of the method writes C / n: its C
-    is n times this one.
+    with :math:`z_i = +1` for samples of the target class and -1 for all others, the margin m,
+    sample weights :math:`w_i` and degrees of difficulty :math:`d_i` (see `difficulty_degrees`). The
+    gSVM paper writes C / n: its C is n times this one.
+
+    Predictions are booleans. `score` accepts class labels or booleans, but the scorers of
+    scikit-learn compare predictions with y as it is: pass them ``y == target``.
 
     Parameters
     ----------
     target : label
-        The class that is asked for.
+        Target class.
 
     teacher : estimator, default=None
-        With ``decision_function``, or ``predict_proba`` (whose log-odds are taken). An unfitted one
-        is cloned and trained on the same rows; a fitted one is used as it is (put it into
-        :class:`sklearn.frozen.FrozenEstimator` for searches, where a clone would forget its
-        training). None is a linear `CrammerSingerSVC`, unless scores are given to `fit`.
+        Classifier with ``decision_function``, or with ``predict_proba``, whose log-odds are used.
+        An unfitted teacher is cloned and fitted to the same samples. A fitted one is used as it is;
+        wrap it in :class:`sklearn.frozen.FrozenEstimator` for searches, because clones of other
+        estimators are not fitted. If None, a linear `CrammerSingerSVC`, unless scores are passed to
+        `fit`.
 
-    C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
+    <<gated_C>>
 
-    margin : float, default=1.0
-        What the gate should be on the right side by, in units of the teacher's scores.
+    <<gated_margin>>
 
-    decay : float, default=0.3
-        Degree of the easiest rows, between 0 and 1.
+    <<gated_decay>>
 
-    difficulty : {'source'}, callable or None, default='source'
-        Degrees of difficulty: `difficulty_degrees`, or those that ``difficulty(scores, truth,
-        column)`` returns for the scores of all classes, the truth (+1 or -1) and the target's
-        column. None is 1 for all rows, the method's variant gSVM-0.
+    difficulty : {'relative-margin'}, callable or None, default=None
+        Degrees of difficulty. If None, all samples have degree 1 (the variant gSVM-0 of the paper).
+        'relative-margin' uses `difficulty_degrees`, as gSVM does; it does not improve accuracy, see
+        the user guide. A callable ``difficulty(scores, sign, column)`` returns the degrees of all
+        samples, given the scores of all classes, z, and the column of the target class.
 
     features : transformer, {'teacher', 'constant'} or None, default=None
-        The map phi. None takes rows as they are. An unfitted transformer is cloned and fitted, a
-        fitted one used as it is: with a kernel approximation of chosen size the student's own
-        function costs little, while its gate is still the teacher's score of the target, which of a
-        kernel teacher needs the kernel. 'teacher' takes what the last step of a teacher pipeline
-        sees: where that step is linear a student is merged with it, and costs no more than the map.
-        'constant' takes nothing, so that the student is the gate with a threshold.
+        Feature map phi of a linear student. If None, the features of X. An unfitted transformer is
+        cloned and fitted, a fitted one is used as it is. A kernel approximation makes the student's
+        own function cheap, but the gate remains the teacher's score, which needs the kernel of a
+        kernel teacher. 'teacher' uses the input of the last step of a teacher pipeline; if that
+        step is linear, the student is merged with it. 'constant' uses no features: the student is a
+        threshold on the gate.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
-        The inner product of phi. With a kernel other than 'linear' there can be no `features`.
+    <<gated_kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian', as in `SVC`.
+    <<gated_gamma>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    solver : {'dual', 'mm'}, default='dual'
-        Descent in the dual, or the source's majorise-minimise, which is slower for large `C`.
+    solver : {'dual', 'majorize-minimize'}, default='dual'
+        Algorithm. 'dual' solves the dual problem by coordinate descent or sequential minimal
+        optimization. 'majorize-minimize' is the algorithm of the paper, which is slower for large
+        `C`.
 
-    fit_intercept : bool, default=True
-        Whether phi has a constant feature, whose weight is regularised with the others.
+    <<gated_fit_intercept>>
 
-    cv : int, splitter or iterable, default=None
-        Folds for the teacher's scores in training: every row is scored by a clone of the teacher
-        trained without its fold. An over-fitted teacher leaves a student nothing to learn on its
-        own training rows. None takes the scores of the teacher itself.
+    cv : int, cross-validation generator or iterable, default=None
+        Cross-validation splitting strategy for the teacher's scores of the training samples: each
+        sample is scored by a clone of the teacher fitted without its fold. A student cannot correct
+        the errors of an overfitted teacher on its own training samples. If None, the scores of the
+        teacher itself are used.
 
-    classes : array-like of shape (n_classes,), default=None
-        Labels of the columns of `teacher_scores` where there is no teacher; the sorted labels in y
-        when None.
+    <<gated_classes>>
 
-    tol : float, default=1e-6
-        Relative duality gap at which the solver stops.
+    <<gated_tol>>
 
     max_iter : int, default=-1
-        Most solver iterations, -1 for no limit.
+        Maximum number of solver iterations, -1 for no limit.
 
     cache_size : float, default=200
-        Memory for kernel values in MB.
-
-    n_jobs : int, default=None
-        Has no effect on a single student.
+        Size of the kernel cache in MB.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        False and True: whether a row is of the target.
+        False and True: whether a sample belongs to the target class.
 
     merged_ : bool
-        Whether teacher and student are one vector.
+        Whether teacher and student are merged into a single weight vector.
 
     coef_ : ndarray of shape (n_phi,)
-        That vector, of a merged student.
+        Weights of a merged student.
 
     intercept_ : float
-        Its constant.
+        Intercept of a merged student.
 
     theta_ : ndarray of shape (n_phi,)
-        Weights of a linear student.
+        Weights of a linear student without its gate.
 
     theta_intercept_ : float
         Weight of the constant feature.
 
     support_ : ndarray of shape (n_support,)
-        Indices of the rows that a student with another kernel is made of.
+        Indices of the support vectors of a student with a nonlinear kernel.
 
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        Those rows.
+        Support vectors.
 
     dual_coef_ : ndarray of shape (n_support,)
-        Their dual variables.
+        Dual coefficients of the support vectors.
 
     objective_ : float
-        Value of the minimised objective.
+        Value of the objective.
 
     dual_gap_ : float
-        Bound on how far `objective_` is from the optimum, relative to it.
+        Relative duality gap, an upper bound on the distance of `objective_` from the optimum.
 
     n_iter_ : int
-        Solver iterations.
+        Number of solver iterations.
 
     fit_status_ : int
-        0 if the solver converged, else 1 (and a warning was given).
+        0 if the solver converged, else 1.
 
-    n_features_in_ : int
-        Number of features seen during fit.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    GatedStudents : A student for every class, trained together.
+    GatedStudents : Students for all classes, trained together.
 
     Examples
     --------
@@ -166,34 +173,36 @@ class GatedSVC(Gated):
     >>> student = GatedSVC(target=0, teacher=teacher).fit(X, y)
     >>> student.predict(X[[0, 100]])
     array([ True, False])
-    >>> student.merged_  # one dot product, and no call to the teacher
+    >>> student.merged_  # one dot product, without the teacher
     True
     """
 
-    _parameter_constraints: dict = {**Gated._parameter_constraints, "target": "no_validation"}
+    _parameter_constraints: dict = {
+        **GatedBase._parameter_constraints,
+        "target": "no_validation",
+    }
 
     def __init__(
         self,
-        target,
-        teacher=None,
+        target: Any,
+        teacher: Any = None,
         *,
-        C=1.0,
-        margin=1.0,
-        decay=0.3,
-        difficulty="source",
-        features=None,
-        kernel="linear",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        solver="dual",
-        fit_intercept=True,
-        cv=None,
-        classes=None,
-        tol=1e-6,
-        max_iter=-1,
-        cache_size=200,
-        n_jobs=None,
+        C: float = 1.0,
+        margin: float = 1.0,
+        decay: float = 0.3,
+        difficulty: str | Callable | None = None,
+        features: Any = None,
+        kernel: str = "linear",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        solver: str = "dual",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        classes: ArrayLike | None = None,
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        cache_size: float = 200,
     ):
         self.target = target
         self.teacher = teacher
@@ -213,113 +222,96 @@ class GatedSVC(Gated):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
-        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, teacher_scores=None):
-        """Train the student.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> Self:
+        """Fit the student.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        <<X_train>>
 
         y : array-like of shape (n_samples,)
-            Labels, of classes that the teacher knows. With a fitted teacher, or with given scores
-            and `classes`, they may be truth values: whether a row is of the target.
+            Class labels, of classes that the teacher knows. With a fitted teacher, or with
+            `teacher_scores` and `classes`, booleans are accepted: whether a sample belongs to the
+            target class.
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
-            as none. An unfitted map in `features` gets them only if its ``fit`` has a
-            `sample_weight`, which that of a pipeline has not: any other counts rows once.
+        <<gated_sample_weight>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores of these rows, in place of asking it. Columns of a frame that bear
-            the labels may be in any order.
+        <<gated_fit_scores>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         with unchanged_by_failure(self):
-            lesson = prepare(self, X, y, sample_weight, teacher_scores, [self.target])
-            found = self._learn(lesson)
-        tell({plain(self.target): found}, self)
+            data = prepare_training(self, X, y, sample_weight, teacher_scores, [self.target])
+            (fit,) = fit_students(self, data, [self.target])
+            set_student(self, data, fit)
+        warn_about(self, [python_label(self.target)], [fit])
         return self
 
-    def decision_function(self, X, teacher_scores=None):
-        """By how much the gate is passed: the target's score less the student's function.
+    def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
+        """Compute the decision function: the teacher's score minus the student's function.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes) or (n_samples,), default=None
-            The teacher's scores of these rows, or its scores of the target alone, in place of
-            asking it. Needed where there was no teacher in `fit`.
+        <<gated_target_scores>>
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            At least 0 where the student says yes.
+            Non-negative for samples that are predicted to belong to the target class.
         """
-        given, checked, rows = self._incoming(X)
-        if self.merged_ and teacher_scores is None:
-            return products(rows, self.coef_[np.newaxis])[:, 0] + self.intercept_
-        return self._gate_scores(given, checked, teacher_scores) - self._own(rows)
+        return self._scores(X, teacher_scores)[:, 0]
 
-    def predict(self, X, teacher_scores=None):
-        """Whether every row is of the target.
+    def predict(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
+        """Predict whether samples belong to the target class.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes) or (n_samples,), default=None
-            The teacher's scores, as in `decision_function`.
+        <<gated_target_scores>>
 
         Returns
         -------
-        answers : ndarray of shape (n_samples,)
-            True for yes.
+        y : ndarray of bool of shape (n_samples,)
+            True for the target class.
         """
         return self.decision_function(X, teacher_scores) >= 0.0
 
-    def score(self, X, y, sample_weight=None, teacher_scores=None):
-        """Share of right answers.
+    def score(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> float:
+        """Compute the accuracy of the predictions.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         y : array-like of shape (n_samples,)
-            Their labels, or truth values, as in `fit`.
+            Class labels or booleans, as in `fit`.
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        <<gated_score_weight>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes) or (n_samples,), default=None
-            The teacher's scores, as in `decision_function`.
+        <<gated_target_scores>>
 
         Returns
         -------
         score : float
             Accuracy of `predict`.
         """
-        answers = self.predict(X, teacher_scores)
-        truth = truth_of(column_or_1d(without_missing(y)), self._labels, self._column)
-        return float(accuracy_score(truth, answers, sample_weight=sample_weight))
+        predicted = self.predict(X, teacher_scores)
+        positive = target_mask(column_or_1d(numpy_booleans(y)), self._labels, self._columns[0])
+        return float(accuracy_score(positive, predicted, sample_weight=sample_weight))
 
-    def export(self):
-        """The student as plain numbers, for places without this library.
+    def export(self) -> StudentExport:
+        """Export a linear student as plain numbers, for use without this library.
 
-        Only linear students can be exported. A merged one needs nothing else; the function of any
-        other takes the teacher's score of the target too. With `features` the numbers belong to
-        what the map makes of a row: none for 'constant', whose function takes an empty row.
+        A merged student needs nothing else; the function of any other takes the teacher's score of
+        the target class as well. With `features` the weights belong to the features after the map;
+        there are none for 'constant'.
 
         Returns
         -------
@@ -327,83 +319,34 @@ class GatedSVC(Gated):
             Arrays, Python source without dependencies, and JSON.
         """
         check_is_fitted(self)
-        if not hasattr(self, "theta_"):
+        if self._expansion is not None:
             raise ValueError(
-                f"Only linear students can be exported, got kernel={self._function.name!r}: use "
-                "features=Nystroem(...) in place of a kernel."
+                "Only linear students can be exported, got "
+                f"kernel={self._expansion.parameters.kernel!r}. Use features=Nystroem(...) instead "
+                "of a kernel."
             )
         coef = self.coef_ if self.merged_ else -self.theta_
         names = None if self._features is not None else getattr(self, "feature_names_in_", None)
         return StudentExport(
-            target=plain(self._labels[self._column]),
-            coef=coef[:0] if isinstance(self._features, Nothing) else coef.copy(),
+            target=python_label(self._labels[self._columns[0]]),
+            coef=coef[:0] if isinstance(self._features, NoFeatures) else coef.copy(),
             intercept=float(self.intercept_ if self.merged_ else -self.theta_intercept_),
             needs_teacher=not self.merged_,
             feature_names=None if names is None else [str(name) for name in names],
         )
 
-    def _learn(self, lesson):
-        """Set the fitted attributes; what there is to warn of."""
-        column = column_of(self.target, lesson.classes, lesson.scores.shape[1])
-        truth = np.where(truth_of(lesson.y, lesson.classes, column), 1.0, -1.0)
-        if abs(truth.sum()) == len(truth):
-            raise ValueError(
-                f"y must hold rows of the target class {plain(self.target)!r} and of other "
-                f"classes, got {'only' if truth[0] > 0 else 'no'} rows of it."
-            )
-        problem = problem_of(self, lesson, column, truth)
-        solution = solve(self, lesson, problem)
-        self.classes_ = np.array([False, True])
-        self.objective_, self.dual_gap_ = solution.objective, solution.gap
-        self.n_iter_, self.fit_status_ = solution.iterations, int(not solution.converged)
-        self._labels, self._column = lesson.classes, column
-        self._features, self._function = lesson.features, lesson.function
-        self._set_function(lesson, solution.dual)
-        self._set_gate(lesson, column)
-        return troubles(self, lesson.scores, column, truth, self._own(lesson.rows), solution)
 
-    def _set_function(self, lesson, dual):
-        self._forget()
-        if self.kernel == "linear":
-            self.theta_ = combine(lesson.rows, dual)
-            self.theta_intercept_ = float(dual.sum()) if self.fit_intercept else 0.0
-            return
-        support = np.flatnonzero(dual)
-        support = support if len(support) else np.array([0])
-        self.support_ = lesson.index[support]
-        self.support_vectors_ = lesson.rows[support]
-        self.dual_coef_ = dual[support]
+_PER_STUDENT = (
+    "objective_", "dual_gap_", "n_iter_", "theta_", "theta_intercept_", "coef_", "intercept_",
+    "dual_coef_",
+)  # fmt: skip
 
-    def _set_gate(self, lesson, column):
-        """Keep of the teacher what the student needs, and no more."""
-        self.merged_ = lesson.joint_forms is not None
-        self._gate = None
-        if lesson.forms is not None:
-            coef, intercept = lesson.forms
-            self._gate = teaching.LinearGate(coef[column].copy(), float(intercept[column]))
-        elif lesson.teacher is not None and not self.merged_:
-            self._gate = teaching.gate(lesson.teacher, column)
-        if self.merged_:
-            coef, intercept = lesson.joint_forms
-            self.coef_ = coef[column] - self.theta_
-            self.intercept_ = float(intercept[column]) - self.theta_intercept_
 
-    def _own(self, rows):
-        """The student's function of rows of phi."""
-        if hasattr(self, "theta_"):
-            return products(rows, self.theta_[np.newaxis])[:, 0] + self.theta_intercept_
-        return kernel_part(self, rows, self.dual_coef_[:, np.newaxis])[:, 0]
-
-    def _gate_scores(self, given, checked, teacher_scores):
-        """S^y of rows."""
-        if teacher_scores is None:
-            return ask_gate(self._gate, given, checked)
-        scores, names = as_columns(teacher_scores, given)
-        if scores.shape[1] == 1:
-            return in_order(scores, names, self._labels[[self._column]])[:, 0]
-        if scores.shape[1] != len(self._labels):
-            raise ValueError(
-                f"teacher_scores must have {len(self._labels)} columns, as in fit, or one for the "
-                f"target alone, got {scores.shape[1]}."
-            )
-        return in_order(scores, names, self._labels)[:, self._column]
+def set_student(student: GatedSVC, data: TrainingData, fit: StudentFit) -> None:
+    """Set the fitted attributes of a single student."""
+    attributes = fitted_attributes(student, data, [fit])
+    for name in _PER_STUDENT:
+        if name in attributes:
+            value = attributes[name][0]
+            attributes[name] = value if value.ndim else value.item()
+    set_fitted_attributes(student, attributes | {"classes_": np.array([False, True])})

@@ -1,153 +1,151 @@
-"""GatedStudents: a student for every class of a teacher, trained together."""
+"""GatedStudents: binary detectors for all classes of a multi-class model."""
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
-from widemargin._base.threads import for_each
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.gated import teacher as teaching
-from widemargin.gated.base import Gated, as_columns, ask_gate, kernel_part, tell
-from widemargin.gated.difficulty import are_truth_values, in_order, place_of, plain
-from widemargin.gated.landmarks import products
-from widemargin.gated.problem import prepare
-from widemargin.gated.student import GatedSVC
+from widemargin.gated.base import (
+    GatedBase,
+    fitted_attributes,
+    set_fitted_attributes,
+    warn_about,
+)
+from widemargin.gated.labels import class_index, is_boolean_target, python_label
+from widemargin.gated.problem import StudentFit, TrainingData, fit_students, prepare_training
+from widemargin.gated.student import GatedSVC, set_student
+
+__all__ = ["GatedStudents", "fit_validated"]
 
 
-class GatedStudents(Gated):
-    r"""A student for every class of a teacher, trained together and in parallel.
+@shared_docs
+class GatedStudents(GatedBase):
+    r"""Gated SVMs: a binary detector for every class, distilled from a multi-class teacher.
 
-    Each answers "is it my class?" by itself, at the price of one or two dot products. All of them
-    share the teacher's scores, the features and their kernel values in training. Together they are
-    a classifier: a row is of the class whose student accepts it most strongly. The student of class
-    y minimises
+    Each student answers "does the sample belong to my class?" by itself, at the cost of one or two
+    dot products. In training, all students share the teacher's scores, the features and their
+    kernel values. Together they are a classifier, which predicts the class of the student with the
+    largest decision value. The student of class y minimizes
 
     .. math::
 
         \min_{\theta_y} \tfrac12 \|\theta_y\|^2 + \sum_i \frac{C w_i}{d_i}
         \max\bigl(0,\; m + z_i (\langle \theta_y, \phi(x_i) \rangle - S^y(x_i))\bigr)
 
-    as described at `GatedSVC`.
+    as described in `GatedSVC`.
 
     Parameters
     ----------
     teacher : estimator, default=None
-        As in `GatedSVC`: fitted, unfitted, or None for a linear `CrammerSingerSVC`.
+        Fitted or unfitted classifier as in `GatedSVC`. If None, a linear `CrammerSingerSVC`.
 
     targets : array-like of labels, default=None
-        The classes that get a student, at least two; all classes in y when None.
+        Classes that get a student, at least two. If None, all classes in y.
 
-    C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
+    <<gated_C>>
 
-    margin : float, default=1.0
-        What the gate should be on the right side by, in units of the teacher's scores.
+    <<gated_margin>>
 
-    decay : float, default=0.3
-        Degree of the easiest rows, between 0 and 1.
+    <<gated_decay>>
 
-    difficulty : {'source'}, callable or None, default='source'
-        Degrees of difficulty, as in `GatedSVC`; None is 1 for all rows.
+    difficulty : {'relative-margin'}, callable or None, default=None
+        Degrees of difficulty, as in `GatedSVC`. If None, all samples have degree 1.
 
     features : transformer, {'teacher', 'constant'} or None, default=None
-        The map phi, as in `GatedSVC`.
+        Feature map phi of linear students, as in `GatedSVC`.
 
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
-        The inner product of phi. With a kernel other than 'linear' there can be no `features`.
+    <<gated_kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian', as in `SVC`.
+    <<gated_gamma>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    solver : {'dual', 'mm'}, default='dual'
-        Descent in the dual, or the source's majorise-minimise.
+    solver : {'dual', 'majorize-minimize'}, default='dual'
+        Algorithm, as in `GatedSVC`.
 
-    fit_intercept : bool, default=True
-        Whether phi has a constant feature, whose weight is regularised with the others.
+    <<gated_fit_intercept>>
 
-    cv : int, splitter or iterable, default=None
-        Folds for the teacher's scores in training, as in `GatedSVC`.
+    cv : int, cross-validation generator or iterable, default=None
+        Cross-validation splitting strategy for the teacher's scores of the training samples, as in
+        `GatedSVC`.
 
-    classes : array-like of shape (n_classes,), default=None
-        Labels of the columns of `teacher_scores` where there is no teacher; the sorted labels in y
-        when None.
+    <<gated_classes>>
 
-    tol : float, default=1e-6
-        Relative duality gap at which the solver stops.
+    <<gated_tol>>
 
     max_iter : int, default=-1
-        Most solver iterations for each student, -1 for no limit.
+        Maximum number of solver iterations for each student, -1 for no limit.
 
     cache_size : float, default=200
-        Memory for kernel values in MB, shared by all students.
+        Size of the kernel cache in MB, shared by all students.
 
     n_jobs : int, default=None
-        How many students are trained at once, in threads. The result does not depend on it.
+        Number of students trained in parallel, in threads. It does not change the result.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_targets,)
-        The classes that have a student, sorted.
+        Classes that have a student, sorted.
 
     students_ : dict
-        The fitted `GatedSVC` of every label.
+        Fitted `GatedSVC` of each class.
 
-    teacher_ : estimator
-        The fitted teacher; None where there were scores only.
+    teacher_ : estimator or None
+        Fitted teacher. None if only its scores were passed to `fit`.
 
     merged_ : bool
-        Whether teacher and students are one vector for each class.
+        Whether teacher and students are merged into a single weight vector for each class.
 
     coef_ : ndarray of shape (n_targets, n_phi)
-        Those vectors, of merged students.
+        Weights of merged students.
 
     intercept_ : ndarray of shape (n_targets,)
-        Their constants.
+        Intercepts of merged students.
 
     theta_ : ndarray of shape (n_targets, n_phi)
-        Weights of linear students.
+        Weights of linear students without their gates.
 
     theta_intercept_ : ndarray of shape (n_targets,)
         Weights of the constant feature.
 
     support_ : ndarray of shape (n_support,)
-        Indices of the rows that students with another kernel are made of.
+        Indices of the support vectors of students with a nonlinear kernel.
 
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        Those rows.
+        Support vectors.
 
     dual_coef_ : ndarray of shape (n_targets, n_support)
-        Their dual variables.
+        Dual coefficients of the support vectors.
 
     objective_ : ndarray of shape (n_targets,)
-        Values of the minimised objectives.
+        Values of the objectives.
 
     dual_gap_ : ndarray of shape (n_targets,)
-        Bounds on how far they are from the optimum, relative to it.
+        Relative duality gaps, upper bounds on the distances of `objective_` from the optima.
 
     n_iter_ : ndarray of shape (n_targets,)
-        Solver iterations.
+        Numbers of solver iterations.
 
     fit_status_ : int
-        0 if every student converged, else 1 (and a warning was given).
+        0 if the solver converged for every student, else 1.
 
-    n_features_in_ : int
-        Number of features seen during fit.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    GatedSVC : One student.
-    CrammerSingerSVC : The teacher by default.
+    GatedSVC : A single student.
+    CrammerSingerSVC : The default teacher.
 
     Examples
     --------
@@ -160,7 +158,7 @@ class GatedStudents(Gated):
     >>> students.predict(X[[0, 100]])
     array([0, 2])
 
-    In a search the teacher must not be forgotten by clones, so it is frozen:
+    A search clones its estimator; a frozen teacher stays fitted:
 
     >>> from sklearn.frozen import FrozenEstimator
     >>> from sklearn.model_selection import GridSearchCV
@@ -172,32 +170,33 @@ class GatedStudents(Gated):
     """
 
     _parameter_constraints: dict = {
-        **Gated._parameter_constraints,
+        **GatedBase._parameter_constraints,
         "targets": ["array-like", None],
+        "n_jobs": [Integral, None],
     }
 
     def __init__(
         self,
-        teacher=None,
-        targets=None,
+        teacher: Any = None,
+        targets: ArrayLike | None = None,
         *,
-        C=1.0,
-        margin=1.0,
-        decay=0.3,
-        difficulty="source",
-        features=None,
-        kernel="linear",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        solver="dual",
-        fit_intercept=True,
-        cv=None,
-        classes=None,
-        tol=1e-6,
-        max_iter=-1,
-        cache_size=200,
-        n_jobs=None,
+        C: float = 1.0,
+        margin: float = 1.0,
+        decay: float = 0.3,
+        difficulty: str | Callable | None = None,
+        features: Any = None,
+        kernel: str = "linear",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        solver: str = "dual",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        classes: ArrayLike | None = None,
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        n_jobs: int | None = None,
     ):
         self.teacher = teacher
         self.targets = targets
@@ -220,139 +219,122 @@ class GatedStudents(Gated):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, teacher_scores=None):
-        """Train a student for every target.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> Self:
+        """Fit a student for every target class.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        <<X_train>>
 
         y : array-like of shape (n_samples,)
-            Labels, of classes that the teacher knows.
+            Class labels, of classes that the teacher knows.
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
-            as none. An unfitted map in `features` gets them only if its ``fit`` has a
-            `sample_weight`, which that of a pipeline has not: any other counts rows once.
+        <<gated_sample_weight>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores of these rows, in place of asking it. Columns of a frame that bear
-            the labels may be in any order.
+        <<gated_fit_scores>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
-        if self.targets is not None and len(self.targets) < 2:
+        targets = None if self.targets is None else np.asarray(self.targets)
+        if targets is not None and len(targets) < 2:
             raise ValueError(
-                f"targets must name at least two classes, got {len(self.targets)}: for one use "
-                "GatedSVC."
+                f"targets must contain at least two classes, got {len(targets)}. Use GatedSVC for "
+                "a single class."
             )
-        if self.targets is not None and len(np.unique(self.targets)) < len(self.targets):
-            raise ValueError(f"targets must be different classes, got {list(self.targets)}.")
+        if targets is not None and len(np.unique(targets)) < len(targets):
+            raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
         with unchanged_by_failure(self):
-            lesson = prepare(self, X, y, sample_weight, teacher_scores, self.targets)
-            found = self._learn(lesson)
-        tell(found, self)
+            data = prepare_training(self, X, y, sample_weight, teacher_scores, targets, self.n_jobs)
+            fits = fit_validated(self, data)
+        warn_about(self, self.classes_.tolist(), fits)
         return self
 
     @property
-    def students_(self):
-        """The fitted `GatedSVC` of every label."""
+    def students_(self) -> dict[Any, GatedSVC]:
+        """Fitted `GatedSVC` of each class."""
         check_is_fitted(self)
         return dict(zip(self.classes_.tolist(), self._students, strict=True))
 
     @property
-    def teacher_(self):
-        """The fitted teacher; None where there were scores only."""
+    def teacher_(self) -> Any:
+        """Fitted teacher. None if only its scores were passed to `fit`."""
         check_is_fitted(self)
         return self._teacher
 
-    def decision_function(self, X, teacher_scores=None):
-        """By how much each student's gate is passed.
+    def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
+        """Compute the decision function: the teacher's scores minus the students' functions.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores of these rows, in place of asking it. Needed where there was no
-            teacher in `fit`.
+        <<gated_scores>>
 
         Returns
         -------
         scores : ndarray of shape (n_samples, n_targets) or (n_samples,)
-            At least 0 where a student says yes. With two targets, as for all classifiers, the score
-            of the second less that of the first; their students give both.
+            Non-negative where the student of a class accepts a sample. With two targets, as for all
+            classifiers, the difference of the second and the first; use `students_` for both.
         """
         scores = self._scores(X, teacher_scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X, teacher_scores=None):
-        """The class whose student accepts most strongly, for every row.
+    def predict(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
+        """Predict class labels: the class of the student with the largest decision value.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores, as in `decision_function`.
+        <<gated_scores>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        <<returns_labels>>
         """
         best = self._scores(X, teacher_scores).argmax(axis=1)
         return self.classes_[best]
 
-    def is_class(self, X, label, teacher_scores=None):
-        """Whether rows are of one class, by the word of its student alone.
+    def is_class(self, X: Any, label: Any, teacher_scores: Any = None) -> np.ndarray:
+        """Predict whether samples belong to one class, by its student alone.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         label : label
             One of `classes_`.
 
-        teacher_scores : array-like of shape (n_samples, n_classes) or (n_samples,), default=None
-            The teacher's scores, or its scores of this class alone.
+        <<gated_target_scores>>
 
         Returns
         -------
-        answers : ndarray of shape (n_samples,)
-            True for yes.
+        y : ndarray of bool of shape (n_samples,)
+            True for the class.
         """
         check_is_fitted(self)
-        place = place_of(label, self.classes_)
-        if place is None:
+        index = class_index(label, self.classes_)
+        if index is None:
             raise ValueError(
-                f"label {plain(label)!r} has no student; there are {self.classes_.tolist()}."
+                f"label {python_label(label)!r} has no student. The classes with a student are "
+                f"{self.classes_.tolist()}."
             )
-        return self._students[place].predict(X, teacher_scores)
+        return self._students[index].predict(X, teacher_scores)
 
-    def score(self, X, y, sample_weight=None, teacher_scores=None):
-        """Share of rows whose class is predicted.
+    def score(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> float:
+        """Compute the accuracy of the predictions.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
-        y : array-like of shape (n_samples,)
-            Their labels.
+        <<y>>
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        <<gated_score_weight>>
 
-        teacher_scores : array-like of shape (n_samples, n_classes), default=None
-            The teacher's scores, as in `decision_function`.
+        <<gated_scores>>
 
         Returns
         -------
@@ -362,81 +344,26 @@ class GatedStudents(Gated):
         predicted = self.predict(X, teacher_scores)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _learn(self, lesson):
-        """Set the fitted attributes; what there is to warn of, by label."""
-        if are_truth_values(lesson.y, lesson.classes):
-            raise ValueError(
-                "y must hold labels, got truth values, which tell of one class only: give the "
-                f"labels, of {lesson.classes.tolist()}, or use GatedSVC."
-            )
-        targets = np.unique(lesson.y if self.targets is None else self.targets)
-        students = [self._student(label) for label in targets]
-        jobs = effective_n_jobs(self.n_jobs)
-        troubles = for_each(lambda student: student._learn(lesson), students, jobs)
-        self.classes_, self._students = targets, students
-        self._teacher, self._features = lesson.teacher, lesson.features
-        self._function = lesson.function
-        self._columns = np.array([student._column for student in students])
-        self._labels = lesson.classes
-        self._set_functions(lesson)
-        return dict(zip(targets.tolist(), troubles, strict=True))
 
-    def _student(self, label):
-        """An unfitted student with these parameters, for rows like these."""
-        parameters = self.get_params(deep=False)
-        del parameters["targets"]
+def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFit]:
+    """Fit students to validated data, and set their fitted attributes."""
+    if is_boolean_target(data.y, data.classes):
+        raise ValueError(
+            "y must contain class labels, got booleans. Pass the labels, of "
+            f"{data.classes.tolist()}, or use GatedSVC for a single class."
+        )
+    targets = np.unique(data.y if students.targets is None else students.targets)
+    fits = fit_students(students, data, targets, students.n_jobs)
+    parameters = students.get_params(deep=False)
+    del parameters["targets"], parameters["n_jobs"]
+    seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}
+    members = []
+    for label, fit in zip(targets, fits, strict=True):
         student = GatedSVC(label, **parameters)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(student, name, getattr(self, name))
-        return student
-
-    def _set_functions(self, lesson):
-        """The students' numbers side by side."""
-        self._forget()
-        students = self._students
-        self.merged_ = students[0].merged_
-        self.fit_status_ = max(student.fit_status_ for student in students)
-        names = ["objective_", "dual_gap_", "n_iter_"]
-        if self.kernel == "linear":
-            names += ["theta_", "theta_intercept_"]
-            names += ["coef_", "intercept_"] if self.merged_ else []
-        else:
-            support = np.unique(np.concatenate([student.support_ for student in students]))
-            self.support_ = support
-            self.support_vectors_ = lesson.rows[np.searchsorted(lesson.index, support)]
-            self.dual_coef_ = np.zeros((len(students), len(support)))
-            for row, student in zip(self.dual_coef_, students, strict=True):
-                row[np.searchsorted(support, student.support_)] = student.dual_coef_
-        for name in names:
-            setattr(self, name, np.array([getattr(student, name) for student in students]))
-
-    def _scores(self, X, teacher_scores):
-        given, checked, rows = self._incoming(X)
-        if self.merged_ and teacher_scores is None:
-            return products(rows, self.coef_) + self.intercept_
-        if hasattr(self, "theta_"):
-            own = products(rows, self.theta_) + self.theta_intercept_
-        else:
-            own = kernel_part(self, rows, np.ascontiguousarray(self.dual_coef_.T))
-        return self._gate_scores(given, checked, teacher_scores) - own
-
-    def _gate_scores(self, given, checked, teacher_scores):
-        """S^y of rows, for all targets."""
-        if teacher_scores is not None:
-            scores, names = as_columns(teacher_scores, given)
-            if scores.shape[1] != len(self._labels):
-                raise ValueError(
-                    f"teacher_scores must have {len(self._labels)} columns, as in fit, got "
-                    f"{scores.shape[1]}."
-                )
-            return in_order(scores, names, self._labels)[:, self._columns]
-        gates = [student._gate for student in self._students]
-        if isinstance(gates[0], teaching.LinearGate):
-            joint = teaching.LinearGate(
-                np.array([gate.coef for gate in gates]), np.array([g.intercept for g in gates])
-            )
-            return ask_gate(joint, given, checked)
-        if self._teacher is not None and len(gates) == len(self._labels):
-            return teaching.class_scores(self._teacher, given)[:, self._columns]
-        return np.column_stack([ask_gate(gate, given, checked) for gate in gates])
+        set_student(student, data, fit)
+        student.__dict__.update(seen)
+        members.append(student)
+    attributes = fitted_attributes(students, data, fits)
+    own = {"classes_": targets, "_students": members, "_teacher": data.teacher}
+    set_fitted_attributes(students, attributes | own)
+    return fits

@@ -1,14 +1,20 @@
-"""What students ask of a teacher: all scores, one class's score alone, and whether it is linear.
+"""Teachers: scores of all classes, the score of one class alone, and linear coefficients.
 
-Scores are aligned with ``classes_``. A teacher with ``decision_function`` is asked for that, one
-with ``predict_proba`` for the log-odds; the one column of a binary teacher becomes two.
+Scores are aligned with ``classes_``. They are the ``decision_function`` of a teacher or, if it has
+none, the log-odds of its ``predict_proba``. The single column of a binary teacher becomes two.
+
+Functions take samples twice: ``X`` as the user passed them, and ``values``, the same samples as a
+validated array (None if they have not been validated). Estimators of the library are given the
+values, which they do not validate again.
 """
 
-import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,58 +23,104 @@ from sklearn.model_selection import check_cv
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from widemargin._base.numeric import log_odds
-from widemargin._base.sklearn_compat import num_samples, safe_indexing
-from widemargin.gated.difficulty import check_scores, place_of
-from widemargin.svm.crammer_singer import CrammerSingerSVC
+from widemargin._base.options import gated_options
+from widemargin._base.sklearn_compat import check_feature_names, num_samples, safe_indexing
+from widemargin._base.validation import ValidatedSamples, canonical_csr, validate_predict
+from widemargin.gated.labels import check_scores, class_index
+from widemargin.kernels import KERNEL_NAMES
+from widemargin.kernels.expansion import KernelExpansion
+from widemargin.svm.crammer_singer import CrammerSingerSVC, joint_expansion
+from widemargin.svm.kernel_classifier import class_expansion
 from widemargin.svm.linear_svc import LinearSVC, linear_scores
 from widemargin.svm.svc import SVC
 
-_PROBED_ROWS = 16
-_SAME_SCORE = 1e-6
-# Those that score by their coefficients whenever they have any need not be tried.
+__all__ = [
+    "Coefficients",
+    "ExpansionGate",
+    "Gate",
+    "LinearGate",
+    "PartsGate",
+    "TeacherGate",
+    "class_scores",
+    "final_estimator",
+    "fit_teacher",
+    "is_fitted",
+    "last_step_coefficients",
+    "linear_coefficients",
+    "make_gate",
+    "out_of_fold_scores",
+    "restrict_folds",
+    "separate_values",
+    "teacher_classes",
+    "unwrap",
+    "validated_array",
+]
+
+# Their decision functions are their coefficients, which need not be verified.
 _LINEAR = (CrammerSingerSVC, LinearSVC)
+_LIBRARY = (*_LINEAR, SVC)
 
 
-def class_scores(teacher, X):
-    """Scores of all classes, in the order of ``teacher.classes_``."""
-    n_classes = len(known_classes(teacher))
+def class_scores(teacher: Any, X: Any, values: Any = None) -> np.ndarray:
+    """Return the scores of all classes, in the order of ``teacher.classes_``."""
+    n_classes = len(teacher_classes(teacher))
     if hasattr(teacher, "decision_function"):
-        scores = np.asarray(teacher.decision_function(X), dtype=np.float64)
+        inner = unwrap(teacher)
+        samples = _pass_on(inner, X, values)
+        asked = inner if isinstance(samples, ValidatedSamples) else teacher
+        scores = np.asarray(asked.decision_function(samples), dtype=np.float64)
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
-        pairwise = getattr(bare(teacher), "decision_function_shape", None) == "ovo"
+        pairwise = getattr(final_estimator(teacher), "decision_function_shape", None) == "ovo"
         if scores.shape[1] != n_classes or (pairwise and n_classes > 2):
             raise ValueError(
-                f"teacher must give one score for each of its {n_classes} classes, got "
-                f"{scores.shape[1]} columns: use decision_function_shape='ovr'."
+                f"teacher must return one score for each of its {n_classes} classes, got "
+                f"{scores.shape[1]} columns. Use decision_function_shape='ovr'."
             )
     elif hasattr(teacher, "predict_proba"):
         scores = log_odds(teacher.predict_proba(X))
     else:
         raise TypeError(
-            "teacher must have decision_function or predict_proba, got "
-            f"{type(teacher).__name__}: give its scores as teacher_scores instead."
+            "teacher must have a decision_function or predict_proba method, got "
+            f"{type(teacher).__name__}. Pass its scores as teacher_scores instead."
         )
     return check_scores(scores, "the teacher's scores")
 
 
-def known_classes(teacher):
-    """The labels that a fitted teacher knows."""
+def teacher_classes(teacher: Any) -> np.ndarray:
+    """Return the class labels of a fitted teacher."""
     if not hasattr(teacher, "classes_"):
         raise TypeError(
-            f"teacher must be a classifier, which has classes_ when it is fitted, got "
-            f"{type(bare(teacher)).__name__}."
+            "teacher must be a classifier, with the attribute classes_ when fitted, got "
+            f"{type(final_estimator(teacher)).__name__}."
         )
     return np.asarray(teacher.classes_)
 
 
-def layers(estimator):
-    """An estimator, the one that scores for it in the end, and all between.
+def final_estimator(teacher: Any) -> Any:
+    """Return the estimator that computes the scores of a frozen, searched or pipelined teacher."""
+    *_, last = _wrapped_estimators(teacher)
+    return last
 
-    A frozen one hands rows to what it froze, a search to the best, a pipeline to its last step.
+
+def unwrap(estimator: Any) -> Any:
+    """Return an estimator without its FrozenEstimator or search; pipelines stay as they are."""
+    inner = None
+    for inner in _wrapped_estimators(estimator):
+        if isinstance(inner, Pipeline):
+            break
+    return inner
+
+
+def _wrapped_estimators(estimator: Any) -> Iterator[Any]:
+    """Yield an estimator, the one that it delegates to, and so on until the last one.
+
+    A frozen estimator delegates to what it froze, a search to the best, a pipeline to its last
+    step.
     """
     while estimator is not None:
         yield estimator
@@ -80,173 +132,275 @@ def layers(estimator):
             estimator = getattr(estimator, "best_estimator_", None)
 
 
-def bare(teacher):
-    """The estimator that scores."""
-    *_, last = layers(teacher)
-    return last
-
-
-def unwrapped(estimator):
-    """An estimator out of its ice or search; the steps of a pipeline stay together."""
-    inner = None
-    for inner in layers(estimator):
-        if isinstance(inner, Pipeline):
-            break
-    return inner
-
-
-def is_fitted(teacher):
-    """Whether an estimator has learned what it needs."""
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted."""
     try:
-        check_is_fitted(teacher)
+        check_is_fitted(estimator)
     except NotFittedError:
         return False
     return True
 
 
-def fitted(teacher, X, y, weight):
-    """A fitted teacher as it is; any other as a clone trained on the rows."""
+def fit_teacher(teacher: Any, X: Any, values: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
+    """Return a fitted teacher as it is, any other as a clone fitted to the samples."""
     if teacher is None:
         teacher = CrammerSingerSVC()
-    return teacher if is_fitted(teacher) else _train(teacher, X, y, weight)
+    return teacher if is_fitted(teacher) else _fit_clone(teacher, X, values, y, weight)
 
 
-def folds_among(kept, cv, X, y):
-    """The folds of all rows, as places among those that are kept."""
-    place = np.full(len(y), -1)
-    place[kept] = np.arange(len(kept))
+def restrict_folds(kept: np.ndarray, cv: Any, X: Any, y: np.ndarray) -> list[list[np.ndarray]]:
+    """Split all samples, and return the folds as indices into the samples that are kept."""
+    position = np.full(len(y), -1)
+    position[kept] = np.arange(len(kept))
     folds = check_cv(cv, y, classifier=True).split(X, y)
-    return [[part[part >= 0] for part in (place[train], place[test])] for train, test in folds]
+    return [
+        [part[part >= 0] for part in (position[train], position[test])] for train, test in folds
+    ]
 
 
-def out_of_fold_scores(teacher, X, y, weight, folds, classes):
-    """Scores of every row by a clone of the teacher trained without its fold.
+def out_of_fold_scores(
+    teacher: Any,
+    X: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    folds: Any,
+    classes: np.ndarray,
+    values: Any = None,
+) -> np.ndarray:
+    """Return the scores of every sample by a clone of the teacher fitted without its fold.
 
-    A class that a fold's teacher has not seen gets the least of the row's scores.
+    A class that is missing in a fold gets the smallest score of each sample.
     """
     teacher = CrammerSingerSVC() if teacher is None else teacher
-    if any(isinstance(layer, FrozenEstimator) for layer in layers(teacher)):
+    if any(isinstance(inner, FrozenEstimator) for inner in _wrapped_estimators(teacher)):
         raise ValueError(
-            "cv must be None for a teacher in a FrozenEstimator, which cannot be trained on folds: "
-            "give its out-of-fold scores as teacher_scores, or thaw it."
+            "cv must be None for a teacher in a FrozenEstimator, which cannot be fitted to folds. "
+            "Pass its out-of-fold scores as teacher_scores, or the estimator itself as teacher."
         )
+
+    def subset(index):
+        return safe_indexing(X, index), None if values is None else values[index]
+
     scores = np.full((len(y), len(classes)), np.nan)
     for train, test in folds:
         if not len(test):
             continue
         fold_weight = None if weight is None else weight[train]
-        clever = _train(teacher, safe_indexing(X, train), y[train], fold_weight)
-        found = class_scores(clever, safe_indexing(X, test))
-        part = np.repeat(found.min(axis=1, keepdims=True), len(classes), axis=1)
-        part[:, [place_of(label, classes) for label in clever.classes_]] = found
-        scores[test] = part
+        fold_X, fold_values = subset(train)
+        fitted = _fit_clone(teacher, fold_X, fold_values, y[train], fold_weight)
+        found = class_scores(fitted, *subset(test))
+        scores[test] = found.min(axis=1, keepdims=True)
+        for label, column in zip(fitted.classes_, found.T, strict=True):
+            scores[test, class_index(label, classes)] = column
     if np.isnan(scores).any():
-        raise ValueError("cv must put every row into the test part of a fold.")
+        raise ValueError("cv must assign every sample to the test set of a fold.")
     return scores
 
 
-def _train(teacher, X, y, weight):
+def _fit_clone(teacher: Any, X: Any, values: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
     teacher = clone(teacher)
+    X = _pass_on(teacher, X, values)
     if weight is None:
         return teacher.fit(X, y)
-    name = _weight_name(teacher)
+    name = _weight_parameter(teacher)
     if name is None:
         raise ValueError(
-            f"teacher {type(bare(teacher)).__name__} takes no sample_weight: train it yourself "
-            "and give it fitted, or give its scores as teacher_scores."
+            f"teacher {type(final_estimator(teacher)).__name__} does not support sample_weight. "
+            "Pass a fitted teacher, or its scores as teacher_scores."
         )
     return teacher.fit(X, y, **{name: weight})
 
 
-def _weight_name(teacher):
-    """What an estimator's fit calls weights; None where it takes none."""
+def _pass_on(estimator: Any, X: Any, values: Any) -> Any:
+    """Return X for any estimator; for one of the library, so that it is not validated again."""
+    library = type(estimator) in _LIBRARY
+    if values is None or not library or getattr(estimator, "kernel", "linear") not in KERNEL_NAMES:
+        return X
+    return ValidatedSamples(values, X)
+
+
+def _weight_parameter(teacher: Any) -> str | None:
+    """Return the name of the sample weights in an estimator's fit, None if it has none."""
     if not isinstance(teacher, Pipeline):
         return "sample_weight" if has_fit_parameter(teacher, "sample_weight") else None
     if get_config()["enable_metadata_routing"]:
-        # Its steps ask for them, or scikit-learn says how they can.
+        # The steps request them, or scikit-learn raises an error that explains how.
         return "sample_weight"
     step, last = teacher.steps[-1]
-    name = _weight_name(last)
+    name = _weight_parameter(last)
     return None if name is None else f"{step}__{name}"
+
+
+def validated_array(X: Any) -> Any:
+    """Return samples as a float64 array, dense or canonical CSR."""
+    return canonical_csr(check_array(X, dtype=np.float64, order="C", accept_sparse="csr"))
+
+
+class Coefficients(NamedTuple):
+    """Linear decision functions.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_functions, n_features)
+    intercept : ndarray of shape (n_functions,)
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
 
 
 @dataclass(frozen=True)
 class LinearGate:
-    """The target's score as <coef, x> + intercept; of several targets with a row of each."""
+    """Scores of the targets by their coefficients."""
 
-    coef: np.ndarray
-    intercept: float | np.ndarray
+    functions: Coefficients
 
-    def __call__(self, X):
-        scores = linear_scores(X, np.atleast_2d(self.coef)) + self.intercept
-        return scores[:, 0] if self.coef.ndim == 1 else scores
-
-
-@dataclass(frozen=True)
-class FunctionGate:
-    """The target's score as the only one of an estimator: a part of the teacher."""
-
-    function: object
-
-    def __call__(self, X):
-        return np.ravel(self.function.decision_function(X))
+    def __call__(self, X: Any, values: Any = None) -> np.ndarray:
+        values = validated_array(X) if values is None else values
+        return linear_scores(values, self.functions.coef) + self.functions.intercept
 
 
 @dataclass(frozen=True)
-class ColumnGate:
-    """The target's score as one of all those of a teacher that cannot give it alone."""
+class ExpansionGate:
+    """Scores of the targets by their kernel expansions.
 
-    teacher: object
-    column: int
-
-    def __call__(self, X):
-        return class_scores(self.teacher, X)[:, self.column]
-
-
-def linear_forms(teacher, X):
-    """Coefficients (n_classes, n_features) and intercepts of a linear teacher, else None.
-
-    ``X`` are rows to try it on: what claims to be linear is taken at its word only if it also
-    scores so, or is of this library. Scaling steps are folded into the coefficients.
+    ``steps`` are the steps before the last one of a pipeline, or None.
     """
-    teacher, X = unwrapped(teacher), _few(X)
-    forms = _said_forms(teacher)
-    return None if forms is None else _verified(forms, teacher, X)
+
+    steps: Pipeline | None
+    expansion: KernelExpansion
+
+    def __call__(self, X: Any, values: Any = None) -> np.ndarray:
+        if self.steps is not None:
+            X, values = self.steps.transform(X), None
+        return self.expansion.evaluate(validated_array(X) if values is None else values)
 
 
-def mapped_forms(teacher, X):
-    """The forms of a pipeline's last step over the features that the steps before it make."""
-    teacher = unwrapped(teacher)
-    return linear_forms(teacher[-1], teacher[:-1].transform(_few(X)))
+@dataclass(frozen=True)
+class PartsGate:
+    """Scores of the targets by their binary classifiers of a one-vs-rest teacher.
+
+    ``steps`` are the steps before the last one of a pipeline, or None.
+    """
+
+    steps: Pipeline | None
+    parts: Sequence[Any]
+
+    def __call__(self, X: Any, values: Any = None) -> np.ndarray:
+        X = X if self.steps is None else self.steps.transform(X)
+        return np.column_stack([np.ravel(part.decision_function(X)) for part in self.parts])
 
 
-def _few(X):
-    """As many rows as it takes to try a teacher."""
-    return safe_indexing(X, np.arange(_PROBED_ROWS)) if num_samples(X) > _PROBED_ROWS else X
+@dataclass(frozen=True)
+class TeacherGate:
+    """Scores of the targets as columns of the scores of all classes."""
+
+    teacher: Any
+    columns: np.ndarray
+
+    def __call__(self, X: Any, values: Any = None) -> np.ndarray:
+        return class_scores(self.teacher, X, values)[:, self.columns]
 
 
-def _said_forms(estimator):
-    """The forms that an estimator, or a pipeline of scaling steps and one, says it has."""
-    estimator = unwrapped(estimator)
+Gate = LinearGate | ExpansionGate | PartsGate | TeacherGate
+
+
+def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) -> Gate:
+    """Return what computes the scores of the targets, without those of other classes if possible.
+
+    Parameters
+    ----------
+    teacher : fitted estimator
+    functions : Coefficients or None
+        Of all classes, if the teacher is linear.
+    columns : array-like of int
+        Columns of the targets.
+
+    Returns
+    -------
+    gate : callable
+        ``gate(X, values)`` returns the scores, of shape (n_samples, n_targets).
+    """
+    columns = np.asarray(columns)
+    if functions is not None:
+        return LinearGate(Coefficients(*[part[columns] for part in functions]))
+    if len(columns) < len(teacher_classes(teacher)):
+        gate = _separate_gate(unwrap(teacher), columns, None)
+        if gate is not None:
+            return gate
+    return TeacherGate(teacher, columns)
+
+
+def _separate_gate(teacher: Any, columns: np.ndarray, steps: Pipeline | None) -> Gate | None:
+    """Return the functions of some classes of a teacher that computes them separately."""
+    if isinstance(teacher, Pipeline):
+        before = [*([] if steps is None else steps.steps), *teacher.steps[:-1]]
+        return _separate_gate(unwrap(teacher[-1]), columns, Pipeline(before) if before else None)
+    if len(teacher.classes_) == 2:
+        return None
+    if isinstance(teacher, OneVsRestClassifier):
+        parts = [teacher.estimators_[column] for column in columns]
+        separate = not teacher.multilabel_ and all(hasattr(p, "decision_function") for p in parts)
+        return PartsGate(steps, parts) if separate else None
+    expansion = None
+    if isinstance(teacher, SVC):
+        expansion = class_expansion(teacher)
+    elif isinstance(teacher, CrammerSingerSVC):
+        expansion = joint_expansion(teacher)
+    return None if expansion is None else ExpansionGate(steps, expansion.select(columns))
+
+
+def separate_values(teacher: Any, functions: Coefficients | None, X: Any) -> Any:
+    """Return validated samples for the gates of a teacher, None if its steps validate them."""
+    inner = unwrap(teacher)
+    if isinstance(inner, _LIBRARY):
+        return canonical_csr(validate_predict(inner, X))
+    return None if functions is None else validated_array(X)
+
+
+def linear_coefficients(teacher: Any, X: Any, values: Any = None) -> Coefficients | None:
+    """Return the decision functions of a linear teacher over the features of X, else None.
+
+    The first samples of ``X`` verify the coefficients of an estimator that is not of this library.
+    Scaling steps of a pipeline are folded into the coefficients.
+    """
+    teacher = unwrap(teacher)
+    functions = _stated_coefficients(teacher)
+    return None if functions is None else _verify(functions, teacher, X, values)
+
+
+def last_step_coefficients(teacher: Any, X: Any) -> Coefficients | None:
+    """Return the decision functions of a pipeline's last step over the features that it sees."""
+    teacher = unwrap(teacher)
+    return linear_coefficients(teacher[-1], teacher[:-1].transform(_first_samples(X)))
+
+
+def _first_samples(X: Any) -> Any:
+    n = gated_options.verified_samples
+    return safe_indexing(X, np.arange(n)) if num_samples(X) > n else X
+
+
+def _stated_coefficients(estimator: Any) -> Coefficients | None:
+    """Return the coefficients that an estimator, or a pipeline of scaling steps and one, has."""
+    estimator = unwrap(estimator)
     if not isinstance(estimator, Pipeline):
-        return _own_forms(estimator)
-    forms = _said_forms(estimator[-1])
+        return _own_coefficients(estimator)
+    functions = _stated_coefficients(estimator[-1])
     for _, step in reversed(estimator.steps[:-1]):
-        if step not in (None, "passthrough"):
-            forms = _folded(forms, unwrapped(step))
-    return forms
+        if functions is not None and step not in (None, "passthrough"):
+            functions = _fold_scaling(functions, unwrap(step))
+    return functions
 
 
-def _own_forms(estimator):
-    """What an estimator says of itself: a coefficient for every class and feature."""
+def _own_coefficients(estimator: Any) -> Coefficients | None:
+    """Return the coefficients of all classes by the public attributes of an estimator."""
     if isinstance(estimator, OneVsRestClassifier):
         if not hasattr(estimator, "estimators_") or estimator.multilabel_:
             return None
-        parts = [_own_forms(part) for part in estimator.estimators_]
-        if any(part is None for part in parts):
+        parts = [_own_coefficients(part) for part in estimator.estimators_]
+        if not all(parts):
             return None
-        coef = np.array([part[0][-1] for part in parts])
-        intercept = np.array([part[1][-1] for part in parts])
+        coef, intercept = (np.array([p[k][-1] for p in parts if p]) for k in (0, 1))
     else:
         if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
             return None
@@ -254,18 +408,16 @@ def _own_forms(estimator):
         coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else np.asarray(coef))
         intercept = np.broadcast_to(np.ravel(estimator.intercept_), len(coef))
     if len(estimator.classes_) == 2:
-        # One function, or the difference of two, says both.
+        # A single function, or the difference of two.
         coef = coef[-1] if len(coef) == 1 else coef[1] - coef[0]
         intercept = intercept[-1] if len(intercept) == 1 else intercept[1] - intercept[0]
         coef, intercept = np.array([-coef, coef]), np.array([-intercept, intercept])
-    return coef, intercept
+    return Coefficients(coef, intercept)
 
 
-def _folded(forms, step):
-    """Forms over what comes into a scaling step, from forms over what comes out of it."""
-    if forms is None:
-        return None
-    n_features = forms[0].shape[1]
+def _fold_scaling(functions: Coefficients, step: Any) -> Coefficients | None:
+    """Return the functions over the input of a scaling step, given those over its output."""
+    n_features = functions.coef.shape[1]
     scale, shift = np.ones(n_features), np.zeros(n_features)
     if isinstance(step, StandardScaler):
         scale = scale if step.scale_ is None else 1.0 / step.scale_
@@ -276,60 +428,21 @@ def _folded(forms, step):
         scale = 1.0 / step.scale_
     else:
         return None
-    return forms[0] * scale, forms[1] + forms[0] @ shift
+    return Coefficients(functions.coef * scale, functions.intercept + functions.coef @ shift)
 
 
-def _verified(forms, teacher, X):
-    """The forms, if the teacher scores rows as they say."""
-    if getattr(X, "shape", ())[1:] != forms[0].shape[1:]:
+def _verify(functions: Coefficients, teacher: Any, X: Any, values: Any) -> Coefficients | None:
+    """Return the functions if they are the decision function of the teacher, else None."""
+    if getattr(X, "shape", ())[1:] != functions.coef.shape[1:]:
         return None
     if type(teacher) in _LINEAR:
-        validate_data(teacher, X, reset=False, skip_check_array=True)
-        return forms
-    said = class_scores(teacher, X)
-    if forms[0].shape[0] != said.shape[1]:
+        check_feature_names(teacher, X, reset=False)
+        return functions
+    X = _first_samples(X)
+    scores = class_scores(teacher, X, None if values is None else _first_samples(values))
+    if functions.coef.shape[0] != scores.shape[1]:
         return None
-    rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-    difference = np.abs(rows @ forms[0].T + forms[1] - said).max()
-    return forms if difference <= _SAME_SCORE * max(1.0, np.abs(said).max()) else None
-
-
-def gate(teacher, column):
-    """What gives the target's score without the other classes', where the teacher allows it."""
-    alone = _alone(teacher, column)
-    return ColumnGate(teacher, column) if alone is None else FunctionGate(alone)
-
-
-def _alone(teacher, column):
-    """The part of a teacher whose decision function is one class's score, or None."""
-    teacher = unwrapped(teacher)
-    if isinstance(teacher, Pipeline):
-        last = _alone(teacher[-1], column)
-        return None if last is None else Pipeline([*teacher.steps[:-1], ("target", last)])
-    if len(teacher.classes_) == 2:
-        return None
-    if isinstance(teacher, OneVsRestClassifier):
-        part = teacher.estimators_[column]
-        separate = hasattr(part, "decision_function") and not teacher.multilabel_
-        return part if separate else None
-    joint = isinstance(teacher, CrammerSingerSVC) and teacher.kernel != "linear"
-    separate = isinstance(teacher, SVC) and teacher.multi_class == "ovr"
-    if (joint or separate) and teacher.support_vectors_.shape[0]:
-        return _one_function(teacher, column)
-    return None
-
-
-def _one_function(machine, column):
-    """A copy of a kernel machine with one function and the support vectors that it needs."""
-    dual = machine.dual_coef_[[column]]
-    kept = np.unique(dual.nonzero()[1])
-    kept = kept if len(kept) else np.array([0])
-    part = copy.copy(machine)
-    part.dual_coef_ = dual[:, kept]
-    part.support_ = machine.support_[kept]
-    part.support_vectors_ = machine.support_vectors_[kept]
-    part.intercept_ = machine.intercept_[[column]]
-    part._n_support = np.array([len(kept)])
-    if hasattr(machine, "_expansion"):
-        part._expansion = machine._expansion.select([column])
-    return part
+    values = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    error = np.abs(values @ functions.coef.T + functions.intercept - scores).max()
+    bound = gated_options.equal_scores * max(1.0, np.abs(scores).max())
+    return functions if error <= bound else None

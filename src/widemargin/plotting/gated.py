@@ -1,54 +1,58 @@
-"""Pictures of gated students: who answers how well, and which rows count as hard."""
+"""Visualization of gated students: quality of the predictions, and degrees of difficulty."""
+
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score, roc_curve
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from widemargin._base.docs import shared_docs
 from widemargin.gated.difficulty import (
-    best_rival,
-    check_scores,
-    column_names,
-    column_of,
-    difficulty_degrees,
-    in_order,
-    scored_rows,
+    check_decay,
+    label_scores,
+    largest_other_score,
+    relative_margin_degrees,
 )
+from widemargin.gated.labels import align_columns, check_scores, column_names, target_column
 from widemargin.plotting.display import import_pyplot
 
-# Okabe and Ito's palette, in an order that sets rivals apart from students.
+__all__ = ["DifficultyDisplay", "StudentsDisplay"]
+
+# The palette of Okabe and Ito, ordered so that students differ from the other methods.
 _COLORS = ("#000000", "#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#cc79a7")
-_MEASURES = {"accuracy": accuracy_score, "F": f1_score, "AUC": roc_auc_score}
+_METRICS = {"accuracy": accuracy_score, "F": f1_score, "AUC": roc_auc_score}
 
 
+@shared_docs
 class StudentsDisplay:
-    """Accuracy, F and AUC of every class as bars, or the ROC of one class, for several rivals.
+    """Accuracy, F and AUC of all classes as bars, or the ROC curves of one class.
 
-    Create it with :meth:`from_scores`, from what `compare_students` returns or from scores of your
-    own: a row is taken for a class where the score of that class is at least 0.
+    Create it with :meth:`from_scores`, from the results of `compare_students` or from other scores.
+    A sample is predicted to belong to a class if its score is non-negative.
 
     Parameters
     ----------
-    measures : dict of dict of ndarray of shape (n_classes,)
-        'accuracy', 'F' and 'AUC' of every class, by the name of the rival.
+    metrics : dict of dict of ndarray of shape (n_classes,)
+        'accuracy', 'F' and 'AUC' of each class, by the name of the method.
     roc : dict of dict of tuple
-        The ROC, as false and true positive rates, by rival and class.
+        ROC curves (false and true positive rates), by method and class.
     classes : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        Where it was drawn: one for each measure, or one for the ROC.
+        One for each metric, or one for the ROC curves.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure of the axes.
     bars_ : list of matplotlib BarContainer
-        The bars, rival by rival, measure by measure.
+        Bars of each metric and method.
     lines_ : list of matplotlib Line2D
-        The lines of the ROC.
+        ROC curves.
 
     See Also
     --------
-    DifficultyDisplay : Which rows count as hard.
+    DifficultyDisplay : Degrees of difficulty of samples.
 
     Examples
     --------
@@ -62,143 +66,149 @@ class StudentsDisplay:
     >>> display.figure_.savefig("vowel.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, measures, roc, classes):
-        self.measures = measures
+    bars_: list
+    lines_: list
+    axes_: np.ndarray
+    figure_: Any
+
+    def __init__(self, *, metrics: dict[str, dict], roc: dict[str, dict], classes: np.ndarray):
+        self.metrics = metrics
         self.roc = roc
         self.classes = classes
 
     @classmethod
-    def from_scores(cls, scores, y, classes=None, *, roc_of=None, ax=None):
-        """Draw rivals by their scores of test rows.
+    def from_scores(
+        cls,
+        scores: dict[str, Any],
+        y: Any,
+        classes: Any = None,
+        *,
+        roc_of: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot methods by their scores of test samples.
 
         Parameters
         ----------
         scores : dict of array-like of shape (n_samples, n_classes)
-            Scores by the name of the rival.
-        y : array-like of shape (n_samples,)
-            Labels.
+            Scores by the name of the method.
+        <<y>>
         classes : array-like of shape (n_classes,), default=None
-            Labels of the columns; when None those that `compare_students` says, or the sorted
-            labels in `y`.
-        roc_of : label, default=None
-            The class whose ROC is drawn; None draws the bars of all classes.
-        ax : matplotlib Axes or array of three of them, default=None
-            Where to draw; a new figure by default.
+            Class labels of the columns. If None, those of `compare_students`, or the sorted labels
+            in `y`.
+        <<students_plot>>
 
         Returns
         -------
-        StudentsDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         y = column_or_1d(y)
-        classes = _classes_of(scores, y, classes)
-        measures: dict = {}
+        classes = _column_classes(scores, y, classes)
+        metrics: dict = {}
         roc: dict = {}
         for name, values in scores.items():
-            names, what = column_names(values), f"scores[{name!r}]"
-            values = in_order(check_scores(values, what), names, classes, what)
+            names, argument = column_names(values), f"scores[{name!r}]"
+            values = align_columns(check_scores(values, argument), names, classes, argument)
             check_consistent_length(values, y)
-            columns = [column_of(label, classes, values.shape[1]) for label in classes]
-            measures[name] = {measure: [] for measure in _MEASURES}
+            columns = [target_column(label, classes, values.shape[1]) for label in classes]
+            metrics[name] = {metric: [] for metric in _METRICS}
             roc[name] = {}
             for label, column in zip(classes.tolist(), columns, strict=True):
-                truth, score = y == label, values[:, column]
-                if not truth.any() or truth.all():
-                    raise ValueError(f"y must hold rows of class {label!r} and of others.")
-                for measure, function in _MEASURES.items():
-                    judged = score if measure == "AUC" else score >= 0.0
-                    measures[name][measure].append(function(truth, judged))
-                roc[name][label] = roc_curve(truth, score)[:2]
-        display = cls(measures=measures, roc=roc, classes=classes)
+                positive, score = y == label, values[:, column]
+                if not positive.any() or positive.all():
+                    raise ValueError(
+                        f"y must contain samples of class {label!r} and of other classes."
+                    )
+                for metric, function in _METRICS.items():
+                    predicted = score if metric == "AUC" else score >= 0.0
+                    metrics[name][metric].append(function(positive, predicted))
+                roc[name][label] = roc_curve(positive, score)[:2]
+        display = cls(metrics=metrics, roc=roc, classes=classes)
         return display.plot(roc_of=roc_of, ax=ax)
 
-    def plot(self, *, roc_of=None, ax=None):
-        """Draw the bars of all classes, or the ROC of one.
+    def plot(self, *, roc_of: Any = None, ax: Any = None) -> Self:
+        """Plot the bars of all classes, or the ROC curves of one class.
 
         Parameters
         ----------
-        roc_of : label, default=None
-            The class whose ROC is drawn; None draws the bars of all classes.
-        ax : matplotlib Axes or array of three of them, default=None
-            Where to draw; a new figure by default.
+        <<students_plot>>
 
         Returns
         -------
-        StudentsDisplay
-            The display itself.
+        <<returns_display>>
         """
         self.bars_, self.lines_ = [], []
         if roc_of is not None:
             return self._plot_roc(roc_of, ax)
         if ax is None:
             size = {"figsize": (9, 7), "layout": "constrained"}
-            _, ax = import_pyplot().subplots(3, 1, sharex=True, **size)
+            _, ax = import_pyplot("StudentsDisplay").subplots(3, 1, sharex=True, **size)
         self.axes_ = np.atleast_1d(ax)
         self.figure_ = self.axes_[0].figure
-        width = 0.85 / len(self.measures)
-        places = np.arange(len(self.classes))
-        for axes, measure in zip(self.axes_, _MEASURES, strict=True):
-            for k, (name, values) in enumerate(self.measures.items()):
-                offset = (k - (len(self.measures) - 1) / 2) * width
+        width = 0.85 / len(self.metrics)
+        positions = np.arange(len(self.classes))
+        for axes, metric in zip(self.axes_, _METRICS, strict=True):
+            for k, (name, values) in enumerate(self.metrics.items()):
+                offset = (k - (len(self.metrics) - 1) / 2) * width
                 color = _COLORS[k % len(_COLORS)]
-                heights = values[measure]
+                heights = values[metric]
                 self.bars_.append(
-                    axes.bar(places + offset, heights, width, label=name, color=color)
+                    axes.bar(positions + offset, heights, width, label=name, color=color)
                 )
-            axes.set(ylabel=measure, ylim=(_floor(self.measures, measure), 1.0))
+            axes.set(ylabel=metric, ylim=(_lower_limit(self.metrics, metric), 1.0))
             axes.margins(x=0.01)
-        self.axes_[-1].set_xticks(places, [str(label) for label in self.classes])
+        self.axes_[-1].set_xticks(positions, [str(label) for label in self.classes])
         self.axes_[-1].set_xlabel("class")
         self.axes_[0].legend(ncols=6, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1))
         return self
 
-    def _plot_roc(self, label, ax):
+    def _plot_roc(self, label: Any, ax: Any) -> Self:
         if label not in next(iter(self.roc.values())):
-            raise ValueError(f"roc_of {label!r} is none of the classes {list(self.classes)}.")
+            raise ValueError(f"roc_of must be one of {self.classes.tolist()}, got {label!r}.")
         if ax is None:
-            _, ax = import_pyplot().subplots(figsize=(5.5, 5), layout="constrained")
+            _, ax = import_pyplot("StudentsDisplay").subplots(
+                figsize=(5.5, 5), layout="constrained"
+            )
         self.axes_, self.figure_ = np.atleast_1d(ax), ax.figure
         for k, (name, curves) in enumerate(self.roc.items()):
-            area = self.measures[name]["AUC"][self.classes.tolist().index(label)]
+            area = self.metrics[name]["AUC"][self.classes.tolist().index(label)]
             color = _COLORS[k % len(_COLORS)]
             self.lines_ += ax.plot(*curves[label], label=f"{name} ({area:.3f})", color=color)
         ax.set(xlabel="false positive rate", ylabel="true positive rate")
-        ax.set_title(f"is it {label}?")
+        ax.set_title(f"class {label}")
         ax.legend(fontsize="small", loc="lower right")
         return self
 
 
+@shared_docs
 class DifficultyDisplay:
-    """Degrees of difficulty over the target's score and that of its best rival.
+    """Degrees of difficulty over the scores of the target class and of the best other class.
 
-    On the diagonal the teacher cannot decide. A row of the target is easy below it and a row of
-    another class above it.
+    On the diagonal, the teacher cannot decide. Samples of the target class are easy below it, those
+    of other classes above it.
 
     Parameters
     ----------
-    own : ndarray of shape (n_samples,)
-        The teacher's score of the target.
-    rival : ndarray of shape (n_samples,)
-        Its best score of another class.
-    truth : ndarray of shape (n_samples,)
-        Whether a row is of the target.
+    target_scores : ndarray of shape (n_samples,)
+        Scores of the target class.
+    other_scores : ndarray of shape (n_samples,)
+        Largest scores of the other classes.
+    positive : ndarray of bool of shape (n_samples,)
+        Whether a sample belongs to the target class.
     degrees : ndarray of shape (n_samples,)
-        What `difficulty_degrees` says.
+        Degrees of difficulty, see `difficulty_degrees`.
     target : label
-        The class.
+        Target class.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
+    <<display_axes>>
     points_ : list of matplotlib PathCollection
-        Rows of other classes, then those of the target.
+        Samples of other classes, then those of the target class.
 
     See Also
     --------
-    StudentsDisplay : Who answers how well.
+    StudentsDisplay : Quality of the predictions.
 
     Examples
     --------
@@ -211,93 +221,110 @@ class DifficultyDisplay:
     >>> display.figure_.savefig("difficulty.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, own, rival, truth, degrees, target):
-        self.own = own
-        self.rival = rival
-        self.truth = truth
+    ax_: Any
+    figure_: Any
+    points_: list
+
+    def __init__(
+        self,
+        *,
+        target_scores: np.ndarray,
+        other_scores: np.ndarray,
+        positive: np.ndarray,
+        degrees: np.ndarray,
+        target: Any,
+    ):
+        self.target_scores = target_scores
+        self.other_scores = other_scores
+        self.positive = positive
         self.degrees = degrees
         self.target = target
 
     @classmethod
-    def from_scores(cls, scores, y, target, decay=0.3, classes=None, *, ax=None):
-        """Draw the degrees of rows.
+    def from_scores(
+        cls,
+        scores: Any,
+        y: Any,
+        target: Any,
+        decay: float = 0.3,
+        classes: Any = None,
+        *,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the degrees of difficulty of samples.
 
         Parameters
         ----------
         scores : array-like of shape (n_samples, n_classes)
-            The teacher's scores.
-        y : array-like of shape (n_samples,)
-            Labels, or with `classes` truth values: whether a row is of the target.
+            Scores of the teacher.
+        <<y_or_booleans>>
         target : label
-            The class that is asked for.
+            Target class.
         decay : float, default=0.3
-            Degree of the easiest rows.
-        classes : array-like of shape (n_classes,), default=None
-            Labels of the columns of `scores`; the sorted labels in `y` when None.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Degree of the easiest samples, in (0, 1).
+        <<score_classes>>
+        <<ax>>
 
         Returns
         -------
-        DifficultyDisplay
-            The display, drawn.
+        <<returns_display>>
         """
-        degrees = difficulty_degrees(scores, y, target, decay, classes)
-        scores, column, truth = scored_rows(scores, y, target, classes)
+        check_decay(decay)
+        scored = label_scores(scores, y, target, classes)
         display = cls(
-            own=scores[:, column],
-            rival=best_rival(scores, column),
-            truth=truth,
-            degrees=degrees,
+            target_scores=scored.scores[:, scored.column],
+            other_scores=largest_other_score(scored.scores, scored.column),
+            positive=scored.positive,
+            degrees=relative_margin_degrees(scored.scores, scored.sign, scored.column, decay),
             target=target,
         )
         return display.plot(ax=ax)
 
-    def plot(self, *, ax=None):
-        """Draw the display.
+    def plot(self, *, ax: Any = None) -> Self:
+        """Plot the degrees of difficulty.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        <<ax>>
 
         Returns
         -------
-        DifficultyDisplay
-            The display itself.
+        <<returns_display>>
         """
         if ax is None:
-            _, ax = import_pyplot().subplots(figsize=(6.4, 5), layout="constrained")
+            _, ax = import_pyplot("DifficultyDisplay").subplots(
+                figsize=(6.4, 5), layout="constrained"
+            )
         self.ax_, self.figure_, self.points_ = ax, ax.figure, []
-        kinds = ((~self.truth, "o", "of another class"), (self.truth, "^", f"of {self.target}"))
-        for rows, marker, label in kinds:
-            look = {"marker": marker, "s": 26, "edgecolors": "0.2", "linewidths": 0.4}
+        groups = ((~self.positive, "o", "other classes"), (self.positive, "^", f"{self.target}"))
+        for samples, marker, label in groups:
+            style = {"marker": marker, "s": 26, "edgecolors": "0.2", "linewidths": 0.4}
             points = ax.scatter(
-                self.own[rows], self.rival[rows], c=self.degrees[rows], cmap="cividis", vmin=0,
-                vmax=1, label=label, **look,
+                self.target_scores[samples], self.other_scores[samples], c=self.degrees[samples],
+                cmap="cividis", vmin=0, vmax=1, label=label, **style,
             )  # fmt: skip
             self.points_.append(points)
         ax.axline((0, 0), slope=1, color="0.4", linewidth=0.8, linestyle="--")
-        ax.set(xlabel=f"score of {self.target}", ylabel="best score of another class")
+        ax.set(xlabel=f"score of {self.target}", ylabel="largest score of another class")
         ax.legend(fontsize="small")
         self.figure_.colorbar(self.points_[0], ax=ax, label="degree of difficulty")
         return self
 
 
-def _classes_of(scores, y, classes):
-    """The labels of the columns, as given or as the scores themselves say."""
-    said = getattr(scores, "classes", None)
+def _column_classes(scores: dict[str, Any], y: np.ndarray, classes: Any) -> np.ndarray:
+    """Return the labels of the columns, by the argument or by the scores themselves."""
+    own = getattr(scores, "classes", None)
     if classes is None:
-        return np.unique(y) if said is None else said
-    if said is not None and not np.array_equal(classes, said):
+        return np.unique(y) if own is None else own
+    if own is not None and not np.array_equal(classes, own):
         raise ValueError(
-            f"classes must be those of the columns of scores, {said.tolist()}, got "
-            f"{list(classes)}: leave them out."
+            f"classes must be those of the columns of scores, {own.tolist()}, got "
+            f"{list(classes)}. Use classes=None."
         )
     return np.asarray(classes)
 
 
-def _floor(measures, measure):
-    """Where bars start: below the lowest, so that differences can be seen."""
-    lowest = min(min(values[measure]) for values in measures.values())
+def _lower_limit(metrics: dict[str, dict], metric: str) -> float:
+    """Return a lower limit of the axis below the lowest bar."""
+    lowest = min(min(values[metric]) for values in metrics.values())
     return max(0.0, np.floor(10 * lowest - 0.5) / 10)

@@ -2,6 +2,7 @@
 
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,13 +25,22 @@ from widemargin._base.validation import (
     validate_training,
 )
 from widemargin.kernels import KERNEL_NAMES, GramCache
+from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers.multiclass.gram import solution_at as gram_solution_at
 from widemargin.solvers.multiclass.gram import solve_gram
 from widemargin.solvers.multiclass.problem import MultiClassSolution
 from widemargin.solvers.multiclass.rows import solution_at as rows_solution_at
 from widemargin.solvers.multiclass.rows import solve_rows
 from widemargin.svm import support
-from widemargin.svm.linear_svc import constant_feature, largest_scores, linear_scores, with_ties
+from widemargin.svm.linear_svc import (
+    TIE,
+    LinearSVC,
+    constant_feature,
+    largest_scores,
+    linear_scores,
+    with_ties,
+)
 
 _PREDICT_BYTES = 1 << 25
 _OF_ONE_KIND = (
@@ -485,3 +495,30 @@ def _norm(solution, labels):
     own = solution.dual[np.arange(len(labels.codes)), labels.codes]
     gain = float(np.sum(labels.margins() * own))
     return np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))
+
+
+def joint_expansion(estimator: CrammerSingerSVC) -> KernelExpansion | None:
+    """Return the functions of all classes of a fitted estimator, None if they are linear."""
+    if hasattr(estimator, "coef_") or not estimator.support_vectors_.shape[0]:
+        return None
+    kernel = estimator.kernel, estimator._gamma, estimator.degree, estimator.coef0
+    return KernelExpansion(
+        KernelParameters(*kernel),
+        estimator.support_vectors_,
+        estimator.dual_coef_,
+        estimator.intercept_,
+    )
+
+
+def tie_tolerance(estimator: Any, X: Any) -> np.ndarray | float:
+    """Return the difference up to which `predict` takes the scores of classes as equal.
+
+    ``X`` are validated samples; only estimators with a joint problem over all classes have ties.
+    """
+    if isinstance(estimator, LinearSVC) and estimator.multi_class == "crammer_singer":
+        return TIE * largest_scores(X, estimator.coef_, estimator.intercept_)
+    if not isinstance(estimator, CrammerSingerSVC):
+        return 0.0
+    if hasattr(estimator, "coef_"):
+        return TIE * largest_scores(X, estimator.coef_, estimator.intercept_)
+    return TIE * estimator._size

@@ -14,7 +14,7 @@ from widemargin._base.validation import validate_predict
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.svm.reduction import OneVsOne, OneVsRest
 
-__all__ = ["KernelClassifierMixin", "validate_samples"]
+__all__ = ["KernelClassifierMixin", "class_expansion", "validate_samples"]
 
 
 @shared_docs
@@ -123,3 +123,9 @@ def validate_samples(estimator: Any, X: Any, sparse: bool) -> Any:
             "dense data. Use X.toarray()."
         )
     return X
+
+
+def class_expansion(estimator: KernelClassifierMixin) -> KernelExpansion | None:
+    """Return the functions of all classes of a one-vs-rest estimator, None for other estimators."""
+    separate = not estimator._one_vs_one and not estimator._expansion.parameters.is_pairwise
+    return estimator._expansion if separate and len(estimator.classes_) > 2 else None

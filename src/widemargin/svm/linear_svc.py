@@ -35,7 +35,7 @@ from widemargin.solvers.hinge.newton import solve_primal
 from widemargin.solvers.multiclass.rows import solution_at as joint_at
 from widemargin.solvers.multiclass.rows import solve_rows
 
-_EQUAL = 1e-8
+TIE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -461,7 +461,7 @@ def with_ties(scores, size):
     as, for all rows or for each.
     """
     best = scores.max(axis=1)
-    least = best - _EQUAL * size
+    least = best - TIE * size
     return np.where(scores >= least[:, np.newaxis], best[:, np.newaxis], scores)
 
 

@@ -1,0 +1,117 @@
+"""Class labels and the columns of scores: which column is whose, and which samples are positive."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+__all__ = [
+    "align_columns",
+    "check_labels",
+    "check_scores",
+    "class_index",
+    "column_names",
+    "is_boolean_target",
+    "numpy_booleans",
+    "python_label",
+    "target_column",
+    "target_mask",
+]
+
+
+def check_scores(scores: Any, name: str = "teacher_scores") -> np.ndarray:
+    """Return finite scores of at least two classes as a float64 array."""
+    return check_array(scores, dtype=np.float64, input_name=name, ensure_min_features=2)
+
+
+def column_names(scores: Any) -> list | None:
+    """Return the column names of a DataFrame, None for any other container."""
+    return list(scores.columns) if hasattr(scores, "columns") else None
+
+
+def align_columns(
+    scores: np.ndarray, names: list | None, classes: np.ndarray, name: str = "teacher_scores"
+) -> np.ndarray:
+    """Return scores with the columns that are named by labels in the order of the classes."""
+    if names is None:
+        return scores
+    labels = classes.tolist()
+    # The columns of polars are named by strings only, unnamed ones "column_0" and so on.
+    if all(isinstance(column, str) for column in names):
+        labels = [str(label) for label in labels]
+    positions = range(len(names))
+    unnamed = names == list(positions) or names == [f"column_{k}" for k in positions]
+    named = len(names) == len(labels) and set(names) == set(labels)
+    if names == labels or (unnamed and not named):
+        return scores
+    if unnamed or not named:
+        raise ValueError(
+            f"The columns of {name} must be named by the classes {labels} or not at all, got "
+            f"{names}. Rename them, or pass an array with the columns in that order."
+        )
+    return scores[:, [names.index(label) for label in labels]]
+
+
+def numpy_booleans(y: Any) -> Any:
+    """Return pandas' nullable booleans as NumPy booleans, any other y as it is."""
+    nullable = getattr(getattr(y, "dtype", None), "kind", None) == "b"
+    return np.asarray(y, dtype=bool) if nullable else y
+
+
+def is_boolean_target(y: np.ndarray, classes: np.ndarray) -> bool:
+    """Return whether y states if a sample belongs to the target class, in place of its label."""
+    return y.dtype.kind == "b" and classes.dtype.kind != "b"
+
+
+def check_labels(y: np.ndarray, classes: np.ndarray) -> None:
+    """Raise a ValueError for labels that are not among the classes."""
+    if is_boolean_target(y, classes):
+        return
+    unknown = [python_label(label) for label in np.unique(y) if class_index(label, classes) is None]
+    if unknown:
+        raise ValueError(
+            f"y contains classes that are unknown to the teacher: {unknown}. Its classes are "
+            f"{classes.tolist()}. With a single target, y may contain booleans (y == target)."
+        )
+
+
+def target_mask(y: np.ndarray, classes: np.ndarray, column: int) -> np.ndarray:
+    """Return which samples belong to the class of a column, from labels or booleans."""
+    if not is_boolean_target(y, classes):
+        return y == classes[column]
+    if classes[column] == 0 and set(classes.tolist()) == {0, 1}:
+        raise ValueError(
+            "y contains booleans, which are ambiguous with classes 0 and 1 and target 0: True "
+            "could mean class 1 or the target class. Pass the labels 0 and 1."
+        )
+    return y
+
+
+def target_column(target: Any, classes: np.ndarray, n_columns: int) -> int:
+    """Return the column of the target class in the scores."""
+    if len(classes) != n_columns:
+        raise ValueError(
+            f"The teacher's scores have {n_columns} columns but there are {len(classes)} classes. "
+            "Pass the labels of the columns as `classes`."
+        )
+    column = class_index(target, classes)
+    if column is None:
+        raise ValueError(
+            f"target {python_label(target)!r} is unknown to the teacher, whose classes are "
+            f"{classes.tolist()}."
+        )
+    return column
+
+
+def class_index(label: Any, classes: np.ndarray) -> int | None:
+    """Return the index of a label among the classes, None for an unknown label."""
+    # True == 1 in Python, but a boolean is not a numeric label, nor the reverse.
+    comparable = isinstance(label, bool | np.bool_) == (classes.dtype.kind == "b")
+    found = np.flatnonzero(classes == label) if np.ndim(label) == 0 else np.empty(0)
+    known = len(found) == 1 and (comparable or classes.dtype.kind == "O")
+    return int(found[0]) if known else None
+
+
+def python_label(label: Any) -> Any:
+    """Return a NumPy scalar as a Python object, for messages and exports."""
+    return label.item() if isinstance(label, np.generic) else label
