@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from widemargin.kernels import GramCache, KernelFunction, KernelGram, MatrixGram
-from widemargin.kernels.cache import RowRing
+from widemargin.kernels import GramCache, KernelGram, MatrixGram, kernel_function
+from widemargin.kernels.cache import RowCache
 
-RBF = KernelFunction("rbf", gamma=0.5)
+RBF = kernel_function("rbf", gamma=0.5)
 ALL = slice(None)
 SINGLE_ERROR = 1e-5
 
@@ -82,7 +82,7 @@ def test_groups_come_in_the_order_in_which_they_are_named():
 
 
 def test_sizes_of_groups_must_add_up():
-    with pytest.raises(ValueError, match="group_sizes must add up to 12 rows, got 11"):
+    with pytest.raises(ValueError, match="group_sizes must add up to 12 samples, got 11"):
         GramCache(gram_of(12), 1000, [4, 7])
 
 
@@ -133,40 +133,38 @@ def test_a_given_matrix_takes_no_memory():
     np.testing.assert_array_equal(asked(cache.of(0, 1), [3, 9]), matrix[[3, 9]])
     np.testing.assert_array_equal(asked(cache.of(0), [3, 1]), matrix[[3, 1], :5])
     union = cache.of()
-    union.sharpen()
+    union.use_float64()
     np.testing.assert_array_equal(asked(union, [3, 9]), matrix[[3, 9]])
     assert not union.positive_semidefinite
     assert cache.nbytes == 0
 
 
-def test_rows_are_sharp_after_sharpening():
+def test_rows_are_float64_after_use_float64():
     gram = gram_of(30)
     for groups in ((0, 1), (0,), (1,)):
         union = GramCache(gram, 8 * 30 * 12, [10, 20]).of(*groups)
         matrix = union.block(ALL)
         index = np.array([7, 0, 3])
         assert asked(union, index).dtype == np.float32
-        union.sharpen()
+        union.use_float64()
         assert asked(union, index).dtype == np.float64
         np.testing.assert_array_equal(asked(union, index), matrix[index])
 
 
-def test_a_narrower_matrix_serves_the_rows_left():
+def test_a_subset_serves_the_rows_left():
     gram = gram_of(30)
     cache = GramCache(gram, 4 * 30 * 10, [10, 20])
     union = cache.of(0, 1)
     asked(union, [0, 1])
     index = np.array([29, 3, 4, 11, 25])
-    narrow = union.narrow(index)
+    subset = union.subset(index)
     matrix = gram.block(index, index)
-    assert narrow.size == 5
-    np.testing.assert_array_equal(narrow.block(ALL), matrix)
-    np.testing.assert_allclose(narrow.diagonal(), matrix.diagonal(), rtol=1e-13)
-    np.testing.assert_allclose(asked(narrow, [4, 1]), matrix[[4, 1]], atol=SINGLE_ERROR)
-    narrower = narrow.narrow(np.array([4, 0]))
-    np.testing.assert_allclose(
-        asked(narrower, [0, 1]), matrix[[4, 0]][:, [4, 0]], atol=SINGLE_ERROR
-    )
+    assert subset.size == 5
+    np.testing.assert_array_equal(subset.block(ALL), matrix)
+    np.testing.assert_allclose(subset.diagonal(), matrix.diagonal(), rtol=1e-13)
+    np.testing.assert_allclose(asked(subset, [4, 1]), matrix[[4, 1]], atol=SINGLE_ERROR)
+    smaller = subset.subset(np.array([4, 0]))
+    np.testing.assert_allclose(asked(smaller, [0, 1]), matrix[[4, 0]][:, [4, 0]], atol=SINGLE_ERROR)
     np.testing.assert_allclose(asked(union, [7]), gram.block(ALL)[[7]], atol=SINGLE_ERROR)
     assert cache.nbytes <= cache.cache_bytes
 
@@ -195,8 +193,8 @@ def test_the_whole_matrix_and_rows_keep_to_one_budget():
     cache.of(0).block(ALL)
     union = cache.of(0, 1)
     np.testing.assert_allclose(
-        asked(union, np.arange(union.most_rows)),
-        gram_of(30).block(ALL)[: union.most_rows],
+        asked(union, np.arange(union.max_rows)),
+        gram_of(30).block(ALL)[: union.max_rows],
         atol=SINGLE_ERROR,
     )
     assert cache.nbytes <= cache.cache_bytes
@@ -207,7 +205,7 @@ def test_rows_in_use_are_not_overwritten_by_another_problem():
     cache = GramCache(gram, 4 * 40 * 10, shared=True, jobs=2)
     matrix = gram.block(ALL)
     first, second = cache.of(), cache.of()
-    index = np.arange(min(4, first.most_rows))
+    index = np.arange(min(4, first.max_rows))
     array, places = first.rows(index)
     for start in range(10, 40, 4):
         asked(second, np.arange(start, start + 2))
@@ -232,7 +230,7 @@ def test_threads_are_served_right_values_at_once(budget):
             if not np.array_equal(union.block(ALL), expected):
                 failures.append(f"block of {groups}")
             for _ in range(5):
-                index = generator.permutation(len(own))[: min(union.most_rows, 6)]
+                index = generator.permutation(len(own))[: min(union.max_rows, 6)]
                 if not np.allclose(asked(union, index), expected[index], atol=SINGLE_ERROR):
                     failures.append(f"rows of {groups}")
 
@@ -246,36 +244,36 @@ def test_threads_are_served_right_values_at_once(budget):
 
 @settings(max_examples=200)
 @given(st.data())
-def test_a_ring_serves_any_sequence_of_requests(data):
+def test_a_row_cache_serves_any_sequence_of_requests(data):
     size = data.draw(st.integers(1, 12), "size")
-    gram = gram_of(size).single(0)
+    gram = gram_of(size).as_float32(0)
     matrix = gram.block(ALL)
-    ring = RowRing(gram, data.draw(st.integers(0, 14), "places"))
-    assert min(2, size) <= ring.most_rows <= size
-    assert ring.nbytes == 4 * ring.most_rows * size
+    ring = RowCache(gram, data.draw(st.integers(0, 14), "places"))
+    assert min(2, size) <= ring.max_rows <= size
+    assert ring.nbytes == 4 * ring.max_rows * size
     for _ in range(data.draw(st.integers(1, 12), "requests")):
         order = data.draw(st.permutations(range(size)), "order")
-        index = np.array(order[: data.draw(st.integers(0, ring.most_rows), "count")], dtype=int)
+        index = np.array(order[: data.draw(st.integers(0, ring.max_rows), "count")], dtype=int)
         array, places = ring.rows(index)
         np.testing.assert_array_equal(array[places], matrix[index])
 
 
-def test_a_ring_that_wraps_around_keeps_what_is_asked_for():
-    gram = gram_of(30).single(0)
-    ring = RowRing(gram, 8)
+def test_a_row_cache_that_wraps_around_keeps_what_is_asked_for():
+    gram = gram_of(30).as_float32(0)
+    ring = RowCache(gram, 8)
     for index in ([0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 10, 11, 12], [20, 21, 22, 5]):
         np.testing.assert_array_equal(asked(ring, index), gram.block(ALL)[index])
 
 
 def test_rows_that_are_kept_are_not_computed_again(entries):
-    ring = RowRing(gram_of(20).single(0), 10)
+    ring = RowCache(gram_of(20).as_float32(0), 10)
     for index in ([3, 4, 5], [5, 3], [4, 5, 6]):
         ring.rows(np.array(index))
     assert sum(entries) == 4 * 20
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """Problems that come, ask for blocks and rows in any order, narrow, sharpen and go."""
+    """Problems that ask for blocks and rows in any order, take subsets, use float64 and go."""
 
     @initialize(
         sizes=st.lists(st.integers(1, 8), min_size=1, max_size=4),
@@ -306,23 +304,23 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def ask_for_rows(self, data):
         union, index, error = data.draw(st.sampled_from(self.open))
-        most = min(union.most_rows, union.size)
+        most = min(union.max_rows, union.size)
         some = np.array(data.draw(st.permutations(range(union.size)))[:most])
         expected = self.matrix[np.ix_(index[some], index)]
         np.testing.assert_allclose(asked(union, some), expected, rtol=0, atol=error)
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
-    def narrow(self, data):
+    def subset(self, data):
         union, index, _ = self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
         some = np.array(sorted(data.draw(st.sets(st.integers(0, len(index) - 1), min_size=1))))
-        self.open.append((union.narrow(some), index[some], SINGLE_ERROR))
+        self.open.append((union.subset(some), index[some], SINGLE_ERROR))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
-    def sharpen(self, data):
+    def use_float64(self, data):
         union, index, _ = self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
-        union.sharpen()
+        union.use_float64()
         self.open.append((union, index, 0.0))
 
     @precondition(lambda self: self.open)

@@ -1,8 +1,8 @@
 import numpy as np
 from numpy.testing import assert_array_equal
 
-from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
-from widemargin.kernels.dense import Square, SubsetGram, gather, square_of
+from widemargin.kernels import KernelGram, MatrixGram, kernel_function
+from widemargin.kernels.dense import DenseMatrix, SubsetGram, dense_matrix, gather
 from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.hinge.smo import solve_hinge
 
@@ -18,23 +18,23 @@ def test_gather_takes_rows_and_columns():
 def test_a_square_copies_the_rows_that_are_asked_for_and_no_others():
     source = np.random.default_rng(0).normal(size=(6, 6))
     places = np.array([4, 0, 5, 2])
-    square = Square(source, places)
+    square = DenseMatrix(source, places)
     rows = square.rows(np.array([2, 0]))
     assert_array_equal(rows[[0, 2]], source[np.ix_([4, 5], places)])
-    assert_array_equal(square.known, [True, False, True, False])
+    assert_array_equal(square.filled, [True, False, True, False])
 
 
 def test_part_of_a_square_is_the_square_of_the_part():
     source = np.random.default_rng(1).normal(size=(6, 6))
-    for square in (Square(source), Square(source, np.arange(6)[::-1])):
-        part = square.part(np.array([1, 3]))
+    for square in (DenseMatrix(source), DenseMatrix(source, np.arange(6)[::-1])):
+        part = square.subset(np.array([1, 3]))
         everything = square.rows(np.arange(6))
         assert_array_equal(part.rows(np.arange(2)), everything[np.ix_([1, 3], [1, 3])])
 
 
 def test_part_of_a_gram_is_the_gram_of_the_part():
     X = np.random.default_rng(2).normal(size=(20, 3))
-    whole = MatrixGram(KernelGram(KernelFunction("rbf", gamma=0.5), X).block(slice(None)))
+    whole = MatrixGram(KernelGram(kernel_function("rbf", gamma=0.5), X).block(slice(None)))
     places = np.array([7, 3, 15, 4, 0])
     part, expected = SubsetGram(whole, places), whole.matrix[np.ix_(places, places)]
     assert part.size == 5
@@ -43,15 +43,15 @@ def test_part_of_a_gram_is_the_gram_of_the_part():
     assert_array_equal(part.block(np.array([1, 2]), np.array([0])), expected[1:3, :1])
     array, found = part.rows(np.array([4, 1]))
     assert_array_equal(array[found], expected[[4, 1]])
-    narrow = part.narrow(np.array([2, 0]))
-    assert_array_equal(square_of(narrow).rows(np.arange(2)), expected[np.ix_([2, 0], [2, 0])])
+    smaller = part.subset(np.array([2, 0]))
+    assert_array_equal(dense_matrix(smaller).rows(np.arange(2)), expected[np.ix_([2, 0], [2, 0])])
 
 
 def test_machines_over_part_of_a_matrix_are_those_over_a_copy_and_leave_most_rows_alone():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(600, 2))
     sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
-    whole = MatrixGram(KernelGram(KernelFunction("rbf", gamma=0.5), X).block(slice(None)))
+    whole = MatrixGram(KernelGram(kernel_function("rbf", gamma=0.5), X).block(slice(None)))
     places = np.sort(rng.permutation(600)[:550])
     part = SubsetGram(whole, places)
     found = solve_hinge(HingeProblem(part, sign[places], cost=100.0))
@@ -59,5 +59,5 @@ def test_machines_over_part_of_a_matrix_are_those_over_a_copy_and_leave_most_row
         HingeProblem(whole.matrix[np.ix_(places, places)], sign[places], cost=100.0)
     )
     assert_array_equal(found.dual, copied.dual)
-    assert part.square.known[found.dual != 0.0].all()
-    assert part.square.known.sum() < 275
+    assert part.dense.filled[found.dual != 0.0].all()
+    assert part.dense.filled.sum() < 275

@@ -6,15 +6,15 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 from threadpoolctl import threadpool_limits
 
-from widemargin.kernels import KERNEL_NAMES, KernelFunction
+from widemargin.kernels import KERNEL_NAMES, kernel_function
 from widemargin.kernels.functions import squared_norms
 
 KERNELS = [
-    KernelFunction("linear"),
-    KernelFunction("poly", gamma=0.3, degree=3, coef0=0.5),
-    KernelFunction("rbf", gamma=0.7),
-    KernelFunction("sigmoid", gamma=0.2, coef0=-0.1),
-    KernelFunction("laplacian", gamma=0.4),
+    kernel_function("linear"),
+    kernel_function("poly", gamma=0.3, degree=3, coef0=0.5),
+    kernel_function("rbf", gamma=0.7),
+    kernel_function("sigmoid", gamma=0.2, coef0=-0.1),
+    kernel_function("laplacian", gamma=0.4),
 ]
 CONTAINERS = {"dense": np.ascontiguousarray, "csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 PRECISION = {np.float32: 2e-6, np.float64: 1e-14}
@@ -50,7 +50,7 @@ def exponentials(exponents, dtype):
     """What the rbf kernel makes of squared distances that are given by the norms alone."""
     origin, norms = np.zeros((1, 1), dtype), np.zeros(1, dtype)
     X = np.zeros((len(exponents), 1), dtype)
-    return KernelFunction("rbf").matrix(X, origin, -exponents.astype(dtype), norms)[:, 0]
+    return kernel_function("rbf").matrix(X, origin, -exponents.astype(dtype), norms)[:, 0]
 
 
 def test_these_are_all_kernels():
@@ -190,7 +190,7 @@ def test_values_too_small_for_the_dtype_vanish(dtype):
 @each_dtype
 def test_rows_are_closest_to_themselves(dtype):
     X = data(30, 5, dtype, 15)
-    values = KernelFunction("rbf", gamma=3.0).matrix(X, X)
+    values = kernel_function("rbf", gamma=3.0).matrix(X, X)
     assert (values <= 1.0).all()
     np.testing.assert_allclose(values.diagonal(), 1.0, rtol=10 * PRECISION[dtype])
 
@@ -207,12 +207,12 @@ def test_kernels_said_to_be_positive_semidefinite_are(function):
 
 
 def test_kernels_that_may_be_indefinite_are_not_said_to_be_otherwise():
-    assert not KernelFunction("sigmoid").positive_semidefinite
-    assert not KernelFunction("poly", coef0=-1.0).positive_semidefinite
-    assert not KernelFunction("poly", gamma=-1.0).positive_semidefinite
-    assert KernelFunction("poly", coef0=1.0).positive_semidefinite
+    assert not kernel_function("sigmoid").positive_semidefinite
+    assert not kernel_function("poly", coef0=-1.0).positive_semidefinite
+    assert not kernel_function("poly", gamma=-1.0).positive_semidefinite
+    assert kernel_function("poly", coef0=1.0).positive_semidefinite
 
 
 def test_an_unknown_kernel_is_an_error_that_names_the_known_ones():
     with pytest.raises(ValueError, match=r"kernel must be one of .*laplacian.*, got 'cosine'"):
-        KernelFunction("cosine")
+        kernel_function("cosine")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
+from widemargin.kernels import KernelGram, MatrixGram, kernel_function
 from widemargin.kernels.gamma_grid import gram_matrices
 
 GAMMAS = [0.3, 0.01, 2.0]
@@ -26,7 +26,7 @@ CONTAINERS = {"dense": np.asarray, "sparse": sparse.csr_array, "long": with_long
 @pytest.mark.parametrize("room", ["one", "two"])
 def test_a_sweep_gives_every_gamma_its_matrix(name, container, room):
     def gram_at(gamma):
-        return KernelGram(KernelFunction(name, gamma, coef0=1.0), container(X))
+        return KernelGram(kernel_function(name, gamma, coef0=1.0), container(X))
 
     cache_bytes = ROOM[room] * 8 * len(X) ** 2
     for gamma, gram in zip(GAMMAS, gram_matrices(gram_at, GAMMAS, cache_bytes), strict=True):
@@ -38,7 +38,7 @@ def test_a_sweep_gives_every_gamma_its_matrix(name, container, room):
 
 def test_a_sweep_without_room_gives_nothing():
     grams = gram_matrices(
-        lambda gamma: KernelGram(KernelFunction("rbf", gamma), X), GAMMAS, ROOM["none"]
+        lambda gamma: KernelGram(kernel_function("rbf", gamma), X), GAMMAS, ROOM["none"]
     )
     assert list(grams) == [None] * 3
 

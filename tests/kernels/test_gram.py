@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
-from widemargin.kernels import KernelFunction, KernelGram, MatrixGram
+from widemargin.kernels import KernelGram, MatrixGram, kernel_function
 
-RBF = KernelFunction("rbf", gamma=0.5)
+RBF = kernel_function("rbf", gamma=0.5)
 
 
 def data(rows=30, columns=4, seed=0):
@@ -21,8 +21,8 @@ def sparse_data(density, rows=40, columns=50):
 GRAMS = {
     "dense rbf": lambda: KernelGram(RBF, data()),
     "sparse rbf": lambda: KernelGram(RBF, sp.csr_array(data())),
-    "dense linear": lambda: KernelGram(KernelFunction("linear"), data()),
-    "laplacian": lambda: KernelGram(KernelFunction("laplacian", 0.2), data()),
+    "dense linear": lambda: KernelGram(kernel_function("linear"), data()),
+    "laplacian": lambda: KernelGram(kernel_function("laplacian", 0.2), data()),
     "matrix": lambda: MatrixGram(rbf_kernel(data(), gamma=0.5)),
 }
 each_gram = pytest.mark.parametrize("make", GRAMS.values(), ids=GRAMS.keys())
@@ -54,27 +54,27 @@ def test_rows_stand_at_the_places_given(make):
     index = np.array([4, 0, 17])
     array, places = gram.rows(index)
     np.testing.assert_array_equal(array[places], whole[index])
-    assert gram.most_rows == gram.size
+    assert gram.max_rows == gram.size
 
 
 @each_gram
-def test_a_subset_and_a_narrower_matrix_have_the_same_values(make):
+def test_a_subset_has_the_same_values(make):
     gram = make()
     whole = gram.block(slice(None), slice(None))
     index = np.array([8, 1, 20, 3])
-    for part in (gram.subset(index), gram.narrow(index)):
-        assert part.size == 4
-        assert part.positive_semidefinite == gram.positive_semidefinite
-        everything = part.block(slice(None), slice(None))
-        np.testing.assert_array_equal(everything, whole[np.ix_(index, index)])
-        np.testing.assert_array_equal(part.diagonal(), gram.diagonal()[index])
+    part = gram.subset(index)
+    assert part.size == 4
+    assert part.positive_semidefinite == gram.positive_semidefinite
+    everything = part.block(slice(None), slice(None))
+    np.testing.assert_array_equal(everything, whole[np.ix_(index, index)])
+    np.testing.assert_array_equal(part.diagonal(), gram.diagonal()[index])
 
 
 @each_gram
-def test_sharpening_what_is_exact_changes_nothing(make):
+def test_float64_does_not_change_what_is_exact(make):
     gram = make()
     before = gram.block(slice(None), slice(None)).copy()
-    gram.sharpen()
+    gram.use_float64()
     array, places = gram.rows(np.arange(30))
     np.testing.assert_array_equal(array[places], before)
 
@@ -86,14 +86,16 @@ def test_a_common_offset_costs_the_rbf_kernel_no_digits(dtype, offset, error):
     moved = X.astype(np.float64) - offset
     reference = rbf_kernel(moved, gamma=0.5)
     np.testing.assert_allclose(gram.block(slice(None)), reference, rtol=0, atol=error)
-    np.testing.assert_allclose(gram.single(0).block(slice(None)), reference, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(gram.subset(np.arange(9)).against(X), reference[:, :9], atol=error)
+    np.testing.assert_allclose(gram.as_float32(0).block(slice(None)), reference, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        gram.subset(np.arange(9)).cross_values(X), reference[:, :9], atol=error
+    )
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csr_array])
 def test_new_rows_meet_these_rows(container):
     X, new = data(), data(7, seed=1)
-    values = KernelGram(RBF, container(X)).against(container(new))
+    values = KernelGram(RBF, container(X)).cross_values(container(new))
     np.testing.assert_allclose(values, rbf_kernel(new, X, gamma=0.5), rtol=1e-12)
 
 
@@ -108,31 +110,31 @@ def test_data_are_left_as_they_are():
 def test_the_single_version_differs_by_its_precision(make):
     gram = make()
     whole = gram.block(slice(None), slice(None))
-    values = gram.single(1 << 20).block(slice(None), slice(None))
+    values = gram.as_float32(1 << 20).block(slice(None), slice(None))
     np.testing.assert_allclose(values, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
 
 
 def test_the_single_version_of_kernel_values_is_float32():
     for X in (data(), sp.csr_array(data()), sparse_data(0.01)):
-        assert KernelGram(RBF, X).single(1 << 20).block(slice(None)).dtype == np.float32
+        assert KernelGram(RBF, X).as_float32(1 << 20).block(slice(None)).dtype == np.float32
 
 
 def test_the_single_version_of_a_matrix_is_itself():
     gram = MatrixGram(np.eye(3))
-    assert gram.single(0) is gram
+    assert gram.as_float32(0) is gram
 
 
 def test_sparse_rows_become_dense_where_they_fit_and_are_well_filled():
     filled, nearly_empty = sparse_data(0.3), sparse_data(0.005)
     dense_bytes = 4 * filled.shape[0] * filled.shape[1]
-    assert not sp.issparse(KernelGram(RBF, filled).single(dense_bytes).X)
-    assert sp.issparse(KernelGram(RBF, filled).single(dense_bytes - 1).X)
-    assert sp.issparse(KernelGram(RBF, nearly_empty).single(dense_bytes).X)
+    assert not sp.issparse(KernelGram(RBF, filled).as_float32(dense_bytes).X)
+    assert sp.issparse(KernelGram(RBF, filled).as_float32(dense_bytes - 1).X)
+    assert sp.issparse(KernelGram(RBF, nearly_empty).as_float32(dense_bytes).X)
 
 
 def test_numbers_too_large_for_the_kernel_are_noticed():
     huge = np.full((2, 2), 1e200)
-    for function in (RBF, KernelFunction("linear"), KernelFunction("poly", degree=4)):
+    for function in (RBF, kernel_function("linear"), kernel_function("poly", degree=4)):
         assert KernelGram(function, data()).is_finite()
         with np.errstate(over="ignore", invalid="ignore"):
             assert not KernelGram(function, huge * [[1.0], [-1.0]]).is_finite()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from widemargin.kernels import GramCache, KernelFunction, KernelGram
+from widemargin.kernels import GramCache, KernelGram, kernel_function
 from widemargin.kernels.label_coupled import PrivilegedGram, SignedSum
 
 N = 30
@@ -12,7 +12,7 @@ N = 30
 @pytest.fixture
 def parts():
     rng = np.random.default_rng(0)
-    gram = KernelGram(KernelFunction("rbf", 0.3), rng.standard_normal((N, 4)))
+    gram = KernelGram(kernel_function("rbf", 0.3), rng.standard_normal((N, 4)))
     factor = rng.standard_normal((N, 3))
     ridge = rng.random(N)
     whole = gram.block(slice(None)) + factor @ factor.T + np.diag(ridge)
@@ -32,12 +32,12 @@ def test_blocks_are_those_of_the_whole(parts):
     np.testing.assert_allclose(out, whole[some])
 
 
-def test_parts_and_single_precision_are_of_the_same_matrix(parts):
+def test_subsets_and_float32_are_of_the_same_matrix(parts):
     gram, whole = parts
     some = np.array([4, 11, 12, 25])
-    np.testing.assert_allclose(gram.narrow(some).block(slice(None)), whole[np.ix_(some, some)])
-    single = gram.single(10**6)
-    rows, places = single.rows(some)
+    np.testing.assert_allclose(gram.subset(some).block(slice(None)), whole[np.ix_(some, some)])
+    approximate = gram.as_float32(10**6)
+    rows, places = approximate.rows(some)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows[places], whole[some], rtol=1e-5, atol=1e-5)
 
@@ -52,8 +52,8 @@ def test_a_cache_serves_its_rows(parts):
 def test_numbers_that_are_too_large_are_noticed(parts):
     gram, _ = parts
     assert gram.is_finite()
-    assert gram.fits_single()
-    assert not PrivilegedGram(gram.gram, np.full((N, 1), 1e30)).fits_single()
+    assert gram.fits_float32()
+    assert not PrivilegedGram(gram.gram, np.full((N, 1), 1e30)).fits_float32()
     assert not PrivilegedGram(gram.gram, np.full((N, 1), np.inf)).is_finite()
 
 

@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 from tests.oracles.hinge import Hinge, solve_exactly
 
 from widemargin import SVC, TransductiveSVC
-from widemargin.kernels import KernelFunction, KernelGram
+from widemargin.kernels import KernelFunction, KernelGram, kernel_function
 from widemargin.semisupervised.kernel_self_training import WarmStartedSVM
 
 
@@ -99,7 +99,7 @@ def test_without_unlabeled_samples_it_is_an_svc():
 def test_warm_starts_end_where_cold_ones_do_whatever_changes_between_them(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
-    gram = KernelGram(KernelFunction("rbf", 0.3), X)
+    gram = KernelGram(kernel_function("rbf", 0.3), X)
     sign = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0)
     cost = np.where(np.arange(n) < n // 5, 2.0, 0.0)
     svm = WarmStartedSVM(gram, 64, {"tol": 1e-6})
@@ -138,7 +138,7 @@ def test_a_round_reuses_the_kernel_rows_of_earlier_rounds(monkeypatch):
         svm.train(sign, np.where(np.arange(4000) < labeled, 1.0, 0.0))
         return values[0]
 
-    gram = KernelGram(KernelFunction("rbf", 0.3), X)
+    gram = KernelGram(kernel_function("rbf", 0.3), X)
     svm = WarmStartedSVM(gram, 256, {})
     computed(svm, 2200)
     fresh = computed(WarmStartedSVM(gram, 256, {}), 2300)

@@ -8,13 +8,13 @@ from tests.oracles.strategies import hinge_problems
 from tests.solvers.cases import exact_dual_objective, exact_violation, solve, two_blobs
 
 from widemargin._base.options import newton_options
-from widemargin.kernels import KernelFunction, KernelGram
+from widemargin.kernels import KernelGram, kernel_function
 from widemargin.solvers import HingeProblem, NotSeparableError
 from widemargin.solvers.free_set_newton import free_set_newton, longest_step, refine
 
 
 def rbf_matrix(X, gamma=0.5):
-    return KernelGram(KernelFunction("rbf", gamma), X).block(slice(None))
+    return KernelGram(kernel_function("rbf", gamma), X).block(slice(None))
 
 
 def arguments(problem, dual):

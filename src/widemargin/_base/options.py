@@ -13,6 +13,67 @@ __all__: list[str] = []
 # ---- _base and kernels ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class KernelOptions:
+    """Options of kernel values and Gram matrices; measured by `benchmarks/core.py`."""
+
+    stripe: int = 512
+    """Columns (or samples) of a sparse product, of distances or of a check that a thread takes at
+    a time. Fewer cost calls, more leave threads idle at the end."""
+    dense_portion: int = 1 << 23
+    """Entries of sparse samples made dense at a time in a product: 64 MB."""
+    largest_mirrored: int = 512
+    """Largest symmetric matrix of which only the upper triangle gets exponentials. Copying a larger
+    one across the diagonal costs more than it saves."""
+    finish_rows: int = 16
+    """Rows of a Gram matrix that a thread computes at a time from stored inner products: few, so
+    that they stay in the cache of the processor."""
+    dense_advantage: int = 32
+    """Multiplications of a dense product in the time of one of a sparse product: float32 samples
+    with a larger share of nonzero values are made dense."""
+    asymmetry: float = 1e-5
+    """Largest difference of k(x, y) and k(y, x), relative to the largest value, that is taken for
+    rounding in float32."""
+    largest_factored: int = 2000
+    """Largest precomputed matrix whose definiteness is tested by a factorization, which then costs
+    less than a fit."""
+    fewest_rows: int = 2
+    """Rows that a cache holds however small its memory is; a pair update needs two."""
+    most_rows: int = 1024
+    """Rows computed at once: a working set of the solver."""
+    block_samples: int = 512
+    """Samples that a thread evaluates at a time in prediction."""
+    block_bytes: int = 1 << 25
+    """Memory for the kernel values of these samples, and for dense float32 copies of support
+    vectors."""
+    float32_vectors: int = 1000
+    """Fewest support vectors for which prediction in float32 is worth its trial."""
+    float32_sample: int = 256
+    """Support vectors at which prediction in float32 is tried."""
+    float32_share: float = 0.1
+    """Largest error of prediction in float32, relative to the tolerance of the fit."""
+
+
+kernel_options = KernelOptions()
+
+
+@dataclass(frozen=True)
+class MatmulOptions:
+    """Options of matrix products with repeatable bits; measured by `benchmarks/core.py`."""
+
+    tile_height: int = 384
+    tile_width: int = 288
+    """Largest tile: about as fast as one large product, and small enough for the cache of the
+    processor."""
+    serial_work: int = 262_144
+    """Multiplications up to which OpenBLAS does not start threads."""
+    portion_work: int = 4_000_000
+    """Multiplications worth handing to another thread at a time."""
+
+
+matmul_options = MatmulOptions()
+
+
 # ---- svm -----------------------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ from widemargin.discriminant.base import (
 )
 from widemargin.discriminant.directions import orient
 from widemargin.discriminant.statistics import ClassStatistics
-from widemargin.kernels import KERNEL_NAMES
+from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters, effective_gamma
 
@@ -113,7 +113,7 @@ class KernelDiscriminantAnalysis(
     """
 
     _parameter_constraints: dict = {
-        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"})],
+        "kernel": [StrOptions(KernelNames("precomputed"))],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

@@ -51,7 +51,7 @@ class GatedBase(ClassifierMixin, BaseEstimator):
         "decay": [Interval(Real, 0.0, 1.0, closed="neither")],
         "difficulty": [StrOptions(set(CODINGS)), callable, None],
         "features": [StrOptions({"teacher", "constant"}), HasMethods("transform"), None],
-        "kernel": [StrOptions(set(KERNEL_NAMES))],
+        "kernel": [StrOptions(KERNEL_NAMES)],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

@@ -1,7 +1,7 @@
-"""The kernel room: rows, diagonals and products of Gram matrices, and the memory they share."""
+"""Kernels: kernel functions, Gram matrices, caches of kernel values and kernel expansions."""
 
 from widemargin.kernels.cache import GramCache
-from widemargin.kernels.functions import KERNEL_NAMES, KernelFunction
+from widemargin.kernels.functions import KERNEL_NAMES, KernelFunction, kernel_function
 from widemargin.kernels.gram import Gram, KernelGram, MatrixGram
 
 __all__ = [
@@ -11,4 +11,5 @@ __all__ = [
     "KernelFunction",
     "KernelGram",
     "MatrixGram",
+    "kernel_function",
 ]

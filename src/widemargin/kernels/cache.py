@@ -1,58 +1,60 @@
-"""One memory for all problems over the same rows.
+"""A cache of kernel values for all problems over the same samples.
 
-One-vs-one, one-vs-rest, folds and rounds solve many problems whose Gram matrices overlap. A
-`GramCache` is told how the rows fall into consecutive groups (classes, folds); a problem asks it
-for the Gram matrix of a union of groups and gets a view that fills, and is served from, what the
-others have computed, within one budget of bytes.
+One-vs-one, one-vs-rest, folds and rounds of self-training solve many problems whose Gram matrices
+overlap. A `GramCache` knows how the samples fall into consecutive groups (classes, folds). A
+problem takes the Gram matrix of a union of groups from it, which shares the values that others
+have computed, within one limit on memory.
 """
 
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 
-from widemargin.kernels.dense import Square
-from widemargin.kernels.gram import KernelGram, MatrixGram, _is_all
+from widemargin._base.options import kernel_options as options
+from widemargin.kernels.dense import DenseMatrix
+from widemargin.kernels.gram import KernelGram, MatrixGram, is_everything
 
-_FEWEST_ROWS = 2
-_MOST_ROWS = 1024
+__all__ = ["CachedGram", "GramCache", "RowCache", "UnionGram"]
 
 
 class GramCache:
-    """Blocks and rows of one Gram matrix, computed once and kept while the budget lasts.
+    """Blocks and rows of one Gram matrix, computed once and cached within a limit on memory.
 
-    For small problems, which are solved on all of their matrix, it keeps the whole matrix where
-    that fits, else the blocks between groups; for large ones, rows in float32.
+    For small problems, which are solved on their whole matrix, it holds the whole matrix if that
+    fits, else the blocks between groups; for large ones, rows in float32.
 
     Parameters
     ----------
     gram : KernelGram or MatrixGram
-        Where the values come from.
+        Computes the values.
     cache_bytes : int
-        Memory that what is kept may take; two rows are kept even so.
+        Limit on memory; two rows are cached in any case.
     group_sizes : sequence of int, optional
-        Sizes of the consecutive groups of rows; one group when not given.
+        Sizes of the consecutive groups of samples; one group by default.
     shared : bool, default=False
-        Whether several problems over all rows are to come.
+        Whether several problems over all samples will be solved.
     jobs : int, default=1
-        How many problems will be solved at once, and so may ask for rows while others use theirs.
-        They share the budget, but each gets room for the rows it works on, so that what is
-        computed does not depend on this.
+        Number of problems solved at once, which request rows while others use theirs. They share
+        the limit, but each may hold the rows of its working set, so that what is computed does not
+        depend on this.
     """
 
     def __init__(
         self,
         gram: KernelGram | MatrixGram,
         cache_bytes: int,
-        group_sizes=None,
+        group_sizes: Sequence[int] | None = None,
         shared: bool = False,
         jobs: int = 1,
     ):
         sizes = [gram.size] if group_sizes is None else list(group_sizes)
         if sum(sizes) != gram.size:
-            raise ValueError(f"group_sizes must add up to {gram.size} rows, got {sum(sizes)}.")
+            raise ValueError(f"group_sizes must add up to {gram.size} samples, got {sum(sizes)}.")
         self.gram = gram
         self.cache_bytes = int(cache_bytes)
         self.shared = shared
@@ -64,16 +66,16 @@ class GramCache:
         self._blocks: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._block_bytes = 0
         self._row_bytes = 0
-        self._shared_ring: weakref.ref | None = None
-        self._kept_ring: RowRing | None = None
+        self._shared_rows: weakref.ref | None = None
+        self._shared_rows_held: RowCache | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Memory in use."""
         return self._block_bytes + self._fixed_bytes()
 
     def of(self, *groups: int) -> "UnionGram":
-        """The Gram matrix of the rows of ``groups`` (all of them when none is named)."""
+        """Return the Gram matrix of the samples of ``groups`` (by default, of all)."""
         return UnionGram(self, groups or tuple(range(len(self.groups))))
 
     def diagonal(self) -> np.ndarray:
@@ -83,7 +85,7 @@ class GramCache:
             return self._diagonal
 
     def whole(self) -> np.ndarray | None:
-        """The whole matrix in float64 if it fits into the budget."""
+        """Return the whole matrix in float64 if it fits."""
         if isinstance(self.gram, MatrixGram):
             return self.gram.matrix
         with self._lock:
@@ -93,7 +95,7 @@ class GramCache:
             return self._whole
 
     def between(self, first: int, second: int) -> np.ndarray:
-        """The block of group ``first`` against group ``second``, kept for the next who asks."""
+        """Return the block of group ``first`` against group ``second``."""
         if first > second:
             return self.between(second, first).T
         key = (first, second)
@@ -110,56 +112,55 @@ class GramCache:
                 self._block_bytes += block.nbytes
         return block
 
-    def row_ring(self, gram: KernelGram | MatrixGram, exact: bool = False) -> "RowRing":
-        """A ring of rows of ``gram`` in what is left of the budget.
+    def row_cache(self, gram: KernelGram | MatrixGram, float64: bool = False) -> "RowCache":
+        """Return a cache of rows of ``gram`` in what is left of the memory.
 
-        Rows are float32 and may come from dense rows in place of sparse ones, unless they are to
-        be ``exact`` or too large for that.
+        Rows are float32 and may be computed from dense samples in place of sparse ones, unless
+        they must be float64 or are too large for float32.
         """
         with self._lock:
-            exact = exact or not gram.fits_single()
-            row_bytes = (8 if exact else 4) * gram.size
-            budget = self.cache_bytes // 2 if self.shared else self.cache_bytes
-            share = budget if self.shared and gram is self.gram else budget // self.jobs
-            if self.cache_bytes - self._fixed_bytes() < row_bytes * min(gram.size, _MOST_ROWS):
+            float64 = float64 or not gram.fits_float32()
+            row_bytes = (8 if float64 else 4) * gram.size
+            limit = self.cache_bytes // 2 if self.shared else self.cache_bytes
+            share = limit if self.shared and gram is self.gram else limit // self.jobs
+            most = row_bytes * min(gram.size, options.most_rows)
+            if self.cache_bytes - self._fixed_bytes() < most:
                 self._whole = None
-            places = min(share, self.cache_bytes - self._fixed_bytes()) // row_bytes
-            at_once = places if self.jobs == 1 else budget // row_bytes
-            ring = RowRing(gram if exact else gram.single(self.cache_bytes // 4), places, at_once)
-            self._evict(ring.nbytes)
-            self._row_bytes += ring.nbytes
-            weakref.finalize(ring, _release, weakref.ref(self), ring.nbytes)
-            return ring
+            capacity = min(share, self.cache_bytes - self._fixed_bytes()) // row_bytes
+            at_once = capacity if self.jobs == 1 else limit // row_bytes
+            source = gram if float64 else gram.as_float32(self.cache_bytes // 4)
+            rows = RowCache(source, capacity, at_once)
+            self._evict(rows.nbytes)
+            self._row_bytes += rows.nbytes
+            weakref.finalize(rows, _release, weakref.ref(self), rows.nbytes)
+            return rows
 
-    def shared_ring(self) -> "RowRing":
-        """The ring of all rows that problems over most of them share.
+    def shared_rows(self) -> "RowCache":
+        """Return the cache of rows of all samples that problems over most of them share.
 
-        Where there are several such problems it lives as long as the cache and takes half of the
-        budget, so that each has room for a narrower one.
+        If there are several such problems it lives as long as this cache and takes half of the
+        memory, so that each problem can have a smaller one.
         """
         with self._lock:
-            ring = self._shared_ring() if self._shared_ring is not None else None
-            if ring is None:
-                ring = self.row_ring(self.gram)
-                self._shared_ring = weakref.ref(ring)
-                self._kept_ring = ring if self.shared else None
-            return ring
+            rows = self._shared_rows() if self._shared_rows is not None else None
+            if rows is None:
+                rows = self.row_cache(self.gram)
+                self._shared_rows = weakref.ref(rows)
+                self._shared_rows_held = rows if self.shared else None
+            return rows
 
     def _fixed_bytes(self) -> int:
-        """Bytes that eviction does not free."""
+        """Memory that eviction does not free."""
         return self._row_bytes + (0 if self._whole is None else self._whole.nbytes)
 
-    def _room(self) -> int:
-        return self.cache_bytes - self.nbytes
-
-    def _evict(self, wanted: int) -> None:
-        while self._blocks and self._room() < wanted:
+    def _evict(self, needed: int) -> None:
+        while self._blocks and self.cache_bytes - self.nbytes < needed:
             _, block = self._blocks.popitem(last=False)
             self._block_bytes -= block.nbytes
 
 
 def _release(cache: "weakref.ref[GramCache]", nbytes: int) -> None:
-    """Tell the cache, if it is still there, that a ring of rows is gone."""
+    """Subtract the memory of a cache of rows that is gone."""
     owner = cache()
     if owner is not None:
         with owner._lock:
@@ -175,31 +176,31 @@ class UnionGram:
         self._slices = [cache.groups[g] for g in groups]
         self.size = sum(s.stop - s.start for s in self._slices)
         self.positive_semidefinite = cache.gram.positive_semidefinite
-        self._ring: RowRing | None = None
-        self._sharp = False
+        self._row_cache: RowCache | None = None
+        self._float64 = False
 
     @property
-    def most_rows(self) -> int:
-        return self._rows_from().most_rows
+    def max_rows(self) -> int:
+        return self._rows().max_rows
 
     def diagonal(self) -> np.ndarray:
         return np.concatenate([self._cache.diagonal()[s] for s in self._slices])
 
     @property
-    def square(self) -> Square | None:
-        """The whole of it, to be copied by rows from the cache's matrix, where that has one."""
+    def dense(self) -> DenseMatrix | None:
+        """The whole matrix, copied by rows from that of the cache if it has one."""
         whole = self._cache.whole()
         if whole is None:
             return None
-        return Square(whole) if self._is_everything() else Square(whole, self._index())
+        return DenseMatrix(whole) if self._is_whole() else DenseMatrix(whole, self._index())
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
-        if not (_is_all(rows) and _is_all(columns)):
+    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
+        if not (is_everything(rows) and is_everything(columns)):
             index = self._index()
             return self._cache.gram.block(index[rows], index[columns])
         whole = self._cache.whole()
         if whole is not None:
-            if self._is_everything():
+            if self._is_whole():
                 return whole
             return self._assemble(lambda first, second: whole[first, second])
         if len(self._groups) == 1:
@@ -210,43 +211,43 @@ class UnionGram:
         )
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ring = self._rows_from()
-        if not self._shares_rows() or (self._is_everything() and self._cache.jobs == 1):
-            return ring.rows(index)
-        return ring.copied_rows(self._index()[index], self._index()), np.arange(len(index))
+        rows = self._rows()
+        if not self._shares_rows() or (self._is_whole() and self._cache.jobs == 1):
+            return rows.rows(index)
+        return rows.copied_rows(self._index()[index], self._index()), np.arange(len(index))
 
-    def narrow(self, index: np.ndarray) -> "NarrowGram":
-        """The Gram matrix of some rows; this one gives up its own for the time being."""
-        self._ring = None
-        part = self._cache.gram.subset(self._index()[index])
-        return NarrowGram(self._cache, part, self._sharp)
+    def subset(self, index: np.ndarray) -> "CachedGram":
+        """Return the Gram matrix of some samples; the rows of this one are given up."""
+        self._row_cache = None
+        gram = self._cache.gram.subset(self._index()[index])
+        return CachedGram(self._cache, gram, self._float64)
 
-    def sharpen(self) -> None:
-        """Serve rows in float64 from now on."""
-        self._ring = None
-        self._sharp = True
+    def use_float64(self) -> None:
+        """Return rows in float64 from now on."""
+        self._row_cache = None
+        self._float64 = True
 
-    def _rows_from(self) -> "RowRing":
-        """The shared ring where this union has most of the rows, else one of its own."""
-        if self._ring is None:
+    def _rows(self) -> "RowCache":
+        """The shared rows if this union has most of the samples, else a cache of its own."""
+        if self._row_cache is None:
             if self._shares_rows():
-                self._ring = self._cache.shared_ring()
+                self._row_cache = self._cache.shared_rows()
             else:
-                own = self._cache.gram.subset(self._index())
-                self._ring = self._cache.row_ring(own, exact=self._sharp)
-        return self._ring
+                gram = self._cache.gram.subset(self._index())
+                self._row_cache = self._cache.row_cache(gram, self._float64)
+        return self._row_cache
 
     def _shares_rows(self) -> bool:
-        return 2 * self.size > self._cache.gram.size and not self._sharp
+        return 2 * self.size > self._cache.gram.size and not self._float64
 
     def _index(self) -> np.ndarray:
         return np.concatenate([np.arange(s.start, s.stop) for s in self._slices])
 
-    def _is_everything(self) -> bool:
+    def _is_whole(self) -> bool:
         return self._groups == tuple(range(len(self._cache.groups)))
 
-    def _assemble(self, block) -> np.ndarray:
-        """One matrix of ``block(first, second)`` over all pairs of this union's slices."""
+    def _assemble(self, block: Callable[[slice, slice], np.ndarray]) -> np.ndarray:
+        """One matrix of ``block(first, second)`` over all pairs of the slices of this union."""
         out = np.empty((self.size, self.size))
         top = 0
         for first in self._slices:
@@ -259,114 +260,113 @@ class UnionGram:
         return out
 
 
-class NarrowGram:
-    """The Gram matrix of rows that a problem has narrowed down to; a `Gram`."""
+class CachedGram:
+    """The Gram matrix of samples that are left after shrinking, with a cache of rows; a `Gram`."""
 
-    def __init__(self, cache: GramCache, gram: KernelGram | MatrixGram, sharp: bool):
+    def __init__(self, cache: GramCache, gram: KernelGram | MatrixGram, float64: bool):
         self._cache = cache
         self._gram = gram
-        self._ring: RowRing | None = None
-        self._sharp = sharp
+        self._row_cache: RowCache | None = None
+        self._float64 = float64
         self.size = gram.size
         self.positive_semidefinite = gram.positive_semidefinite
 
     @property
-    def most_rows(self) -> int:
-        return self._rows_from().most_rows
+    def max_rows(self) -> int:
+        return self._rows().max_rows
 
     def diagonal(self) -> np.ndarray:
         return self._gram.diagonal()
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
+    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
         return self._gram.block(rows, columns)
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._rows_from().rows(index)
+        return self._rows().rows(index)
 
-    def narrow(self, index: np.ndarray) -> "NarrowGram":
-        """The Gram matrix of some rows; this one gives up its own for the time being."""
-        self._ring = None
-        return NarrowGram(self._cache, self._gram.subset(index), self._sharp)
+    def subset(self, index: np.ndarray) -> "CachedGram":
+        """Return the Gram matrix of some samples; the rows of this one are given up."""
+        self._row_cache = None
+        return CachedGram(self._cache, self._gram.subset(index), self._float64)
 
-    def sharpen(self) -> None:
-        """Serve rows in float64 from now on."""
-        self._ring = None
-        self._sharp = True
+    def use_float64(self) -> None:
+        """Return rows in float64 from now on."""
+        self._row_cache = None
+        self._float64 = True
 
-    def _rows_from(self) -> "RowRing":
-        if self._ring is None:
-            self._ring = self._cache.row_ring(self._gram, exact=self._sharp)
-        return self._ring
+    def _rows(self) -> "RowCache":
+        if self._row_cache is None:
+            self._row_cache = self._cache.row_cache(self._gram, self._float64)
+        return self._row_cache
 
 
-class RowRing:
-    """The rows of a Gram matrix that were asked for last, as many as there is room for.
+class RowCache:
+    """The rows of a Gram matrix that were requested last.
 
-    Rows that are asked for and missing are computed together, straight into the places of those
-    that came in longest ago.
+    Missing rows are computed together, in place of those that have been in the cache longest.
 
     Parameters
     ----------
     gram : KernelGram or MatrixGram
-    n_places : int
-        How many rows are kept, if they are no fewer than `most_rows`, and at most all of them.
-    most_rows : int, optional
-        How many rows may be asked for at once, between 2 and 1024; ``n_places`` when not given.
+    capacity : int
+        Number of rows to hold: at least `max_rows`, and at most all of them.
+    max_rows : int, optional
+        Number of rows that may be requested at once, between 2 and 1024; ``capacity`` by default.
     """
 
-    def __init__(self, gram: KernelGram | MatrixGram, n_places: int, most_rows: int | None = None):
+    def __init__(self, gram: KernelGram | MatrixGram, capacity: int, max_rows: int | None = None):
         self.gram = gram
-        wanted = n_places if most_rows is None else most_rows
-        self.most_rows = min(max(wanted, _FEWEST_ROWS), _MOST_ROWS, gram.size)
-        self._places = min(max(n_places, self.most_rows), gram.size)
+        wanted = max(capacity if max_rows is None else max_rows, options.fewest_rows)
+        self.max_rows = min(wanted, options.most_rows, gram.size)
+        self._capacity = min(max(capacity, self.max_rows), gram.size)
         self._lock = threading.RLock()
-        self._held = gram.matrix if isinstance(gram, MatrixGram) else None
-        if self._held is not None:
+        self._matrix = gram.matrix if isinstance(gram, MatrixGram) else None
+        if self._matrix is not None:
             self.nbytes = 0
             return
-        self._array = np.empty((self._places, gram.size), dtype=gram.X.dtype)
+        self._array = np.empty((self._capacity, gram.size), dtype=gram.X.dtype)  # type: ignore
         self.nbytes = self._array.nbytes
-        self._place_of = np.full(gram.size, -1)
-        self._row_at = np.full(self._places, -1)
+        self._position_of = np.full(gram.size, -1)
+        self._row_at = np.full(self._capacity, -1)
         self._next = 0
 
     def copied_rows(self, index: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Some columns of rows, out of reach of others who ask for rows at the same time."""
+        """Return a copy of some columns of rows, which other threads do not overwrite."""
         with self._lock:
-            array, places = self.rows(index)
-            return array[np.ix_(places, columns)]
+            array, positions = self.rows(index)
+            return array[np.ix_(positions, columns)]
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """An array and the places in it of the rows ``index`` (distinct, at most `most_rows`).
+        """Return an array and the positions of the rows ``index`` (distinct, at most `max_rows`).
 
-        They stay there until rows are asked for again.
+        They stay there until rows are requested again.
         """
-        if self._held is not None:
-            return self._held, index
+        if self._matrix is not None:
+            return self._matrix, index
         with self._lock:
-            start, missing = self._make_room(index)
+            start, missing = self._reserve(index)
             if len(missing):
                 stop = start + len(missing)
-                # A row that was in the way of others moves: its old place is empty now.
-                left = self._place_of[missing]
+                # A row that was in the way of others moves: its old position is empty now.
+                left = self._position_of[missing]
                 self._row_at[left[left >= 0]] = -1
-                self._place_of[missing] = -1
+                self._position_of[missing] = -1
                 evicted = self._row_at[start:stop]
-                self._place_of[evicted[evicted >= 0]] = -1
-                self.gram.block(missing, out=self._array[start:stop])
+                self._position_of[evicted[evicted >= 0]] = -1
+                self.gram.block(missing, out=self._array[start:stop])  # type: ignore[call-arg]
                 self._row_at[start:stop] = missing
-                self._place_of[missing] = np.arange(start, stop)
+                self._position_of[missing] = np.arange(start, stop)
                 self._next = stop
-            return self._array, self._place_of[index]
+            return self._array, self._position_of[index]
 
-    def _make_room(self, index: np.ndarray) -> tuple[int, np.ndarray]:
-        """Where to put what is missing, and what that is once its places are given up."""
-        places = self._place_of[index]
-        missing = places < 0
+    def _reserve(self, index: np.ndarray) -> tuple[int, np.ndarray]:
+        """Return the first position for missing rows, and the rows missing once it is cleared."""
+        positions = self._position_of[index]
+        missing = positions < 0
         while True:
             count = np.count_nonzero(missing)
-            start = self._next if self._next + count <= self._places else 0
-            lost = missing | ((places >= start) & (places < start + count))
+            start = self._next if self._next + count <= self._capacity else 0
+            lost = missing | ((positions >= start) & (positions < start + count))
             if np.count_nonzero(lost) == count:
                 return start, index[missing]
             missing = lost

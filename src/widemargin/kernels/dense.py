@@ -1,118 +1,122 @@
-"""Gram matrices of small problems as one dense array, filled in row by row as rows are needed.
+"""Dense Gram matrices of small problems, filled row by row when rows are needed.
 
-A machine over some rows of a larger matrix seldom looks at more than the rows of its support
-vectors: those alone are copied.
+A problem over some samples of a larger matrix seldom needs more than the rows of its support
+vectors: only those are copied.
 """
+
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.jit import compiled
-from widemargin.kernels.gram import MatrixGram
+from widemargin.kernels.gram import Gram, MatrixGram
+
+__all__ = ["DenseMatrix", "SubsetGram", "dense_matrix", "gather"]
 
 
-class Square:
-    """A dense Gram matrix in float64.
+class DenseMatrix:
+    """A dense Gram matrix in float64 whose rows are copied from another one when needed.
 
     Parameters
     ----------
     source : ndarray of shape (m, m)
-        A matrix at hand.
-    places : ndarray of shape (n,), optional
-        Which rows and columns of it make this one; all when not given.
+        A matrix in memory.
+    samples : ndarray of shape (n,), optional
+        Which rows and columns of it make this one; all by default.
 
     Attributes
     ----------
     matrix : ndarray of shape (n, n)
-        Rows that are not ``known`` hold nothing yet.
-    known : ndarray of shape (n,)
+        Rows that are not ``filled`` have no values yet.
+    filled : ndarray of shape (n,)
     """
 
-    def __init__(self, source: np.ndarray, places: np.ndarray | None = None):
-        if places is None:
+    def __init__(self, source: np.ndarray, samples: np.ndarray | None = None):
+        if samples is None:
             matrix = np.ascontiguousarray(source, dtype=np.float64)
-            # Compiled code that may fill in rows refuses arrays that are read-only.
+            # Compiled code that may fill rows does not take arrays that are read-only.
             self.matrix = self.source = matrix if matrix.flags.writeable else matrix.copy()
-            self.places = np.arange(len(source))
-            self.known = np.ones(len(source), dtype=bool)
+            self.samples = np.arange(len(source))
+            self.filled = np.ones(len(source), dtype=bool)
         else:
-            self.source, self.places = source, places
-            self.matrix = np.empty((len(places), len(places)))
-            self.known = np.zeros(len(places), dtype=bool)
+            self.source, self.samples = source, samples
+            self.matrix = np.empty((len(samples), len(samples)))
+            self.filled = np.zeros(len(samples), dtype=bool)
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All there is to it, for compiled code that fills it in."""
-        return self.matrix, self.known, self.source, self.places
+        """The arrays that compiled code needs to fill rows."""
+        return self.matrix, self.filled, self.source, self.samples
 
     def rows(self, index: np.ndarray) -> np.ndarray:
-        """The matrix with the rows ``index`` in their places."""
-        _fill(*self.arrays, index)
+        """Return the matrix with the rows ``index`` filled."""
+        fill_rows(*self.arrays, index)
         return self.matrix
 
-    def part(self, index: np.ndarray) -> "Square":
-        """The matrix of some of its rows."""
-        return Square(self.source, self.places[index])
+    def subset(self, index: np.ndarray) -> "DenseMatrix":
+        """Return the matrix of some of the samples."""
+        return DenseMatrix(self.source, self.samples[index])
 
 
 class SubsetGram:
-    """The Gram matrix of some rows of one at hand; a `Gram`.
+    """The Gram matrix of some samples of one in memory; a `Gram`.
 
     Parameters
     ----------
     whole : MatrixGram
-    places : ndarray of shape (n,)
-        Which of its rows.
+    samples : ndarray of shape (n,)
+        Which of its samples.
     """
 
-    def __init__(self, whole: MatrixGram, places: np.ndarray):
-        self.whole, self.places = whole, places
-        self.square = Square(whole.matrix, places)
-        self.size = self.most_rows = len(places)
+    def __init__(self, whole: MatrixGram, samples: np.ndarray):
+        self.whole, self.samples = whole, samples
+        self.dense = DenseMatrix(whole.matrix, samples)
+        self.size = self.max_rows = len(samples)
         self.positive_semidefinite = whole.positive_semidefinite
 
     def diagonal(self) -> np.ndarray:
-        return self.whole.diagonal()[self.places]
+        return self.whole.diagonal()[self.samples]
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
-        return gather(self.whole.matrix, self.places[rows], self.places[columns])
+    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
+        return gather(self.whole.matrix, self.samples[rows], self.samples[columns])
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.square.rows(index), index
+        return self.dense.rows(index), index
 
-    def narrow(self, index: np.ndarray) -> "SubsetGram":
-        """The Gram matrix of the rows ``index``."""
-        return SubsetGram(self.whole, self.places[index])
+    def subset(self, index: np.ndarray) -> "SubsetGram":
+        """Return the Gram matrix of the samples ``index``."""
+        return SubsetGram(self.whole, self.samples[index])
 
-    def sharpen(self) -> None:
-        """Nothing to do: the matrix is what it is."""
+    def use_float64(self) -> None:
+        """Do nothing: rows are float64."""
 
 
-def square_of(gram) -> Square:
-    """The whole of a Gram matrix, that of a `SubsetGram` as far as it was needed."""
-    own = getattr(gram, "square", None)
-    return Square(gram.block(slice(None), slice(None))) if own is None else own
+def dense_matrix(gram: Gram) -> DenseMatrix:
+    """Return the whole of a Gram matrix, filled when needed if it is part of one in memory."""
+    own = getattr(gram, "dense", None)
+    return DenseMatrix(gram.block(slice(None), slice(None))) if own is None else own
 
 
 def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """matrix[rows][:, columns], for index arrays, without the interpreter lock."""
+    """Return matrix[rows][:, columns], for index arrays, without the interpreter lock."""
     starts = np.flatnonzero(np.diff(columns, prepend=-2) != 1)
     return _gather(matrix, rows, columns, np.append(starts, len(columns)))
 
 
 @compiled
-def _fill(matrix, known, source, places, index):
-    """Copy those of the rows ``index`` that are not there yet."""
+def fill_rows(matrix, filled, source, samples, index):
+    """Copy those of the rows ``index`` that are not filled yet."""
     for i in index:
-        if not known[i]:
-            known[i] = True
-            row, given = matrix[i], source[places[i]]
-            for k in range(places.shape[0]):
-                row[k] = given[places[k]]
+        if not filled[i]:
+            filled[i] = True
+            row, whole = matrix[i], source[samples[i]]
+            for k in range(samples.shape[0]):
+                row[k] = whole[samples[k]]
 
 
 @compiled
 def _gather(matrix, rows, columns, starts):
-    """matrix[rows][:, columns], where columns go up by ones from each of ``starts`` to the next."""
+    """matrix[rows][:, columns] for columns that increase by one between ``starts``."""
     out = np.empty((rows.shape[0], columns.shape[0]))
     for a in range(rows.shape[0]):
         row, target = matrix[rows[a]], out[a]

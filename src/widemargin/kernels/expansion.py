@@ -15,17 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply
+from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
 from widemargin._base.validation import canonical_csr
 from widemargin.kernels.gram import KernelGram
 from widemargin.kernels.parameters import KernelParameters
 
 __all__ = ["KernelExpansion", "weighted_sums"]
-
-_BLOCK_SAMPLES = 512
-_BLOCK_BYTES = 1 << 25
-_FLOAT32_VECTORS = 1000
-_FLOAT32_SAMPLE = 256
 
 
 def weighted_sums(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -139,13 +135,13 @@ class KernelExpansion:
 
         This is tried on a sample of the vectors. Called once, at the end of a fit.
         """
-        if self.parameters.is_pairwise or self.vectors.shape[0] < _FLOAT32_VECTORS:
+        if self.parameters.is_pairwise or self.vectors.shape[0] < options.float32_vectors:
             return
-        if not self._gram(np.float64).fits_single():
+        if not self._gram(np.float64).fits_float32():
             return
-        sample = self.vectors[:: max(1, self.vectors.shape[0] // _FLOAT32_SAMPLE)]
+        sample = self.vectors[:: max(1, self.vectors.shape[0] // options.float32_sample)]
         error = np.abs(self._evaluate(sample, True) - self._evaluate(sample, False)).max()
-        self.float32 = bool(error <= 0.1 * tol)
+        self.float32 = bool(error <= options.float32_share * tol)
 
     def _samples(self, X):
         """Samples in the container of the vectors, or kernel values against training samples."""
@@ -157,7 +153,7 @@ class KernelExpansion:
 
     def _evaluate(self, X, float32):
         n_vectors = self.coefficients.shape[1]
-        step = max(1, min(_BLOCK_SAMPLES, _BLOCK_BYTES // (8 * max(n_vectors, 1))))
+        step = max(1, min(options.block_samples, options.block_bytes // (8 * max(n_vectors, 1))))
 
         def block(start):
             values = self._kernel_values(X[start : start + step], float32)
@@ -173,14 +169,14 @@ class KernelExpansion:
             X = X.toarray()
         exact = self._gram(np.float64)
         if not float32:
-            return exact.against(X)
+            return exact.cross_values(X)
         approximate = self._gram(np.float32)
         # float32 was tried on the vectors: samples far beyond them are left to float64.
         far = exact.are_far(X)
         if not far.any():
-            return approximate.against(X)
+            return approximate.cross_values(X)
         out = np.empty((X.shape[0], exact.size))
-        out[~far], out[far] = approximate.against(X[~far]), exact.against(X[far])
+        out[~far], out[far] = approximate.cross_values(X[~far]), exact.cross_values(X[far])
         return out
 
     def _gram(self, dtype):
@@ -189,7 +185,7 @@ class KernelExpansion:
             if dtype is np.float64:
                 gram = self.parameters.gram_of_vectors(self.vectors)
             else:
-                gram = self._gram(np.float64).single(_BLOCK_BYTES)
+                gram = self._gram(np.float64).as_float32(options.block_bytes)
             self._grams[dtype] = gram
         return self._grams[dtype]
 

@@ -1,4 +1,4 @@
-"""Kernel functions: what two rows have in common, for whole blocks of rows at a time.
+"""Kernel functions, evaluated for whole blocks of samples at a time.
 
 =============  ============================================
 linear         <x, y>
@@ -8,145 +8,297 @@ sigmoid        tanh(gamma <x, y> + coef0)
 laplacian      exp(-gamma ||x - y||_1)
 =============  ============================================
 
-All but the laplacian are a matrix product followed by an elementwise finish, which runs tile by
-tile while the tile is in the processor's cache.
+A kernel is one class: a subclass of `KernelFunction` with a name, decorated with `register`. All
+but the Laplacian are a matrix product followed by an elementwise function, which is applied tile
+by tile while the tile is in the cache of the processor.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Set
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_product
+from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
 
-KERNEL_NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
+__all__ = [
+    "KERNELS",
+    "KERNEL_NAMES",
+    "KernelFunction",
+    "KernelNames",
+    "PlusOne",
+    "kernel_function",
+    "register",
+    "squared_norms",
+]
 
-_STRIPE = 512
-_DENSE_PORTION = 1 << 23
-_MIRRORED = 512
+KERNELS: dict[str, "type[KernelFunction]"] = {}
+
+Finish = Callable[[np.ndarray, slice, slice], None]
+Kernel = TypeVar("Kernel", bound="type[KernelFunction]")
 
 
-@dataclass(frozen=True)
+def register(kernel: Kernel) -> Kernel:
+    """Add a kernel to those that estimators accept by name."""
+    KERNELS[kernel.name] = kernel
+    return kernel
+
+
+def kernel_function(
+    name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
+) -> "KernelFunction":
+    """Return a registered kernel with its parameters."""
+    if name not in KERNELS:
+        raise ValueError(f"kernel must be one of {tuple(KERNELS)}, got {name!r}.")
+    return KERNELS[name](gamma, degree, coef0)
+
+
+class KernelNames(Set):
+    """The names of the registered kernels and others, as a set that follows registrations."""
+
+    def __init__(self, *others: str):
+        self.others = others
+
+    def __contains__(self, name: object) -> bool:
+        return name in KERNELS or name in self.others
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*KERNELS, *self.others))
+
+    def __len__(self) -> int:
+        return len(KERNELS) + len(self.others)
+
+    @classmethod
+    def _from_iterable(cls, names: Any) -> Any:
+        return set(names)
+
+
+KERNEL_NAMES = KernelNames()
+
+
 class KernelFunction:
-    """One of the named kernels with its parameters.
+    """Base class of kernels: functions of inner products.
+
+    A subclass has a `name`, sets those of the attributes below that differ, and implements
+    `finish`; also `diagonal` if it uses norms and is not translation invariant, and `fill` if it is
+    not a function of inner products. Samples are arrays or CSR matrices, in float32 or float64.
 
     Parameters
     ----------
-    name : {"linear", "poly", "rbf", "sigmoid", "laplacian"}
-    gamma : float
-        Scale of poly, rbf, sigmoid and laplacian.
-    degree : int
-        Degree of poly.
-    coef0 : float
-        Constant of poly and sigmoid.
+    gamma : float, default=1.0
+        Kernel coefficient.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Independent term of the polynomial and sigmoid kernels.
     """
 
     name: str
-    gamma: float = 1.0
-    degree: int = 3
-    coef0: float = 0.0
+    """The value of an estimator's ``kernel`` parameter."""
+    uses_gamma = True
+    uses_norms = False
+    """Whether `finish` needs the squared norms of the samples."""
+    translation_invariant = False
+    """Whether the kernel is a function of x - y that is 1 at 0."""
+    finishes_upper = False
+    """Whether `finish` can leave out the entries below the diagonal of a symmetric matrix."""
 
-    def __post_init__(self) -> None:
-        if self.name not in KERNEL_NAMES:
-            raise ValueError(f"kernel must be one of {KERNEL_NAMES}, got {self.name!r}.")
+    def __init__(self, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0):
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
 
     @property
     def positive_semidefinite(self) -> bool:
         """Whether every Gram matrix of this kernel is positive semidefinite."""
-        return self.name in ("linear", "rbf", "laplacian") or (
-            self.name == "poly" and self.gamma >= 0 and self.coef0 >= 0
-        )
+        return False
 
-    @property
-    def translation_invariant(self) -> bool:
-        return self.name in ("rbf", "laplacian")
+    def finish(
+        self,
+        out: np.ndarray,
+        rows: slice,
+        columns: slice,
+        X_norms: Any,
+        Y_norms: Any,
+        upper: bool = False,
+    ) -> None:
+        """Turn the inner products in the tile ``out[rows, columns]`` into kernel values.
 
-    def squared_norms(self, X) -> np.ndarray | None:
-        """||x||^2 of every row where the kernel needs it, else None."""
-        return squared_norms(X) if self.name == "rbf" else None
+        ``out`` is C-contiguous. With ``upper``, entries below the diagonal may be left as they are.
+        """
+        raise NotImplementedError
 
-    def diagonal(self, X) -> np.ndarray:
-        """k(x, x) of every row of X, in float64."""
+    def squared_norms(self, X: Any) -> np.ndarray | None:
+        """Return ||x||^2 of each sample if the kernel needs it, else None."""
+        return squared_norms(X) if self.uses_norms else None
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return k(x, x) of each sample, in float64."""
         if self.translation_invariant:
             return np.ones(X.shape[0])
-        norms = squared_norms(X).astype(np.float64, copy=False)
-        if self.name == "poly":
-            return (self.gamma * norms + self.coef0) ** self.degree
-        if self.name == "sigmoid":
-            return np.tanh(self.gamma * norms + self.coef0)
-        return norms
+        values = squared_norms(X).astype(np.float64, copy=False)[:, np.newaxis]
+        self.finish(values, slice(None), slice(None), None, None)
+        return values[:, 0]
 
-    def matrix(self, X, Y, X_norms=None, Y_norms=None, out=None) -> np.ndarray:
-        """The block k(x, y) over the rows of X and Y, in their dtype.
+    def matrix(
+        self,
+        X: Any,
+        Y: Any,
+        X_norms: np.ndarray | None = None,
+        Y_norms: np.ndarray | None = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the kernel values between the samples of X and Y, in their dtype.
 
-        ``X_norms`` and ``Y_norms`` are what `squared_norms` gave for X and Y; they are computed
-        here when missing. ``out`` is C-contiguous.
+        ``X_norms`` and ``Y_norms`` are what `squared_norms` returned for X and Y; they are computed
+        if they are missing. ``out`` is C-contiguous.
         """
         if out is None:
             out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
         if out.size == 0:
             return out
-        if self.name == "laplacian":
-            return self._laplacian(X, Y, out)
-        if self.name == "rbf":
+        if self.uses_norms:
             X_norms = squared_norms(X) if X_norms is None else X_norms
             Y_norms = squared_norms(Y) if Y_norms is None else Y_norms
-        mirrored = X is Y and self.name == "rbf" and len(out) <= _MIRRORED
-        finish = self.finisher(out, X_norms, Y_norms, mirrored)
+        upper = X is Y and self.finishes_upper and len(out) <= options.largest_mirrored
+        target: np.ndarray = out
+
+        def finish(_: Any, rows: slice, columns: slice) -> None:
+            self.finish(target, rows, columns, X_norms, Y_norms, upper)
+
+        self.fill(X, Y, out, finish)
+        if upper:
+            _mirror(out)
+        return out
+
+    def fill(self, X: Any, Y: Any, out: np.ndarray, finish: Finish | None = None) -> None:
+        """Write what does not depend on gamma, the inner products of the samples, to ``out``.
+
+        ``finish(tile, rows, columns)`` is called for each tile when it is complete.
+        """
         if sp.issparse(X):
             sparse_product(X, Y, out, finish)
         else:
             tiled_product(X, Y, out=out, finish=finish)
-        if mirrored:
-            _mirror(out)
-        return out
 
-    def finisher(self, out, X_norms, Y_norms, mirrored=False) -> Callable | None:
-        """What turns the inner products in a tile of ``out`` into kernel values.
 
-        Below the diagonal of a matrix that is to be ``mirrored`` the rbf kernel leaves them.
-        """
-        gamma, coef0, degree = self.gamma, self.coef0, self.degree
-        finish = _finish_rbf_single if out.dtype == np.float32 else _finish_rbf_double
+@register
+class Linear(KernelFunction):
+    """The inner product."""
 
-        def rbf(_, rows, columns):
-            start, stop, _ = rows.indices(out.shape[0])
-            first, last, _ = columns.indices(out.shape[1])
-            scale = out.dtype.type(gamma)
-            finish(out, start, stop, first, last, X_norms, Y_norms, scale, mirrored)
+    name = "linear"
+    uses_gamma = False
+    positive_semidefinite = True  # type: ignore[assignment]
 
-        def poly(_, rows, columns):
-            tile = out[rows, columns]
-            tile *= gamma
-            tile += coef0
-            np.power(tile, degree, out=tile)
+    def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
+        """Leave the inner products as they are."""
 
-        def sigmoid(_, rows, columns):
-            tile = out[rows, columns]
-            tile *= gamma
-            tile += coef0
-            np.tanh(tile, out=tile)
+    def fill(self, X, Y, out, finish=None):
+        super().fill(X, Y, out)
 
-        return {"linear": None, "rbf": rbf, "poly": poly, "sigmoid": sigmoid}[self.name]
 
-    def _laplacian(self, X, Y, out) -> np.ndarray:
+@register
+class Polynomial(KernelFunction):
+    """A power of the inner product."""
+
+    name = "poly"
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.gamma >= 0 and self.coef0 >= 0
+
+    def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
+        tile = out[rows, columns]
+        tile *= self.gamma
+        tile += self.coef0
+        np.power(tile, self.degree, out=tile)
+
+
+@register
+class RBF(KernelFunction):
+    """The Gaussian of the distance."""
+
+    name = "rbf"
+    uses_norms = translation_invariant = finishes_upper = True
+    positive_semidefinite = True  # type: ignore[assignment]
+
+    def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
+        finish = _finish_rbf_float32 if out.dtype == np.float32 else _finish_rbf_float64
+        start, stop, _ = rows.indices(out.shape[0])
+        first, last, _ = columns.indices(out.shape[1])
+        gamma = out.dtype.type(self.gamma)
+        finish(out, start, stop, first, last, X_norms, Y_norms, gamma, upper)
+
+
+@register
+class Sigmoid(KernelFunction):
+    """The hyperbolic tangent of the inner product, which may be indefinite."""
+
+    name = "sigmoid"
+
+    def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
+        tile = out[rows, columns]
+        tile *= self.gamma
+        tile += self.coef0
+        np.tanh(tile, out=tile)
+
+
+@register
+class Laplacian(KernelFunction):
+    """The exponential of the city-block distance."""
+
+    name = "laplacian"
+    translation_invariant = True
+    positive_semidefinite = True  # type: ignore[assignment]
+
+    def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
+        """Turn distances into kernel values."""
+        tile = out[rows, columns]
+        tile *= -self.gamma
+        np.exp(tile, out=tile)
+
+    def fill(self, X, Y, out, finish=None):
+        """Write the distances between samples to ``out``."""
         distances = city_block_distances(X, Y)
 
-        def fill(start):
-            rows = slice(start, start + _STRIPE)
+        def fill(start: int) -> None:
+            rows = slice(start, start + options.stripe)
             stripe = distances(rows)
-            stripe *= -self.gamma
-            np.exp(stripe, out=out[rows], casting="same_kind")
+            if finish is not None:  # in float64, whatever the dtype of the result is
+                self.finish(stripe, slice(None), slice(None), None, None)
+            out[rows] = stripe
 
-        for_each(fill, range(0, len(out), _STRIPE))
+        for_each(fill, range(0, len(out), options.stripe))
+
+
+class PlusOne(KernelFunction):
+    """Another kernel plus one: the kernel of its features and a constant one."""
+
+    def __init__(self, function: KernelFunction):
+        super().__init__(function.gamma, function.degree, function.coef0)
+        self.function = function
+        self.name = function.name
+        self.uses_norms = function.uses_norms
+        self.translation_invariant = function.translation_invariant
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.function.positive_semidefinite
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return self.function.diagonal(X) + 1.0
+
+    def matrix(self, X, Y, X_norms=None, Y_norms=None, out=None):
+        out = self.function.matrix(X, Y, X_norms, Y_norms, out)
+        out += 1.0
         return out
 
 
-def squared_norms(X) -> np.ndarray:
-    """||x||^2 of every row of a dense or CSR matrix, in X's dtype."""
+def squared_norms(X: Any) -> np.ndarray:
+    """Return ||x||^2 of each row of a dense or CSR matrix, in the dtype of X."""
     if sp.issparse(X):
         squares = np.append(X.data * X.data, X.dtype.type(0))
         sums = np.add.reduceat(squares, X.indptr[:-1]) if X.shape[0] else squares[:0]
@@ -154,61 +306,61 @@ def squared_norms(X) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
-def city_block_distances(X, Y) -> Callable[[slice], np.ndarray]:
-    """A function from a slice of the rows of X to their distances ||x - y||_1 to Y, in float64."""
+def city_block_distances(X: Any, Y: Any) -> Callable[[slice], np.ndarray]:
+    """Return a function from a slice of the samples of X to their distances ||x - y||_1 to Y."""
     if sp.issparse(X):
         from sklearn.metrics.pairwise import manhattan_distances
 
-        X, Y = _with_short_indices(X), _with_short_indices(Y)
+        X, Y = _with_32_bit_indices(X), _with_32_bit_indices(Y)
         return lambda rows: manhattan_distances(X[rows], Y)
     from scipy.spatial.distance import cdist
 
     return lambda rows: cdist(X[rows], Y, "cityblock")
 
 
-def _with_short_indices(X):
-    """X with 32-bit indices, which scikit-learn's distances between sparse rows need."""
+def _with_32_bit_indices(X: Any) -> Any:
+    """X as scikit-learn's distances between sparse samples need it."""
     if X.indices.dtype == X.indptr.dtype == np.int32:
         return X
     parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return type(X)(parts, shape=X.shape)
 
 
-def sparse_product(X, Y, out, finish=None) -> np.ndarray:
-    """X @ Y.T of two CSR matrices into a dense array, finished in stripes of columns.
+def sparse_product(X: Any, Y: Any, out: np.ndarray, finish: Finish | None = None) -> np.ndarray:
+    """Write X @ Y.T of two CSR matrices to a dense array, finished in stripes of columns.
 
     Rows of X are made dense in portions, so that each row of Y is multiplied with many at once.
     """
-    height = max(1, min(X.shape[0], _DENSE_PORTION // max(1, X.shape[1])))
+    height = max(1, min(X.shape[0], options.dense_portion // max(1, X.shape[1])))
 
-    def fill(stripe):
-        columns = slice(stripe, min(stripe + _STRIPE, Y.shape[0]))
+    def fill(start: int) -> None:
+        columns = slice(start, min(start + options.stripe, Y.shape[0]))
         out[rows, columns] = (Y[columns] @ dense).T
         if finish is not None:
-            finish(None, rows, columns)
+            finish(out[rows, columns], rows, columns)
 
     for top in range(0, X.shape[0], height):
         rows = slice(top, min(top + height, X.shape[0]))
         dense = np.ascontiguousarray(X[rows].toarray().T)
-        for_each(fill, range(0, Y.shape[0], _STRIPE))
+        for_each(fill, range(0, Y.shape[0], options.stripe))
     return out
 
 
 # The exponential of the rbf kernel is written out (range reduction, Taylor polynomial, exponent
-# bits) because a call to the C library does not vectorise. Adding 1.5 * 2^(mantissa bits) leaves
+# bits) because a call to the C library does not vectorize. Adding 1.5 * 2^(mantissa bits) leaves
 # the power k in the low bits of the sum; shifted into the exponent they are 2^k. Accurate to one
 # unit in the last place; below the logarithm of the smallest normal number the answer is that
 # number.
 
 
 @compiled
-def _finish_rbf_double(out, start, stop, first, last, row_norms, column_norms, gamma, mirrored):
+def _finish_rbf_float64(out, start, stop, first, last, row_norms, column_norms, gamma, upper):
     """Turn inner products into exp(-gamma d^2) within one tile of a C-contiguous ``out``."""
     power = np.empty(last - first)
     bits = power.view(np.int64)
     magic = 6755399441055744.0
     for i in range(start, stop):
-        begin = max(first, min(i, last)) if mirrored else first
+        begin = max(first, min(i, last)) if upper else first
         row = out[i, begin:last]
         norms = column_norms[begin:last]
         norm = row_norms[i]
@@ -242,8 +394,8 @@ def _finish_rbf_double(out, start, stop, first, last, row_norms, column_norms, g
 
 
 @compiled
-def _finish_rbf_single(out, start, stop, first, last, row_norms, column_norms, gamma, mirrored):
-    """`_finish_rbf_double` in float32."""
+def _finish_rbf_float32(out, start, stop, first, last, row_norms, column_norms, gamma, upper):
+    """`_finish_rbf_float64` in float32."""
     power = np.empty(last - first, np.float32)
     bits = power.view(np.int32)
     magic = np.float32(12582912.0)
@@ -254,7 +406,7 @@ def _finish_rbf_single(out, start, stop, first, last, row_norms, column_norms, g
     c6, c7 = np.float32(1 / 720), np.float32(1 / 5040)
     exponent, bias = np.int32(23), np.int32(127)
     for i in range(start, stop):
-        begin = max(first, min(i, last)) if mirrored else first
+        begin = max(first, min(i, last)) if upper else first
         row = out[i, begin:last]
         norms = column_norms[begin:last]
         norm = row_norms[i]

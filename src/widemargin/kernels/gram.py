@@ -1,116 +1,121 @@
-"""Gram matrices: k(x_i, x_j) over the training rows, served in blocks and in rows.
+"""Gram matrices: k(x_i, x_j) of training samples, in blocks and in rows.
 
-Solvers see the `Gram` protocol and nothing else. A block is exact (float64) and is what small
-problems are solved on. Rows are what large problems live on: they may be float32, and they come as
-an array together with the places at which the wanted rows stand in it, so that nothing has to be
-copied out of a cache. What is returned is read-only by contract: it may be shared.
+Solvers use the `Gram` protocol and nothing else. A block is exact (float64): small problems are
+solved on it. Large problems use rows. Rows may be float32, and come as an array together with the
+positions of the requested rows in it, so that nothing has to be copied out of a cache. Arrays that
+are returned may be shared and must not be written to.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.options import kernel_options as options
 from widemargin.kernels.functions import KernelFunction, squared_norms
 
-_LARGEST_SINGLE = 1e-3 * float(np.finfo(np.float32).max)
+__all__ = ["Gram", "KernelGram", "MatrixGram", "fits_float32", "is_everything"]
 
 
 class Gram(Protocol):
-    """What a solver needs to know of a kernel matrix."""
+    """What a solver needs of a Gram matrix."""
 
     @property
     def size(self) -> int:
-        """Number of rows."""
+        """Number of samples."""
 
     @property
     def positive_semidefinite(self) -> bool:
         """Whether this is known; an indefinite kernel has no duality gap."""
 
     @property
-    def most_rows(self) -> int:
-        """How many rows can be had at once."""
+    def max_rows(self) -> int:
+        """Number of rows that can be requested at once."""
 
     def diagonal(self) -> np.ndarray:
-        """k(x_i, x_i) of all rows, float64."""
+        """Return k(x_i, x_i) of all samples, float64."""
 
-    def block(self, rows, columns) -> np.ndarray:
-        """k(x_i, x_j), float64, for i in ``rows`` and j in ``columns`` (index arrays or slices)."""
+    def block(self, rows: Any, columns: Any) -> np.ndarray:
+        """Return k(x_i, x_j), float64, for index arrays or slices of i and j."""
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """An array and the places in it of the Gram matrix's rows ``index`` (distinct)."""
+        """Return an array and the positions in it of the rows ``index`` (distinct)."""
 
-    def narrow(self, index: np.ndarray) -> "Gram":
-        """The Gram matrix of the rows ``index``, of which rows will be asked from now on."""
+    def subset(self, index: np.ndarray) -> "Gram":
+        """Return the Gram matrix of the samples ``index``, which will be used from now on."""
 
-    def sharpen(self) -> None:
-        """Serve rows in float64 from now on."""
+    def use_float64(self) -> None:
+        """Return rows in float64 from now on."""
 
 
 class KernelGram:
-    """The Gram matrix of a named kernel over dense or CSR rows.
+    """The Gram matrix of a named kernel over dense or CSR samples.
 
     Parameters
     ----------
     function : KernelFunction
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        Dense rows are moved to their mean where the kernel does not notice (rbf): squared
-        distances then lose no digits to a common offset.
+        The mean of dense samples is subtracted where the kernel depends on squared distances (rbf),
+        which then lose no digits to a common offset.
     center : bool, default=False
-        Whether to subtract the mean of dense rows whatever the kernel is.
+        Whether to subtract the mean of dense samples whatever the kernel is.
     """
 
-    def __init__(self, function: KernelFunction, X, center: bool = False):
+    def __init__(self, function: KernelFunction, X: Any, center: bool = False):
         origin = None
-        if (center or function.name == "rbf") and not sp.issparse(X) and len(X):
+        center = center or (function.translation_invariant and function.uses_norms)
+        if center and not sp.issparse(X) and len(X):
             origin = X.mean(axis=0)
             X = X - origin
         self._set(function, X, origin)
 
-    def _set(self, function, X, origin, norms=None) -> "KernelGram":
+    def _set(
+        self, function: KernelFunction, X: Any, origin: Any, norms: np.ndarray | None = None
+    ) -> "KernelGram":
         self.function = function
         self.origin = origin
         self.X = X if sp.issparse(X) else np.ascontiguousarray(X)
         self.norms = function.squared_norms(self.X) if norms is None else norms
-        self.size = self.most_rows = X.shape[0]
+        self.size = self.max_rows = X.shape[0]
         self.positive_semidefinite = function.positive_semidefinite
         return self
 
     def is_finite(self) -> bool:
-        """Whether the numbers in X are small enough for the kernel."""
+        """Return whether the values of X are small enough for the kernel."""
         norms = self.diagonal() if self.norms is None else self.norms
         return bool(np.isfinite(norms).all())
 
-    def fits_single(self) -> bool:
-        """Whether float32 can hold the numbers in X and the values of the kernel."""
-        sizes = np.abs(self.diagonal()).max(initial=0.0), self._own_norms().max(initial=0.0)
-        return bool(max(sizes) < _LARGEST_SINGLE)
+    def fits_float32(self) -> bool:
+        """Return whether float32 can hold the values of X and of the kernel."""
+        return fits_float32(np.abs(self.diagonal())) and fits_float32(self._squared_norms())
 
     def diagonal(self) -> np.ndarray:
         return self.function.diagonal(self.X)
 
-    def block(self, rows, columns=slice(None), out=None) -> np.ndarray:
-        own = self.norms is not None
+    def block(
+        self, rows: Any, columns: Any = slice(None), out: np.ndarray | None = None
+    ) -> np.ndarray:
         return self.function.matrix(
-            self.X if _is_all(rows) else self.X[rows],
-            self.X if _is_all(columns) else self.X[columns],
-            self.norms[rows] if own else None,
-            self.norms[columns] if own else None,
+            self.X if is_everything(rows) else self.X[rows],
+            self.X if is_everything(columns) else self.X[columns],
+            None if self.norms is None else self.norms[rows],
+            None if self.norms is None else self.norms[columns],
             out,
         )
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.block(index), np.arange(len(index))
 
-    def narrow(self, index: np.ndarray) -> "KernelGram":
-        """The Gram matrix of the rows ``index``."""
-        return self.subset(index)
+    def subset(self, index: np.ndarray) -> "KernelGram":
+        """Return the Gram matrix of the samples ``index``."""
+        norms = None if self.norms is None else self.norms[index]
+        return object.__new__(KernelGram)._set(self.function, self.X[index], self.origin, norms)
 
-    def sharpen(self) -> None:
-        """Nothing to do: rows come in the dtype of X."""
+    def use_float64(self) -> None:
+        """Do nothing: rows have the dtype of X."""
 
-    def against(self, X) -> np.ndarray:
-        """k(x, x_j) of new rows against these rows."""
+    def cross_values(self, X: Any) -> np.ndarray:
+        """Return the kernel values of new samples against those of this matrix."""
         if sp.issparse(X) and not sp.issparse(self.X):
             X = X.toarray()
         if self.origin is not None:
@@ -118,50 +123,45 @@ class KernelGram:
         X = X.astype(self.X.dtype, copy=False)
         return self.function.matrix(X, self.X, None, self.norms)
 
-    def are_far(self, X) -> np.ndarray:
-        """Which of new rows are more than twice as far out as any of these rows."""
+    def are_far(self, X: Any) -> np.ndarray:
+        """Return which new samples have more than twice the largest norm of those here."""
         if self.origin is not None:
             X = X - self.origin
-        return ~(squared_norms(X) <= 4.0 * self._own_norms().max(initial=0.0))
+        return ~(squared_norms(X) <= 4.0 * self._squared_norms().max(initial=0.0))
 
-    def subset(self, index: np.ndarray) -> "KernelGram":
-        """The Gram matrix of the rows ``index``."""
-        norms = None if self.norms is None else self.norms[index]
-        return object.__new__(KernelGram)._set(self.function, self.X[index], self.origin, norms)
-
-    def _own_norms(self) -> np.ndarray:
+    def _squared_norms(self) -> np.ndarray:
         return squared_norms(self.X) if self.norms is None else self.norms
 
-    def single(self, dense_bytes: int) -> "KernelGram":
-        """The same in float32; sparse rows become dense where that is faster and fits."""
+    def as_float32(self, dense_bytes: int) -> "KernelGram":
+        """Return the same in float32; sparse samples become dense if that is faster and fits."""
         X = self.X.astype(np.float32)
-        if sp.issparse(X) and _better_dense(X, dense_bytes):
+        if sp.issparse(X) and _is_faster_dense(X, dense_bytes):
             X = X.toarray()
         return object.__new__(KernelGram)._set(self.function, X, self.origin)
 
 
 class MatrixGram:
-    """A Gram matrix that is given whole.
+    """A Gram matrix that is held in memory.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
     positive_semidefinite : bool, default=True
-        What the caller knows of it.
+        Whether the caller knows that it is.
     """
 
     def __init__(self, matrix: np.ndarray, positive_semidefinite: bool = True):
         self.matrix = matrix
-        self.size = self.most_rows = len(matrix)
+        self.size = self.max_rows = len(matrix)
         self.positive_semidefinite = positive_semidefinite
         self._diagonal: np.ndarray | None = None
 
     def is_finite(self) -> bool:
-        """Whether all values are."""
+        """Return whether all values are finite."""
         return bool(np.isfinite(self.matrix).all())
 
-    def fits_single(self) -> bool:
-        """Yes: its rows are served as they are."""
+    def fits_float32(self) -> bool:
+        """Return True: the rows are used as they are."""
         return True
 
     def diagonal(self) -> np.ndarray:
@@ -169,7 +169,7 @@ class MatrixGram:
             self._diagonal = self.matrix.diagonal().astype(np.float64)
         return self._diagonal
 
-    def block(self, rows, columns=slice(None)) -> np.ndarray:
+    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
         if isinstance(rows, slice) or isinstance(columns, slice):
             return np.ascontiguousarray(self.matrix[rows, columns])
         return self.matrix[np.ix_(rows, columns)]
@@ -178,29 +178,27 @@ class MatrixGram:
         return self.matrix, index
 
     def subset(self, index: np.ndarray) -> "MatrixGram":
-        """The Gram matrix of the rows ``index``."""
+        """Return the Gram matrix of the samples ``index``."""
         return MatrixGram(self.matrix[np.ix_(index, index)], self.positive_semidefinite)
 
-    def narrow(self, index: np.ndarray) -> "MatrixGram":
-        """The Gram matrix of the rows ``index``."""
-        return self.subset(index)
+    def use_float64(self) -> None:
+        """Do nothing: rows have the dtype of the matrix."""
 
-    def sharpen(self) -> None:
-        """Nothing to do: the matrix is what it is."""
-
-    def single(self, dense_bytes: int) -> "MatrixGram":
-        """Return this matrix: it is there already."""
+    def as_float32(self, dense_bytes: int) -> "MatrixGram":
+        """Return the matrix itself."""
         return self
 
 
-# A dense product does this many multiplications in the time of one of a sparse product (measured).
-_DENSE_ADVANTAGE = 32
+def fits_float32(sizes: np.ndarray) -> bool:
+    """Return whether non-negative values are small enough for sums of them in float32."""
+    return bool(sizes.max(initial=0.0) < 1e-3 * float(np.finfo(np.float32).max))
 
 
-def _better_dense(X, dense_bytes: int) -> bool:
-    entries = X.shape[0] * X.shape[1]
-    return entries <= _DENSE_ADVANTAGE * X.nnz and entries * X.dtype.itemsize <= dense_bytes
-
-
-def _is_all(index) -> bool:
+def is_everything(index: Any) -> bool:
+    """Return whether an index array or slice is ``slice(None)``."""
     return isinstance(index, slice) and index == slice(None)
+
+
+def _is_faster_dense(X: Any, dense_bytes: int) -> bool:
+    entries = X.shape[0] * X.shape[1]
+    return entries <= options.dense_advantage * X.nnz and entries * X.dtype.itemsize <= dense_bytes

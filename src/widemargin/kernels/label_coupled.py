@@ -1,8 +1,8 @@
-"""Gram matrices with a part that the labels turn: k(x_i, x_j) + y_i y_j q_ij.
+r"""Gram matrices with a part that depends on the labels: k(x_i, x_j) + y_i y_j q_ij.
 
-Slack that is a function of privileged columns adds such a part to the kernel, with q = factor
-factor' positive semidefinite; slack that is free adds a diagonal one. Of the many problems of
-one class against the rest only the signs y differ.
+Slack that is a function of privileged features adds such a part to the kernel, with
+:math:`Q = F F^\top` positive semidefinite; free slack of the squared hinge loss adds a diagonal
+one. In one-vs-rest classification only the signs y differ between the subproblems.
 """
 
 from typing import Any
@@ -11,7 +11,9 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_product
-from widemargin.kernels.gram import _LARGEST_SINGLE, KernelGram, MatrixGram, _is_all
+from widemargin.kernels.gram import KernelGram, MatrixGram, fits_float32, is_everything
+
+__all__ = ["PrivilegedGram", "SignedSum"]
 
 
 class PrivilegedGram:
@@ -21,40 +23,45 @@ class PrivilegedGram:
     ----------
     gram : KernelGram or MatrixGram
     factor : ndarray of shape (n, r)
-        Rows times their signs; r may be 0.
+        Rows times the signs of their samples; r may be 0.
     ridge : ndarray of shape (n,), optional
     """
 
-    def __init__(self, gram: KernelGram | MatrixGram, factor: np.ndarray, ridge=None):
+    def __init__(
+        self,
+        gram: KernelGram | MatrixGram,
+        factor: np.ndarray,
+        ridge: np.ndarray | None = None,
+    ):
         self.gram = gram
         self.factor = np.ascontiguousarray(factor)
         self.ridge = ridge
-        self.size = self.most_rows = gram.size
+        self.size = self.max_rows = gram.size
         self.positive_semidefinite = gram.positive_semidefinite
 
     @property
     def X(self) -> Any:  # noqa: N802 - as in KernelGram
-        """Rows whose dtype is that of the values."""
+        """An array whose dtype is that of the values."""
         return self.factor
 
     def is_finite(self) -> bool:
-        """Whether all numbers are small enough."""
+        """Return whether all values are small enough."""
         return self.gram.is_finite() and bool(np.isfinite(self.factor).all())
 
-    def fits_single(self) -> bool:
-        """Whether float32 can hold all numbers."""
-        return self.gram.fits_single() and bool(self.diagonal().max(initial=0.0) < _LARGEST_SINGLE)
+    def fits_float32(self) -> bool:
+        """Return whether float32 can hold all values."""
+        return self.gram.fits_float32() and fits_float32(self.diagonal())
 
     def diagonal(self) -> np.ndarray:
         diagonal = self.gram.diagonal() + np.einsum("ij,ij->i", self.factor, self.factor)
         return diagonal if self.ridge is None else diagonal + self.ridge
 
-    def block(self, rows, columns=slice(None), out=None) -> np.ndarray:
+    def block(
+        self, rows: Any, columns: Any = slice(None), out: np.ndarray | None = None
+    ) -> np.ndarray:
         block = self.gram.block(rows, columns)
         if self.factor.shape[1]:
-            own = self.factor if _is_all(rows) else np.ascontiguousarray(self.factor[rows])
-            others = self.factor if _is_all(columns) else np.ascontiguousarray(self.factor[columns])
-            block = block + tiled_product(own, others)
+            block = block + tiled_product(self._factor(rows), self._factor(columns))
         if self.ridge is not None:
             index = np.arange(self.size)
             same = index[rows][:, None] == index[columns]
@@ -67,29 +74,29 @@ class PrivilegedGram:
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.block(index), np.arange(len(index))
 
-    def narrow(self, index: np.ndarray) -> "PrivilegedGram":
-        """The Gram matrix of the rows ``index``."""
-        return self.subset(index)
-
-    def sharpen(self) -> None:
-        """Nothing to do: rows come in the dtype of the factor."""
-
     def subset(self, index: np.ndarray) -> "PrivilegedGram":
-        """The Gram matrix of the rows ``index``."""
+        """Return the Gram matrix of the samples ``index``."""
         ridge = None if self.ridge is None else self.ridge[index]
         return PrivilegedGram(self.gram.subset(index), self.factor[index], ridge)
 
-    def single(self, dense_bytes: int) -> "PrivilegedGram":
-        """The same in float32."""
+    def use_float64(self) -> None:
+        """Do nothing: rows have the dtype of the factor."""
+
+    def as_float32(self, dense_bytes: int) -> "PrivilegedGram":
+        """Return the same in float32."""
         ridge = None if self.ridge is None else self.ridge.astype(np.float32)
-        return PrivilegedGram(self.gram.single(dense_bytes), self.factor.astype(np.float32), ridge)
+        gram = self.gram.as_float32(dense_bytes)
+        return PrivilegedGram(gram, self.factor.astype(np.float32), ridge)
+
+    def _factor(self, index: Any) -> np.ndarray:
+        return self.factor if is_everything(index) else np.ascontiguousarray(self.factor[index])
 
 
 class SignedSum:
-    """One matrix that is K + Q * yy' for one vector of signs y after another.
+    """The matrix K + Q * yy' for one vector of signs y after another, in the same memory.
 
-    Only the rows and columns of the fewer rows that change sides are written: with many classes
-    the matrix of the next one costs next to nothing.
+    Only the rows and columns of the samples that change signs relative to the others are written:
+    with many classes, few.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ class SignedSum:
     second : ndarray of shape (n, n)
         Q.
     positive_semidefinite : bool
-        What is known of K.
+        Whether K is known to be.
     """
 
     def __init__(self, first: np.ndarray, second: np.ndarray, positive_semidefinite: bool):
@@ -109,18 +116,18 @@ class SignedSum:
         self._positive_semidefinite = positive_semidefinite
 
     def of(self, sign: np.ndarray) -> MatrixGram:
-        """K + Q * yy' for the signs y, valid until the next ones are asked for."""
-        turned = self._sign != sign
-        if 2 * np.count_nonzero(turned) > len(turned):
-            turned = ~turned
+        """Return K + Q * yy' for the signs y, valid until the next call."""
+        changed = self._sign != sign
+        if 2 * np.count_nonzero(changed) > len(changed):
+            changed = ~changed
         self._sign = sign
-        _write(self._first, self._second, sign, np.flatnonzero(turned), self._sum)
+        _write(self._first, self._second, sign, np.flatnonzero(changed), self._sum)
         return MatrixGram(self._sum, self._positive_semidefinite)
 
 
 @compiled
 def _write(first, second, sign, rows, out):
-    """Entries of the sum in the given rows and columns."""
+    """Write the entries of the sum in some rows and columns."""
     for i in rows:
         for j in range(out.shape[1]):
             out[i, j] = first[i, j] + sign[i] * sign[j] * second[i, j]

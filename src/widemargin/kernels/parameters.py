@@ -2,18 +2,51 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.sklearn_compat import num_samples
-from widemargin.kernels.functions import KernelFunction
+from widemargin._base.sklearn_compat import Interval, StrOptions, num_samples
+from widemargin.kernels.functions import (
+    KERNELS,
+    KernelFunction,
+    KernelNames,
+    PlusOne,
+    kernel_function,
+)
 from widemargin.kernels.gram import KernelGram, MatrixGram
 from widemargin.kernels.precomputed import check_symmetric, is_positive_semidefinite
 
-__all__ = ["KernelParameters", "effective_gamma"]
+__all__ = ["KernelParameters", "effective_gamma", "kernel_constraints"]
+
+
+def kernel_constraints(prefix: str = "", pairwise: bool = True) -> dict[str, list]:
+    """Return the constraints of the kernel parameters of an estimator.
+
+    Parameters
+    ----------
+    prefix : str, default=""
+        Of the names of the parameters.
+    pairwise : bool, default=True
+        Whether the kernel may be "precomputed" or a callable.
+
+    Returns
+    -------
+    dict
+        A part of ``_parameter_constraints``.
+    """
+    names = StrOptions(KernelNames("precomputed") if pairwise else KernelNames())
+    return {
+        f"{prefix}kernel": [names, callable] if pairwise else [names],
+        f"{prefix}degree": [Interval(Integral, 0, None, closed="left")],
+        f"{prefix}gamma": [
+            StrOptions({"scale", "auto"}),
+            Interval(Real, 0.0, None, closed="left"),
+        ],
+        f"{prefix}coef0": [Interval(Real, None, None, closed="neither")],
+    }
 
 
 @dataclass(frozen=True)
@@ -58,8 +91,8 @@ class KernelParameters:
     @property
     def function(self) -> KernelFunction:
         """The kernel function of a named kernel."""
-        kind = _WithConstant if self.add_constant else KernelFunction
-        return kind(self.kernel, self.gamma, self.degree, self.coef0)  # type: ignore[arg-type]
+        function = kernel_function(self.kernel, self.gamma, self.degree, self.coef0)  # type: ignore[arg-type]
+        return PlusOne(function) if self.add_constant else function
 
     @property
     def positive_semidefinite(self) -> bool:
@@ -82,7 +115,7 @@ class KernelParameters:
         -------
         KernelParameters
         """
-        if self.is_pairwise or self.kernel == "linear":
+        if self.is_pairwise or not KERNELS[self.kernel].uses_gamma:  # type: ignore[index]
             return replace(self, gamma=0.0)
         if isinstance(samples, np.ndarray) and not isinstance(self.gamma, Real):
             X = X[samples]
@@ -140,18 +173,6 @@ class KernelParameters:
         if not np.isfinite(values).all():
             raise ValueError("kernel must return finite values, got inf or nan.")
         return values
-
-
-class _WithConstant(KernelFunction):
-    """A kernel function plus one."""
-
-    def diagonal(self, X):
-        return super().diagonal(X) + 1.0
-
-    def matrix(self, X, Y, X_norms=None, Y_norms=None, out=None):
-        out = super().matrix(X, Y, X_norms, Y_norms, out)
-        out += 1.0
-        return out
 
 
 def effective_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None) -> float:

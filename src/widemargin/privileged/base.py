@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, num_samples
-from widemargin.kernels import KERNEL_NAMES, KernelGram, MatrixGram
+from widemargin.kernels import KernelGram, MatrixGram
+from widemargin.kernels.functions import KernelNames
 from widemargin.privileged.features import PrivilegedColumns, check
 from widemargin.svm import support
 
@@ -41,7 +42,7 @@ class PrivilegedBase(support.TransitionalSVC):
     _parameter_constraints: dict = {
         **{name: support.TransitionalSVC._parameter_constraints[name] for name in _PASSED_ON},
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
-        "privileged_kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
+        "privileged_kernel": [StrOptions(KernelNames("precomputed")), callable],
         "privileged_degree": [Interval(Integral, 0, None, closed="left")],
         "privileged_gamma": [
             StrOptions({"scale", "auto"}),
@@ -183,4 +184,4 @@ class PrivilegedBase(support.TransitionalSVC):
             return Z
         if sp.issparse(rows) and not sp.issparse(Z):
             Z = type(rows)(Z)
-        return machine._rows_gram(rows, self._privileged_gamma).against(Z)
+        return machine._rows_gram(rows, self._privileged_gamma).cross_values(Z)

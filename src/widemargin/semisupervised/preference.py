@@ -109,7 +109,7 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
         **PreferenceBase._parameter_constraints,
         **{name: SVC._parameter_constraints[name] for name in _SVC_PARAMETERS},
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
-        "kernel": [StrOptions(set(KERNEL_NAMES))],
+        "kernel": [StrOptions(KERNEL_NAMES)],
     }
 
     def __init__(

@@ -114,7 +114,7 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         "C_unlabeled": [Interval(Real, 0.0, np.inf, closed="neither"), None],
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "switch": [StrOptions({"multi", "single"})],
-        "kernel": [StrOptions(set(KERNEL_NAMES))],
+        "kernel": [StrOptions(KERNEL_NAMES)],
     }
 
     def __init__(

@@ -24,7 +24,8 @@ from widemargin._base.validation import (
     validate_predict,
     validate_training,
 )
-from widemargin.kernels import KERNEL_NAMES, GramCache
+from widemargin.kernels import GramCache
+from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers.multiclass.gram import solution_at as gram_solution_at
@@ -194,7 +195,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
-        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
+        "kernel": [StrOptions(KernelNames("precomputed")), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
@@ -396,7 +397,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             X = X if len(index) == X.shape[0] else X[index]
             return rows_solution_at, partial(solve_rows, X), 0.0
         gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
-        gram.sharpen()
+        gram.use_float64()
         radius = float(np.sqrt(np.abs(gram.diagonal()).max(initial=0.0)))
         return gram_solution_at, partial(solve_gram, gram), radius
 
@@ -481,7 +482,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if sp.issparse(support) and not sp.issparse(X):
             X = type(support)(X)
         gram = self._gram_maker()._rows_gram(support, self._gamma)
-        return lambda first, last: gram.against(X[first:last])
+        return lambda first, last: gram.cross_values(X[first:last])
 
     def _nothing(self, n, X, n_classes):
         """The functions that are 0, before anything is known."""

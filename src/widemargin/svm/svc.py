@@ -12,8 +12,7 @@ from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin._base.validation import validate_kernel_training
-from widemargin.kernels import KERNEL_NAMES
-from widemargin.kernels.parameters import KernelParameters
+from widemargin.kernels.parameters import KernelParameters, kernel_constraints
 from widemargin.svm.kernel_classifier import KernelClassifierMixin
 from widemargin.svm.training import fit_binary_problems, prepare_training
 
@@ -110,10 +109,7 @@ class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
 
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0.0, None, closed="right")],
-        "kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **kernel_constraints(),
         "multi_class": [StrOptions({"ovo", "ovr"})],
         "shrinking": ["boolean"],
         "tol": [Interval(Real, 0.0, None, closed="neither")],

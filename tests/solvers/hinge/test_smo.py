@@ -17,14 +17,14 @@ from tests.solvers.cases import (
     two_blobs,
 )
 
-from widemargin.kernels import GramCache, KernelFunction, KernelGram, MatrixGram
+from widemargin.kernels import GramCache, KernelGram, MatrixGram, kernel_function
 from widemargin.solvers import HingeProblem, NotSeparableError, solution_at, solve_hinge
 from widemargin.solvers.hinge import smo
 
 
 def rbf_problem(size=60, cost=1.0, gamma=0.5, **options):
     X, sign = two_blobs(size)
-    return HingeProblem(KernelGram(KernelFunction("rbf", gamma), X), sign, cost=cost, **options)
+    return HingeProblem(KernelGram(kernel_function("rbf", gamma), X), sign, cost=cost, **options)
 
 
 @settings(max_examples=150)
@@ -208,7 +208,7 @@ def test_indefinite_kernels_come_to_an_end_without_a_gap(path, intercept, seed):
 @each_path
 def test_the_sigmoid_kernel_comes_to_an_end(path):
     X, sign = two_blobs(40)
-    gram = KernelGram(KernelFunction("sigmoid", gamma=2.0, coef0=-1.0), X)
+    gram = KernelGram(kernel_function("sigmoid", gamma=2.0, coef0=-1.0), X)
     solution = solve(HingeProblem(gram, sign, cost=10.0), path)
     assert solution.converged
     assert np.isnan(solution.gap)
@@ -307,7 +307,7 @@ def test_shrinking_changes_the_answer_by_no_more_than_tol(path):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_shrinking_finds_the_same_optimum_on_problems_of_its_size(cost, intercept):
     X, sign = two_blobs(900, columns=6)
-    gram = KernelGram(KernelFunction("rbf", 0.3), X)
+    gram = KernelGram(kernel_function("rbf", 0.3), X)
     problem = HingeProblem(gram, sign, 1.0, cost, intercept)
     solutions = [solve(problem, tol=1e-4, shrinking=shrinking) for shrinking in (True, False)]
     assert all(solution.converged for solution in solutions)
@@ -337,7 +337,7 @@ def test_tolerances_below_rounding_come_to_an_end(path, intercept, seed):
 @pytest.mark.parametrize(("size", "shrinking"), [(600, True), (800, False)])
 def test_neither_shrinking_nor_size_keeps_whole_problems_from_leaping(intercept, size, shrinking):
     X, sign = two_blobs(size, columns=4)
-    gram = KernelGram(KernelFunction("linear"), 100.0 * X)
+    gram = KernelGram(kernel_function("linear"), 100.0 * X)
     problem = HingeProblem(gram, sign, 1.0, 1.0, intercept)
     solution = solve(problem, max_iter=2_000_000, shrinking=shrinking)
     assert solution.converged
@@ -374,7 +374,7 @@ def test_a_small_problem_starts_from_exact_numbers_whatever_its_cache_holds():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4)) + 30.0
     sign = np.where(rng.random(300) < 0.5, 1.0, -1.0)
-    gram = GramCache(KernelGram(KernelFunction("poly", 1.0, degree=2), X), 1 << 20).of()
+    gram = GramCache(KernelGram(kernel_function("poly", 1.0, degree=2), X), 1 << 20).of()
     problem = HingeProblem(gram, sign)
     dual = solve_hinge(problem, max_iter=200).dual
     state = smo.start(problem, dual=dual)

@@ -15,11 +15,11 @@ from tests.solvers.cases import (
 )
 from threadpoolctl import threadpool_limits
 
-from widemargin.kernels import GramCache, KernelFunction, KernelGram
+from widemargin.kernels import GramCache, KernelGram, kernel_function
 from widemargin.solvers import HingeProblem, solve_hinge
 
-RBF = KernelFunction("rbf", 0.5)
-LINEAR = KernelFunction("linear")
+RBF = kernel_function("rbf", 0.5)
+LINEAR = kernel_function("linear")
 BATCHED = ["batched", "batched and shrinking"]
 
 each_batched_path = pytest.mark.parametrize("path", BATCHED)

@@ -5,15 +5,15 @@ import pytest
 from tests.solvers.cases import each_path, on_path, two_blobs
 
 from widemargin._base.checkpoint import load_checkpoint, save_checkpoint
-from widemargin.kernels import GramCache, KernelFunction, KernelGram
+from widemargin.kernels import GramCache, KernelGram, kernel_function
 from widemargin.solvers import HingeProblem
 from widemargin.solvers.hinge import smo
 
 CASES = {
-    "rbf": (KernelFunction("rbf", 0.5), 0.0, {"cost": 1e3}),
-    "without intercept": (KernelFunction("rbf", 0.5), 0.0, {"cost": 1e3, "intercept": False}),
-    "infinite costs": (KernelFunction("rbf", 50.0), 0.0, {"cost": np.inf}),
-    "sharpened": (KernelFunction("linear"), 10.0, {"cost": 100.0}),
+    "rbf": (kernel_function("rbf", 0.5), 0.0, {"cost": 1e3}),
+    "without intercept": (kernel_function("rbf", 0.5), 0.0, {"cost": 1e3, "intercept": False}),
+    "infinite costs": (kernel_function("rbf", 50.0), 0.0, {"cost": np.inf}),
+    "sharpened": (kernel_function("linear"), 10.0, {"cost": 100.0}),
 }
 OPTIONS = {"tol": {"tol": 1e-4}, "gap": {"gap_tol": 1e-4}}
 

@@ -15,7 +15,7 @@ import numpy as np
 from widemargin._base.options import smo_options as options
 from widemargin._base.threads import for_each
 from widemargin.kernels import Gram
-from widemargin.kernels.dense import Square
+from widemargin.kernels.dense import DenseMatrix
 from widemargin.solvers.hinge.pairs import residual_extremes, subtract_columns
 from widemargin.solvers.stopping import rounding_floor
 
@@ -39,7 +39,7 @@ class ActiveSet:
     diagonal: np.ndarray
     largest: float
     """Largest absolute value of the Gram matrix."""
-    dense: Square | None = None
+    dense: DenseMatrix | None = None
     """The Gram matrix as an array for small problems; otherwise rows come from ``gram``."""
 
     @property
@@ -71,11 +71,11 @@ class ActiveSet:
         """Return the active set of some of the samples."""
         gram, dense = self.gram, None
         if self.dense is not None:
-            dense = self.dense.part(index)
+            dense = self.dense.subset(index)
         elif len(index) <= options.dense_size:
-            dense = Square(gram.block(index, index))
+            dense = DenseMatrix(gram.block(index, index))
         else:
-            gram = gram.narrow(index)
+            gram = gram.subset(index)
         names = ("dual", "residual", "lower", "upper", "diagonal")
         parts = {name: getattr(self, name)[index] for name in names}
         return replace(self, index=index, gram=gram, dense=dense, **parts)
@@ -120,7 +120,7 @@ def unshrink(active: ActiveSet, smaller: ActiveSet) -> None:
 def subtract_kernel_sum(gram: Gram, change: np.ndarray, residual: np.ndarray) -> None:
     """Compute residual -= K change in place."""
     moved = np.flatnonzero(change)
-    size = min(options.working_set_size, gram.most_rows)
+    size = min(options.working_set_size, gram.max_rows)
     for i in range(0, len(moved), size):
         part = moved[i : i + size]
         subtract_rows(*gram.rows(part), change[part], residual)

@@ -36,7 +36,7 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import newton_options
 from widemargin._base.options import smo_options as options
 from widemargin.kernels import Gram
-from widemargin.kernels.dense import Square, square_of
+from widemargin.kernels.dense import DenseMatrix, dense_matrix
 from widemargin.solvers.free_set_newton import free_set_newton, refine
 from widemargin.solvers.hinge.pairs import (
     descend_with_intercept,
@@ -161,7 +161,7 @@ class State:
         self.working_set = self.working_set.copy()
         del self.active_sets[1:]
         if self.float64:
-            self.active.gram.sharpen()
+            self.active.gram.use_float64()
         for level in range(sum(name.startswith("dual_") for name in numbers)):
             if level:
                 self.active_sets.append(self.active.subset(numbers[f"index_{level}"].copy()))
@@ -191,7 +191,7 @@ def start(
     ``values`` are those of f without its intercept at all samples, if they are known.
     """
     gram, residual = problem.gram, problem.linear().copy()
-    dense = square_of(gram) if problem.size <= options.dense_size else None
+    dense = dense_matrix(gram) if problem.size <= options.dense_size else None
     if dual is None:
         dual = np.zeros(problem.size)
     else:
@@ -316,7 +316,7 @@ def _check_residual(state: State) -> bool:
         active.residual[support] = exact_residual(active, linear, support, support)
         return state.violation < state.tol
     state.float64 = True
-    active.gram.sharpen()
+    active.gram.use_float64()
     active.residual[:] = linear
     subtract_kernel_sum(active.gram, active.dual, active.residual)
     return False
@@ -363,7 +363,7 @@ def _working_set_round(state: State, violation: float, steps: int) -> None:
     rows, positions = active.gram.rows(working_set)
     tol = max(0.5 * state.tol, 0.1 * violation)
     dual, residual = active.dual[working_set], active.residual[working_set]
-    dense = Square(gather_columns(rows, positions, working_set))
+    dense = DenseMatrix(gather_columns(rows, positions, working_set))
     steps = min(steps, options.slice_work // len(working_set))
     # Not the diagonal in float64: beside float32 rows, pair updates might not terminate.
     diagonal = dense.matrix.diagonal().copy()
@@ -408,7 +408,7 @@ def _most_violating(state: State) -> np.ndarray:
         options.working_set_size,
         max(options.smallest_working_set, active.size // options.working_set_share),
         active.size,
-        active.gram.most_rows,
+        active.gram.max_rows,
     )
     if size == active.size:
         return np.arange(size)

@@ -110,7 +110,7 @@ def start(
     random = random_state(seed)
     state = State(gram, label, margin, cost, bias, gap_tol, max_iter, dual, scores, tol, random)
     moved = np.flatnonzero(dual.any(axis=1))
-    step = min(BATCH_ROWS, gram.most_rows)
+    step = min(BATCH_ROWS, gram.max_rows)
     for first in range(0, len(moved), step):
         part = moved[first : first + step]
         _carry(state, part, dual[part])
@@ -176,7 +176,7 @@ def _rounding(state: State) -> float:
 
 def _batch(state: State, violation: np.ndarray, tol: float) -> None:
     """Solve over the most violating rows, half of them kept from the last batch."""
-    size = min(BATCH_ROWS, state.gram.most_rows, state.gram.size)
+    size = min(BATCH_ROWS, state.gram.max_rows, state.gram.size)
     kept = state.working[-(size // 2) :] if size < state.gram.size else state.working[:0]
     rest = violation.copy()
     rest[kept] = -np.inf
