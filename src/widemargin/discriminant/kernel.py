@@ -28,8 +28,8 @@ from widemargin.discriminant.base import (
 )
 from widemargin.discriminant.directions import orient
 from widemargin.discriminant.statistics import ClassStatistics
-from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.parameters import KernelParameters, effective_gamma
 
 __all__ = ["KernelDiscriminantAnalysis"]

@@ -25,8 +25,8 @@ from widemargin._base.validation import (
     validate_training,
 )
 from widemargin.kernels import GramCache
-from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers.multiclass.gram import solution_at as gram_solution_at
 from widemargin.solvers.multiclass.gram import solve_gram
