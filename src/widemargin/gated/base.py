@@ -28,14 +28,6 @@ from widemargin.gated.teacher import Gate, make_gate
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.expansion import KernelExpansion
 
-__all__ = [
-    "GatedBase",
-    "fitted_attributes",
-    "set_fitted_attributes",
-    "validate_samples",
-    "warn_about",
-]
-
 
 class GatedBase(ClassifierMixin, BaseEstimator):
     """Base class of estimators that consist of one or more students."""

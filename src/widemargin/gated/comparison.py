@@ -5,7 +5,7 @@ alone, and an SVM that has the gate as an additional feature.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,11 +26,9 @@ from widemargin.gated.problem import (
 )
 from widemargin.gated.students import GatedStudents, fit_validated
 from widemargin.gated.teacher import class_scores
-from widemargin.solvers import HingeProblem, Solution
+from widemargin.solvers import HingeProblem
 from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.svm.linear_svc import linear_scores
-
-__all__ = ["StudentScores", "compare_students"]
 
 
 def compare_students(
@@ -92,32 +90,29 @@ def compare_students(
     coding = parameters["difficulty"] or "relative-margin"
     weighted = GatedStudents(**{**parameters, "difficulty": coding})
     plain = GatedStudents(**{**parameters, "difficulty": None})
-    targets, jobs = weighted.targets, weighted.n_jobs
-    data = prepare_training(weighted, X, y, sample_weight, None, targets, jobs)
+    data = prepare_training(weighted, X, y, sample_weight, None, weighted.targets)
     for each in (weighted, plain):
         fits = fit_validated(each, data)
         warn_about(each, each.classes_.tolist(), fits, stacklevel=3)
     X_test, values, phi = validate_samples(weighted, X_test)
-    phi = feature_array(phi)
-    scores = class_scores(data.teacher, X_test, values)
+    phi, scores = feature_array(phi), class_scores(data.teacher, X_test, values)
     columns = [fit.column for fit in fits]
 
     def fit_controls(column):
         return _fit_controls(weighted, data, column, phi, scores[:, column])
 
-    controls = for_each(fit_controls, columns, effective_n_jobs(jobs))
-    warn_about(
-        weighted, weighted.classes_.tolist(), [c.fit for c in controls], "control", stacklevel=3
-    )
+    controls = for_each(fit_controls, columns, effective_n_jobs(weighted.n_jobs))
+    svm, threshold, extended, control_fits = zip(*controls, strict=True)
+    warn_about(weighted, weighted.classes_.tolist(), control_fits, "control", stacklevel=3)
     gates = scores[:, columns]
     leads = [scores[:, k] - largest_other_score(scores, k) for k in columns]
     compared = {
         "teacher": np.column_stack(leads),
-        "SVM": np.column_stack([control.svm for control in controls]),
+        "SVM": np.column_stack(svm),
         "gSVM-0": gates - linear_scores(phi, plain.theta_) - plain.theta_intercept_,
         "gSVM": gates - linear_scores(phi, weighted.theta_) - weighted.theta_intercept_,
-        "gate + bias": np.column_stack([control.threshold for control in controls]),
-        "SVM + score": np.column_stack([control.extended for control in controls]),
+        "gate + bias": np.column_stack(threshold),
+        "SVM + score": np.column_stack(extended),
     }
     return StudentScores(compared, weighted.classes_)
 
@@ -130,36 +125,23 @@ class StudentScores(dict):
         self.classes = classes
 
 
-class Controls(NamedTuple):
-    """Test scores of the controls of one student: SVM, threshold on the gate, SVM with the gate."""
-
-    svm: np.ndarray
-    threshold: np.ndarray
-    extended: np.ndarray
-    fit: StudentFit
-
-
 def _fit_controls(
     students: GatedStudents, data: TrainingData, column: int, phi: Any, gate: np.ndarray
-) -> Controls:
-    sign = target_sign(data, column)
-    weight = 1.0 if data.weight is None else data.weight
-    plain = HingeProblem(
-        data.cache.of(), sign, students.margin, students.C * weight, intercept=False
-    )
-    gated = student_problem(students, data, column, sign)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, StudentFit]:
+    """Return the test scores of the SVM, the threshold on the gate and the SVM with the gate.
+
+    And the solution of one that did not converge, if any.
+    """
+    sign, weight = target_sign(data, column), 1.0 if data.weight is None else data.weight
+    cost = students.C * weight
+    plain = HingeProblem(data.cache.of(), sign, students.margin, cost, intercept=False)
+    gated, nothing = student_problem(students, data, column, sign), np.zeros((len(sign), 1))
     extended = _append_feature(data.phi, data.scores[:, column])
-    solved = [
-        _solve(problem, features, students)
-        for problem, features in (
-            (plain, data.phi),
-            (gated, np.zeros((len(sign), 1))),
-            (plain, extended),
-        )
-    ]
-    (svm, bias, wide), solutions = zip(*solved, strict=True)
+    problems = (plain, data.phi), (gated, nothing), (plain, extended)
+    solutions = [_solve(problem, features, students) for problem, features in problems]
+    svm, bias, wide = (solution.weights for solution in solutions)
     worst = min(solutions, key=lambda solution: solution.converged)
-    return Controls(
+    return (
         linear_scores(phi, svm[np.newaxis, :-1])[:, 0] + svm[-1],
         gate - bias[-1],
         linear_scores(_append_feature(phi, gate), wide[np.newaxis, :-1])[:, 0] + wide[-1],
@@ -173,8 +155,6 @@ def _append_feature(phi: Any, feature: np.ndarray) -> Any:
     return np.ascontiguousarray(np.column_stack([phi, feature]))
 
 
-def _solve(problem: HingeProblem, phi: Any, students: GatedStudents) -> tuple[Any, Solution]:
-    """Return the weights of the features and of the constant one, and the solution."""
+def _solve(problem: HingeProblem, phi: Any, students: GatedStudents) -> Any:
     explicit = linear_problem(problem, phi, float(students.fit_intercept))
-    solution = solve_dual(explicit, gap_tol=students.tol, max_iter=students.max_iter)
-    return solution.weights, solution
+    return solve_dual(explicit, gap_tol=students.tol, max_iter=students.max_iter)

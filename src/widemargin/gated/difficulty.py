@@ -32,17 +32,6 @@ from widemargin.gated.labels import (
     target_mask,
 )
 
-__all__ = [
-    "CODINGS",
-    "LabeledScores",
-    "check_decay",
-    "difficulty_degrees",
-    "label_scores",
-    "largest_other_score",
-    "relative_margin_degrees",
-    "sample_degrees",
-]
-
 
 @shared_docs
 def difficulty_degrees(

@@ -18,8 +18,6 @@ from widemargin.gated.teacher import (
 )
 from widemargin.svm.crammer_singer import tie_tolerance
 
-__all__ = ["early_exit_predict"]
-
 
 def early_exit_predict(
     teacher: Any, X: Any, target: Any, *, return_counts: bool = False

@@ -7,8 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["StudentExport"]
-
 _SOURCE = '''\
 """Binary detector for class TARGET, exported from a gated student."""
 

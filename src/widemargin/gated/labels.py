@@ -5,19 +5,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-__all__ = [
-    "align_columns",
-    "check_labels",
-    "check_scores",
-    "class_index",
-    "column_names",
-    "is_boolean_target",
-    "numpy_booleans",
-    "python_label",
-    "target_column",
-    "target_mask",
-]
-
 
 def check_scores(scores: Any, name: str = "teacher_scores") -> np.ndarray:
     """Return finite scores of at least two classes as a float64 array."""

@@ -14,8 +14,6 @@ from sklearn.pipeline import Pipeline
 
 from widemargin.svm.linear_svc import linear_scores
 
-__all__ = ["LandmarkFeatures", "feature_array", "inner_products", "landmark_features"]
-
 
 class LandmarkFeatures(NamedTuple):
     """Features ``values @ matrix.T`` of samples, not multiplied out.

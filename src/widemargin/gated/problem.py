@@ -65,20 +65,6 @@ from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.losses import Hinge
 from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 
-__all__ = [
-    "NoFeatures",
-    "StudentFit",
-    "TrainingData",
-    "fit_students",
-    "given_samples",
-    "linear_problem",
-    "linear_weights",
-    "map_features",
-    "prepare_training",
-    "student_problem",
-    "target_sign",
-]
-
 
 @dataclass(frozen=True)
 class TrainingData:
@@ -121,6 +107,15 @@ class TrainingData:
     cache: GramCache
 
 
+class Samples(NamedTuple):
+    """Training samples as passed to fit, as an array (None with a feature map), and targets."""
+
+    X: Any
+    values: Any
+    y: np.ndarray
+    weight: np.ndarray | None = None
+
+
 class StudentFit(NamedTuple):
     """The solution of one student.
 
@@ -139,20 +134,14 @@ class StudentFit(NamedTuple):
 
 
 def prepare_training(
-    student: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    teacher_scores: Any,
-    targets: Any,
-    n_jobs: int | None = None,
+    student: Any, X: Any, y: Any, sample_weight: Any, teacher_scores: Any, targets: Any
 ) -> TrainingData:
     """Validate the data, fit the teacher and the feature map, and compute the teacher's scores.
 
     ``targets`` are the classes of the students, None for all classes in y.
     """
     _check_parameters(student)
-    X, values, y = _validate(student, X, y)
+    X, values, y, _ = _validate(student, X, y)
     labels, names = np.unique(y), column_names(teacher_scores)
     if teacher_scores is not None:
         teacher_scores = check_scores(teacher_scores)
@@ -165,24 +154,23 @@ def prepare_training(
         X, y = safe_indexing(X, index), y[index]
         values = None if values is None else values[index]
         teacher_scores = None if teacher_scores is None else teacher_scores[index]
-    n_labels = len(np.unique(y))
+    samples, n_labels = Samples(X, values, y, weight), len(np.unique(y))
     if n_labels < 2:
         raise ValueError(
             "y must contain at least two classes: the number of classes has to be greater than "
             "one; got 1 class."
         )
-    teacher, classes = _fitted_teacher(student, X, values, y, weight, teacher_scores, labels)
+    teacher, classes = _fitted_teacher(student, samples, labels, teacher_scores is None)
     if teacher_scores is None:
-        scores = _training_scores(student, teacher, classes, X, values, y, weight, folds)
+        scores = _training_scores(student, teacher, classes, samples, folds)
     else:
         scores = align_columns(teacher_scores, names, classes)
-    features, phi = _fit_features(student, teacher, X, values, y, weight)
-    functions, phi_functions = _teacher_functions(student, teacher, features, X, values)
+    features, phi = _fit_features(student, teacher, samples)
+    functions, phi_functions = _teacher_functions(student, teacher, features, samples)
     kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
     kernel = kernel.resolve(phi, weight=weight)
     n_students = n_labels if targets is None else len(targets)
-    jobs = min(effective_n_jobs(n_jobs), n_students)
-    memory = student.cache_size * 2**20
+    jobs, memory = min(_jobs(student), n_students), student.cache_size * 2**20
     cache = GramCache(kernel.gram(phi), memory, shared=n_students > 1, jobs=jobs)
     return TrainingData(
         phi, index, y, weight, teacher, scores, classes, functions, phi_functions, features, kernel,
@@ -190,20 +178,20 @@ def prepare_training(
     )  # fmt: skip
 
 
-def fit_students(
-    student: Any, data: TrainingData, targets: Any, n_jobs: int | None = None
-) -> list[StudentFit]:
+def fit_students(student: Any, data: TrainingData, targets: Any) -> list[StudentFit]:
     """Solve the problems of the students for all targets."""
     columns = [target_column(t, data.classes, data.scores.shape[1]) for t in targets]
-    return for_each(lambda c: _fit_student(student, data, c), columns, effective_n_jobs(n_jobs))
+    return for_each(lambda column: _fit_student(student, data, column), columns, _jobs(student))
+
+
+def _jobs(student: Any) -> int:
+    return effective_n_jobs(getattr(student, "n_jobs", None))
 
 
 def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
     sign = target_sign(data, column)
     solution = _solve(student, data, student_problem(student, data, column, sign))
-    own = _training_values(student, data, solution.dual)
-    issues = _find_issues(student, data.scores, column, sign, own, solution)
-    return StudentFit(column, solution, issues)
+    return StudentFit(column, solution, _find_issues(student, data, column, sign, solution))
 
 
 def target_sign(data: TrainingData, column: int) -> np.ndarray:
@@ -228,13 +216,8 @@ def student_problem(
     # Support vectors of the teacher are on the margin up to rounding: they need nothing.
     rounding = gated_options.margin_rounding * (student.margin + np.abs(scores))
     missing[np.abs(missing) <= rounding] = 0.0
-    return HingeProblem(
-        data.cache.of(),
-        sign=-sign,
-        margin=missing,
-        cost=student.C * weight / degrees,
-        intercept=False,
-    )
+    cost = student.C * weight / degrees
+    return HingeProblem(data.cache.of(), -sign, missing, cost, intercept=False)
 
 
 def _solve(student: Any, data: TrainingData, problem: HingeProblem) -> Solution:
@@ -263,10 +246,8 @@ def linear_weights(phi: Any, dual: np.ndarray) -> np.ndarray:
 def _training_values(student: Any, data: TrainingData, dual: np.ndarray) -> np.ndarray:
     """Return <theta, phi_i> of the training samples."""
     if student.kernel == "linear":
-        intercept = dual.sum() if student.fit_intercept else 0.0
-        return (
-            inner_products(data.phi, linear_weights(data.phi, dual)[np.newaxis])[:, 0] + intercept
-        )
+        theta, intercept = linear_weights(data.phi, dual), dual.sum() * student.fit_intercept
+        return inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept
     support = np.flatnonzero(dual)
     if not len(support):
         return np.zeros(len(dual))
@@ -275,21 +256,17 @@ def _training_values(student: Any, data: TrainingData, dual: np.ndarray) -> np.n
 
 
 def _find_issues(
-    student: Any,
-    scores: np.ndarray,
-    column: int,
-    sign: np.ndarray,
-    own: np.ndarray,
-    solution: Solution,
+    student: Any, data: TrainingData, column: int, sign: np.ndarray, solution: Solution
 ) -> list[str]:
     """Return the names of the warnings that apply to a student."""
-    gate, zero = scores[:, column], gated_options.zero_scores
+    gate, zero = data.scores[:, column], gated_options.zero_scores
+    own = _training_values(student, data, solution.dual)
     predicted = gate - own >= 0.0
     no_theta = np.abs(own).max() <= zero * np.abs(gate).max()
     margin_met = (sign * gate).min() >= student.margin * (1.0 - zero)
     found = {
         "not converged": not solution.converged,
-        "zero scores": np.abs(scores).max() <= zero,
+        "zero scores": np.abs(data.scores).max() <= zero,
         "margin met": no_theta and margin_met,
         "zero theta": no_theta and not margin_met,
         "constant": predicted.all() or not predicted.any(),
@@ -310,18 +287,17 @@ def _check_parameters(student: Any) -> None:
         )
 
 
-def _validate(student: Any, X: Any, y: Any) -> tuple[Any, Any, np.ndarray]:
-    """Return samples for teachers and feature maps, as an array (None with a map), and labels."""
+def _validate(student: Any, X: Any, y: Any) -> Samples:
     y = numpy_booleans(y)
     if student.features is None:
         values, y = validate_training(student, X, y)
-        return given_samples(X, values), values, y
+        return Samples(given_samples(X, values), values, y)
     (X,) = indexable(X)
     X, y = validate_data(student, X, y, skip_check_array=True)
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
     check_class_labels(y)
-    return X, None, y
+    return Samples(X, None, y)
 
 
 def given_samples(X: Any, values: Any) -> Any:
@@ -330,18 +306,12 @@ def given_samples(X: Any, values: Any) -> Any:
 
 
 def _fitted_teacher(
-    student: Any,
-    X: Any,
-    values: Any,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    teacher_scores: np.ndarray | None,
-    labels: np.ndarray,
+    student: Any, samples: Samples, labels: np.ndarray, needed: bool
 ) -> tuple[Any, np.ndarray]:
     """Return the fitted teacher (None without one) and the classes of its scores."""
     teacher = student.teacher
-    if teacher_scores is None or teacher is not None:
-        teacher = fit_teacher(teacher, X, values, y, weight)
+    if needed or teacher is not None:
+        teacher = fit_teacher(teacher, *samples)
     known = None if teacher is None else teacher_classes(teacher)
     if student.classes is None:
         classes = labels if known is None else known
@@ -354,21 +324,15 @@ def _fitted_teacher(
             f"classes must be those of the teacher, {known.tolist()}, got {classes.tolist()}. "
             "Use classes=None."
         )
-    check_labels(y, classes)
+    check_labels(samples.y, classes)
     return teacher, classes
 
 
 def _training_scores(
-    student: Any,
-    teacher: Any,
-    classes: np.ndarray,
-    X: Any,
-    values: Any,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    folds: list | None,
+    student: Any, teacher: Any, classes: np.ndarray, samples: Samples, folds: list | None
 ) -> np.ndarray:
     """Return the teacher's scores of the training samples, out of fold if there are folds."""
+    X, values, y, weight = samples
     if folds is None:
         return class_scores(teacher, X, values)
     if is_boolean_target(y, classes):
@@ -379,10 +343,9 @@ def _training_scores(
     return out_of_fold_scores(student.teacher, X, y, weight, folds, classes, values)
 
 
-def _fit_features(
-    student: Any, teacher: Any, X: Any, values: Any, y: np.ndarray, weight: np.ndarray | None
-) -> tuple[Any, Any]:
+def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, Any]:
     """Return the fitted feature map (None for the identity) and phi of the samples."""
+    X, values, y, weight = samples
     features = student.features
     if features is None:
         return None, values
@@ -413,18 +376,16 @@ def _teacher_features(teacher: Any) -> Pipeline:
 
 
 def _teacher_functions(
-    student: Any, teacher: Any, features: Any, X: Any, values: Any
+    student: Any, teacher: Any, features: Any, samples: Samples
 ) -> tuple[Coefficients | None, Coefficients | None]:
     """Return a linear teacher's functions over the samples and over phi, None where not linear."""
     if teacher is None:
         return None, None
-    functions = linear_coefficients(teacher, X, values)
-    if student.kernel != "linear":
-        return functions, None
-    if features is None:
+    functions = linear_coefficients(teacher, samples.X, samples.values)
+    if student.kernel == "linear" and features is None:
         return functions, functions
-    if _are_teacher_steps(features, teacher):
-        return functions, last_step_coefficients(teacher, X)
+    if student.kernel == "linear" and _are_teacher_steps(features, teacher):
+        return functions, last_step_coefficients(teacher, samples.X)
     return functions, None
 
 

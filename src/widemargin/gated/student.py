@@ -27,8 +27,6 @@ from widemargin.gated.problem import (
     prepare_training,
 )
 
-__all__ = ["GatedSVC", "set_student"]
-
 
 @shared_docs
 class GatedSVC(GatedBase):

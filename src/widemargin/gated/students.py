@@ -22,8 +22,6 @@ from widemargin.gated.labels import class_index, is_boolean_target, python_label
 from widemargin.gated.problem import StudentFit, TrainingData, fit_students, prepare_training
 from widemargin.gated.student import GatedSVC, set_student
 
-__all__ = ["GatedStudents", "fit_validated"]
-
 
 @shared_docs
 class GatedStudents(GatedBase):
@@ -246,7 +244,7 @@ class GatedStudents(GatedBase):
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
         with unchanged_by_failure(self):
-            data = prepare_training(self, X, y, sample_weight, teacher_scores, targets, self.n_jobs)
+            data = prepare_training(self, X, y, sample_weight, teacher_scores, targets)
             fits = fit_validated(self, data)
         warn_about(self, self.classes_.tolist(), fits)
         return self
@@ -353,7 +351,7 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
             f"{data.classes.tolist()}, or use GatedSVC for a single class."
         )
     targets = np.unique(data.y if students.targets is None else students.targets)
-    fits = fit_students(students, data, targets, students.n_jobs)
+    fits = fit_students(students, data, targets)
     parameters = students.get_params(deep=False)
     del parameters["targets"], parameters["n_jobs"]
     seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}

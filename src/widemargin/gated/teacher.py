@@ -38,28 +38,6 @@ from widemargin.svm.kernel_classifier import class_expansion
 from widemargin.svm.linear_svc import LinearSVC, linear_scores
 from widemargin.svm.svc import SVC
 
-__all__ = [
-    "Coefficients",
-    "ExpansionGate",
-    "Gate",
-    "LinearGate",
-    "PartsGate",
-    "TeacherGate",
-    "class_scores",
-    "final_estimator",
-    "fit_teacher",
-    "is_fitted",
-    "last_step_coefficients",
-    "linear_coefficients",
-    "make_gate",
-    "out_of_fold_scores",
-    "restrict_folds",
-    "separate_values",
-    "teacher_classes",
-    "unwrap",
-    "validated_array",
-]
-
 # Their decision functions are their coefficients, which need not be verified.
 _LINEAR = (CrammerSingerSVC, LinearSVC)
 _LIBRARY = (*_LINEAR, SVC)

@@ -14,9 +14,7 @@ from widemargin.gated.difficulty import (
     relative_margin_degrees,
 )
 from widemargin.gated.labels import align_columns, check_scores, column_names, target_column
-from widemargin.plotting.display import import_pyplot
-
-__all__ = ["DifficultyDisplay", "StudentsDisplay"]
+from widemargin.plotting.display import Display
 
 # The palette of Okabe and Ito, ordered so that students differ from the other methods.
 _COLORS = ("#000000", "#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#cc79a7")
@@ -24,7 +22,7 @@ _METRICS = {"accuracy": accuracy_score, "F": f1_score, "AUC": roc_auc_score}
 
 
 @shared_docs
-class StudentsDisplay:
+class StudentsDisplay(Display):
     """Accuracy, F and AUC of all classes as bars, or the ROC curves of one class.
 
     Create it with :meth:`from_scores`, from the results of `compare_students` or from other scores.
@@ -68,8 +66,6 @@ class StudentsDisplay:
 
     bars_: list
     lines_: list
-    axes_: np.ndarray
-    figure_: Any
 
     def __init__(self, *, metrics: dict[str, dict], roc: dict[str, dict], classes: np.ndarray):
         self.metrics = metrics
@@ -140,11 +136,7 @@ class StudentsDisplay:
         self.bars_, self.lines_ = [], []
         if roc_of is not None:
             return self._plot_roc(roc_of, ax)
-        if ax is None:
-            size = {"figsize": (9, 7), "layout": "constrained"}
-            _, ax = import_pyplot("StudentsDisplay").subplots(3, 1, sharex=True, **size)
-        self.axes_ = np.atleast_1d(ax)
-        self.figure_ = self.axes_[0].figure
+        self.axes_ = self._use_axes_array(ax, (3, 1), sharex=True, figsize=(9, 7))[:, 0]
         width = 0.85 / len(self.metrics)
         positions = np.arange(len(self.classes))
         for axes, metric in zip(self.axes_, _METRICS, strict=True):
@@ -165,11 +157,8 @@ class StudentsDisplay:
     def _plot_roc(self, label: Any, ax: Any) -> Self:
         if label not in next(iter(self.roc.values())):
             raise ValueError(f"roc_of must be one of {self.classes.tolist()}, got {label!r}.")
-        if ax is None:
-            _, ax = import_pyplot("StudentsDisplay").subplots(
-                figsize=(5.5, 5), layout="constrained"
-            )
-        self.axes_, self.figure_ = np.atleast_1d(ax), ax.figure
+        ax = self._use_axes(ax, figsize=(5.5, 5), layout="constrained")
+        self.axes_ = np.atleast_1d(ax)
         for k, (name, curves) in enumerate(self.roc.items()):
             area = self.metrics[name]["AUC"][self.classes.tolist().index(label)]
             color = _COLORS[k % len(_COLORS)]
@@ -181,7 +170,7 @@ class StudentsDisplay:
 
 
 @shared_docs
-class DifficultyDisplay:
+class DifficultyDisplay(Display):
     """Degrees of difficulty over the scores of the target class and of the best other class.
 
     On the diagonal, the teacher cannot decide. Samples of the target class are easy below it, those
@@ -221,8 +210,6 @@ class DifficultyDisplay:
     >>> display.figure_.savefig("difficulty.png")  # doctest: +SKIP
     """
 
-    ax_: Any
-    figure_: Any
     points_: list
 
     def __init__(
@@ -291,11 +278,7 @@ class DifficultyDisplay:
         -------
         <<returns_display>>
         """
-        if ax is None:
-            _, ax = import_pyplot("DifficultyDisplay").subplots(
-                figsize=(6.4, 5), layout="constrained"
-            )
-        self.ax_, self.figure_, self.points_ = ax, ax.figure, []
+        ax, self.points_ = self._use_axes(ax, figsize=(6.4, 5), layout="constrained"), []
         groups = ((~self.positive, "o", "other classes"), (self.positive, "^", f"{self.target}"))
         for samples, marker, label in groups:
             style = {"marker": marker, "s": 26, "edgecolors": "0.2", "linewidths": 0.4}
