@@ -2,7 +2,8 @@
 
 In a docstring, a line ``<<name>>`` stands for the description registered under that name. The
 decorator `shared_docs` inserts it, in the indentation of the line, into the docstring of a class
-or function and of the methods that the class itself defines.
+or function and of the methods that the class itself defines. A public method without a docstring
+gets that of the method it overrides.
 """
 
 import inspect
@@ -750,6 +751,7 @@ def shared_docs(documented: T) -> T:
     """Insert the shared descriptions into the docstrings of a class or function."""
     members: list[Any] = [documented]
     if inspect.isclass(documented):
+        _inherit_docs(documented)
         members += [
             getattr(member, "fget", getattr(member, "__func__", member))
             for member in vars(documented).values()
@@ -759,6 +761,13 @@ def shared_docs(documented: T) -> T:
         if member.__doc__:
             member.__doc__ = re.sub(_PLACEHOLDER, _described, member.__doc__)
     return documented
+
+
+def _inherit_docs(documented: type) -> None:
+    for name, member in vars(documented).items():
+        if inspect.isfunction(member) and not name.startswith("_") and not member.__doc__:
+            overridden = (vars(base).get(name) for base in documented.__mro__[1:])
+            member.__doc__ = next((own.__doc__ for own in overridden if own is not None), None)
 
 
 def _described(line: re.Match) -> str:

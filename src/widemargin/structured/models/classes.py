@@ -14,6 +14,7 @@ from widemargin.structured.models.joint_feature import SignedWeights, full_matri
 __all__ = ["BinaryClf", "MultiClassClf", "MultiLabelClf", "chow_liu_tree"]
 
 
+@shared_docs
 class _Classes(CRF):
     """Base class of models whose input is one row of features, and whose outputs are arrays."""
 
@@ -62,7 +63,7 @@ class MultiClassClf(_Classes):
     True
     """
 
-    sizes = ("n_classes", "n_features")
+    _sizes = ("n_classes", "n_features")
 
     def __init__(
         self, n_features: int | None = None, n_classes: int | None = None, class_weight: Any = None
@@ -187,7 +188,7 @@ class MultiLabelClf(_Classes):
     (3, 2)
     """
 
-    sizes = ("n_labels", "n_features")
+    _sizes = ("n_labels", "n_features")
     n_labels: Any
 
     def __init__(

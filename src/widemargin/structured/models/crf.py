@@ -72,7 +72,7 @@ class CRF(InferredSizes, StructuredModel):
     array([1., 2., 0., 2., 0., 0.])
     """
 
-    sizes: tuple[str, ...] = ("n_states", "n_features")
+    _sizes: tuple[str, ...] = ("n_states", "n_features")
     n_states: Any
     n_features: Any
 

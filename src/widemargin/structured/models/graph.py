@@ -177,7 +177,7 @@ class EdgeFeatureGraphCRF(CRF):
     array([1. , 0. , 0. , 1. , 0. , 1. , 0. , 0. , 0. , 0.5, 0. , 0. ])
     """
 
-    sizes = ("n_states", "n_features", "n_edge_features")
+    _sizes = ("n_states", "n_features", "n_edge_features")
     n_edge_features: Any
 
     def __init__(

@@ -12,7 +12,7 @@ class InferredSizes(BaseEstimator):
     """Mixin of models whose sizes can be inferred: a clone infers them from its own data."""
 
     # Names of the parameters without which a model has no weights.
-    sizes: tuple[str, ...] = ()
+    _sizes: tuple[str, ...] = ()
 
     # Parameters that were inferred, with their values.
     _inferred: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class InferredSizes(BaseEstimator):
         names : list of str
             Empty once the model is initialized.
         """
-        return [name for name in self.sizes if getattr(self, name) is None]
+        return [name for name in self._sizes if getattr(self, name) is None]
 
     def check_sizes(self) -> None:
         """Raise a ValueError unless all sizes are known."""
