@@ -50,7 +50,7 @@ class Exact(NamedTuple):
 
 
 class InfeasibleError(ValueError):
-    """No function keeps the margins of all rows of infinite cost."""
+    """No function satisfies the margins of all samples of infinite cost."""
 
 
 def solve_exactly(problem):
@@ -125,7 +125,9 @@ def _check_that_hard_margins_can_be_kept(problem):
         factor = _factor(gram / (np.diag(gram).max() or 1.0))
         status = _run(factor, rows, clarabel.DefaultSettings()).status
         if status != clarabel.SolverStatus.Solved:
-            raise InfeasibleError("no function keeps the margins of all rows of infinite cost")
+            raise InfeasibleError(
+                "no function satisfies the margins of all samples of infinite cost"
+            )
 
 
 def _loss(problem, values, cost):

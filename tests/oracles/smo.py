@@ -1,12 +1,12 @@
-"""A reference for sequential minimal optimisation, short enough to read in one sitting.
+"""Sequential minimal optimization in plain NumPy: a short reference implementation.
 
 Solves, in beta_i = sign_i * alpha_i,
 
     min over beta   1/2 beta' K beta - (sign * margin)' beta
     subject to      0 <= sign_i * beta_i <= cost_i,  sum(beta) = 0 when there is an intercept
 
-by moving the pair of coordinates (one coordinate without an intercept) that promises the largest
-decrease, until no coordinate violates the optimality conditions by more than `tol`.
+by updating the pair of coordinates (one coordinate without an intercept) with the largest
+predicted decrease, until no coordinate violates the optimality conditions by more than `tol`.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Reference(NamedTuple):
-    """A solution: ``sign * dual`` lies in the box, ``intercept`` is that of the decision."""
+    """Solution: ``sign * dual`` is within the bounds, ``intercept`` is that of the decision."""
 
     dual: np.ndarray
     intercept: float
@@ -32,7 +32,7 @@ def solve_by_smo(problem, tol=1e-9, max_iter=100_000):
     lower = np.where(problem.sign > 0, 0.0, -problem.cost)
     upper = np.where(problem.sign > 0, problem.cost, 0.0)
     dual = np.zeros(len(problem.sign))
-    # What is left to reach: sign * margin - f, minus the gradient of the objective.
+    # sign * margin - f, which is minus the gradient of the objective.
     ascent = (problem.sign * problem.margin).astype(float)
     for iteration in range(max_iter):
         if not advance(problem.gram, dual, ascent, lower, upper, tol):
@@ -51,17 +51,17 @@ def _move_pair(gram, dual, ascent, lower, upper, tol):
     curvature = gram[first, first] + np.diag(gram) - 2.0 * gram[first]
     curvature = np.maximum(curvature, 1e-12 * gram.diagonal().max())
     second = np.argmax(np.where(violation > 0, violation**2 / curvature, -np.inf))
-    room_above, room_below = upper[first] - dual[first], dual[second] - lower[second]
-    step = min(violation[second] / curvature[second], room_above, room_below)
-    # A coordinate that reaches its bound is put on it: rounding must not leave it beside.
-    dual[first] = upper[first] if step == room_above else dual[first] + step
-    dual[second] = lower[second] if step == room_below else dual[second] - step
+    above, below = upper[first] - dual[first], dual[second] - lower[second]
+    step = min(violation[second] / curvature[second], above, below)
+    # A coordinate that reaches its bound is set to it exactly, not up to rounding.
+    dual[first] = upper[first] if step == above else dual[first] + step
+    dual[second] = lower[second] if step == below else dual[second] - step
     ascent -= step * (gram[first] - gram[second])
     return True
 
 
 def _move_one(gram, dual, ascent, lower, upper, tol):
-    """Move one coordinate to its best place; False at the optimum."""
+    """Move one coordinate to its minimum; False at the optimum."""
     movable = np.where(ascent > 0, dual < upper, dual > lower)
     if not movable.any() or np.abs(ascent[movable]).max() <= tol:
         return False
@@ -75,7 +75,7 @@ def _move_one(gram, dual, ascent, lower, upper, tol):
 
 
 def _intercept(problem, dual, ascent, lower, upper):
-    """Mean over the free coordinates, or the middle of what the bounds allow."""
+    """Mean over the free coordinates, or the middle of the interval that the bounds permit."""
     if not problem.intercept:
         return 0.0
     raisable, lowerable = dual < upper, dual > lower

@@ -1,4 +1,4 @@
-"""The hinge solver against the exact QP, and against itself where only the way differs."""
+"""SMO against the exact QP, and on every path through the solver."""
 
 import numpy as np
 import pytest
@@ -335,7 +335,7 @@ def test_tolerances_below_rounding_come_to_an_end(path, intercept, seed):
 @pytest.mark.large
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize(("size", "shrinking"), [(600, True), (800, False)])
-def test_neither_shrinking_nor_size_keeps_whole_problems_from_leaping(intercept, size, shrinking):
+def test_ill_conditioned_problems_converge_by_newton_steps(intercept, size, shrinking):
     X, sign = two_blobs(size, columns=4)
     gram = KernelGram(kernel_function("linear"), 100.0 * X)
     problem = HingeProblem(gram, sign, 1.0, 1.0, intercept)

@@ -1,4 +1,4 @@
-"""A solver that was stopped goes on from its saved numbers as if nothing had happened."""
+"""A resumed solver continues from its saved numbers with the same bits."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ CASES = {
     "rbf": (kernel_function("rbf", 0.5), 0.0, {"cost": 1e3}),
     "without intercept": (kernel_function("rbf", 0.5), 0.0, {"cost": 1e3, "intercept": False}),
     "infinite costs": (kernel_function("rbf", 50.0), 0.0, {"cost": np.inf}),
-    "sharpened": (kernel_function("linear"), 10.0, {"cost": 100.0}),
+    "float64": (kernel_function("linear"), 10.0, {"cost": 100.0}),
 }
 OPTIONS = {"tol": {"tol": 1e-4}, "gap": {"gap_tol": 1e-4}}
 
@@ -35,7 +35,7 @@ def run(state):
 @each_path
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.large] * (case == "sharpened")) for case in CASES],
+    [pytest.param(case, marks=[pytest.mark.large] * (case == "float64")) for case in CASES],
 )
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options, tmp_path):

@@ -1,4 +1,4 @@
-"""The solver on rows of a cache: float32 where that will do, any budget, any number of threads."""
+"""SMO with float32 kernel rows from a cache, of any size and with any number of threads."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_rows_of_one_side_need_no_kernel_row(path, side):
 @each_batched_path
 @pytest.mark.parametrize("offset", [10.0, 100.0, 1000.0])
 @pytest.mark.parametrize("cost", [1.0, 1000.0])
-def test_rows_too_coarse_in_float32_are_sharpened(path, offset, cost):
+def test_kernel_values_too_coarse_in_float32_are_computed_in_float64(path, offset, cost):
     X, sign = two_blobs(60)
     problem = cached_problem(LINEAR, X + offset, sign, cost=cost)
     solution = solve(problem, path)
