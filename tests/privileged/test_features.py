@@ -1,4 +1,4 @@
-"""Privileged columns with absurd numbers: named, tamed, and no method stalls on them."""
+"""Privileged features with extreme values: named, clipped, and no method stalls on them."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV, TwoViewSVC
-from widemargin.privileged.features import PrivilegedColumns
+from widemargin.privileged.features import PrivilegedFeatures, PrivilegedInput
 
 METHODS = {
     "SVM2+": lambda **named: PrivilegedSVC(**named),
@@ -40,14 +40,16 @@ def descriptors(n, seed=0):
 def learned(Z):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PrivilegedColumns.learn(Z, None, np.arange(Z.shape[0]))
+        return PrivilegedFeatures.fit(
+            PrivilegedInput.validate(Z, "linear", None), None, np.arange(Z.shape[0])
+        )
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("privileged_kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("C", [1.0, 1e4])
-def test_a_column_that_reaches_1e72_is_named_and_stalls_nothing(
+def test_a_feature_that_reaches_1e72_is_named_and_does_no_harm(
     method, kernel, privileged_kernel, C
 ):
     X, Z, y = descriptors(40)
@@ -55,7 +57,7 @@ def test_a_column_that_reaches_1e72_is_named_and_stalls_nothing(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y, privileged=Z)
-    assert any("column 'paths'." in str(warning.message) for warning in caught)
+    assert any("features 'paths'." in str(warning.message) for warning in caught)
     assert np.isfinite(model.decision_function(X)).all()
     assert np.isfinite(model.objective_).all()
     if C == 1.0:
@@ -80,12 +82,12 @@ def test_more_rows_than_an_active_set_takes_are_solved_too(method, kernel):
     assert model.dual_gap_[0] < 1e-3
 
 
-def test_a_search_names_the_column_once():
+def test_a_search_names_the_feature_once():
     X, Z, y = descriptors(40)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         PrivilegedSVCCV(Cs=[1.0], privileged_penalties=[1.0], cv=3).fit(X, y, privileged=Z)
-    assert sum("column 'paths'." in str(warning.message) for warning in caught) == 1
+    assert sum("features 'paths'." in str(warning.message) for warning in caught) == 1
 
 
 ABSURD = {
@@ -98,13 +100,13 @@ ABSURD = {
 
 @pytest.mark.parametrize("kind", ABSURD)
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_absurd_entries_become_ordinary_ones(kind, container):
+def test_extreme_values_are_clipped(kind, container):
     Z = np.column_stack([np.linspace(-1.0, 1.0, 20), ABSURD[kind]])
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         columns, values = learned(container(Z))
     values = values.toarray() if sparse.issparse(values) else values
-    assert list(columns.absurd) == [1]
+    assert list(columns.extreme) == [1]
     np.testing.assert_array_equal(values[:, 0], Z[:, 0])
     assert np.abs(values[:, 1]).max() <= 10.0
     assert values[-1, 1] == values[:, 1].max() > 0.0
@@ -114,7 +116,7 @@ def test_absurd_entries_become_ordinary_ones(kind, container):
 def test_columns_of_any_ordinary_unit_are_left_alone(unit):
     Z = unit * np.random.default_rng(0).standard_cauchy((50, 3))
     columns, values = learned(Z)
-    assert not len(columns.absurd)
+    assert not len(columns.extreme)
     np.testing.assert_array_equal(values, Z)
 
 
@@ -123,14 +125,14 @@ def test_a_huge_constant_does_not_drown_the_other_columns(value):
     X, Z, y = descriptors(40)
     Z = Z.drop(columns="paths") / np.logspace(-2, 5, 8)[[0, 1, 2, 3, 4, 5, 7]]
     plain = PrivilegedSVC().fit(X, y, privileged=Z)
-    with pytest.warns(UserWarning, match="column 'unit'"):
+    with pytest.warns(UserWarning, match="features 'unit'"):
         model = PrivilegedSVC().fit(X, y, privileged=Z.assign(unit=value))
     np.testing.assert_allclose(model.slack_, plain.slack_, atol=1e-6)
 
 
 def test_the_warning_points_to_the_call_of_fit():
     X, Z, y = descriptors(40)
-    with pytest.warns(UserWarning, match="column 'paths'") as caught:
+    with pytest.warns(UserWarning, match="features 'paths'") as caught:
         PrivilegedSVC().fit(X, y, privileged=Z)
     assert [w.filename for w in caught if "paths" in str(w.message)] == [__file__]
 
@@ -176,8 +178,8 @@ def test_a_transformer_finds_columns_by_their_names(container):
 
 
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.filterwarnings("ignore:privileged has entries")
-def test_names_are_kept_where_a_column_is_tamed(container):
+@pytest.mark.filterwarnings("ignore:privileged has extreme")
+def test_names_are_kept_where_a_feature_is_clipped(container):
     X, Z, y = descriptors(40)
     by_name = make_column_transformer((StandardScaler(), ["d1", "paths"]))
     frame = container({name: Z[name].to_numpy() for name in Z})
@@ -215,7 +217,7 @@ def test_folds_learn_categories_from_their_own_rows(container):
 
 def test_what_is_no_number_needs_a_transformer():
     X, Z, y, _ = labels(pd.DataFrame)
-    with pytest.raises(ValueError, match=r"must hold numbers.*privileged_transformer"):
+    with pytest.raises(ValueError, match=r"must contain numbers.*privileged_transformer"):
         PrivilegedSVC().fit(X, y, privileged=Z)
     with pytest.raises(ValueError, match="privileged contains NaN"):
         PrivilegedSVC(privileged_transformer=StandardScaler()).fit(
@@ -226,5 +228,5 @@ def test_what_is_no_number_needs_a_transformer():
 def test_constant_columns_are_left_alone():
     Z = np.ones((10, 2)) * [3.0, 0.0]
     columns, values = learned(Z)
-    assert not len(columns.absurd)
+    assert not len(columns.extreme)
     np.testing.assert_array_equal(values, Z)

@@ -13,7 +13,7 @@ from tests.suites.callbacks import Recorder
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV
 from widemargin._base.options import CoupledOptions
-from widemargin.privileged.problems import Hinge
+from widemargin.privileged.problems import SVM1Plus
 from widemargin.privileged.slack_space import SlackSpace
 from widemargin.solvers.coupled import solver
 
@@ -29,7 +29,7 @@ def data(n=60, n_classes=2):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 @pytest.mark.parametrize("privileged_kernel", ["linear", "rbf"])
-@pytest.mark.filterwarnings("ignore:The function")
+@pytest.mark.filterwarnings("ignore:The decision function")
 def test_scores_are_those_of_a_grid_search(loss, privileged_kernel):
     X, Z, y = data(n_classes=3)
     shared = {
@@ -55,7 +55,7 @@ def test_scores_are_those_of_a_grid_search(loss, privileged_kernel):
 @pytest.mark.parametrize("privileged_kernel", ["linear", "rbf"])
 def test_all_costs_penalties_and_classes_share_one_decomposition(privileged_kernel, monkeypatch):
     X, Z, y = data(n_classes=3)
-    name = "of_columns" if privileged_kernel == "linear" else "of_gram"
+    name = "of_features" if privileged_kernel == "linear" else "of_gram"
     decompose, calls = getattr(SlackSpace, name), []
 
     def counted(*arguments, **named):
@@ -67,7 +67,7 @@ def test_all_costs_penalties_and_classes_share_one_decomposition(privileged_kern
         Cs=Cs, privileged_penalties=PENALTIES, privileged_kernel=privileged_kernel, cv=3
     )
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The function")
+        warnings.filterwarnings("ignore", message="The decision function")
         model.fit(X, y, privileged=Z)
     assert len(calls) == 3 + 1  # each fold, and all rows
 
@@ -98,7 +98,7 @@ def test_sparse_columns_and_weights_are_taken():
 
 def test_without_privileged_columns_there_is_no_penalty_to_choose():
     X, _, y = data()
-    with pytest.warns(UserWarning, match="privileged was not given"):
+    with pytest.warns(UserWarning, match="without privileged features"):
         model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES).fit(X, y)
     np.testing.assert_array_equal(model.scores_[:, 0], model.scores_[:, 1])
 
@@ -145,12 +145,12 @@ def test_a_callback_ends_the_fits_of_folds(monkeypatch):
 
 
 @pytest.mark.parametrize(("kernel", "warm"), [("rbf", True), ("sigmoid", False)])
-def test_machines_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, monkeypatch):
+def test_fits_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, monkeypatch):
     X, Z, y = data()
-    at, started = Hinge.at, []
+    solver_of, started = SVM1Plus.solver, []
 
     def watched(self, *arguments):
-        solve = at(self, *arguments)
+        solve = solver_of(self, *arguments)
 
         def watching(sign, start=None, report=None):
             started.append(start is not None)
@@ -158,7 +158,7 @@ def test_machines_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, mo
 
         return watching
 
-    monkeypatch.setattr(Hinge, "at", watched)
+    monkeypatch.setattr(SVM1Plus, "solver", watched)
     PrivilegedSVCCV(
         Cs=Cs, privileged_penalties=[1.0], loss="hinge", kernel=kernel, gamma=0.1, cv=2, refit=False
     ).fit(X, y, Z)
@@ -168,7 +168,7 @@ def test_machines_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, mo
 @pytest.mark.parametrize("bad", [[], [0.0], [np.inf], ["1"]])
 def test_bad_grids_are_refused(bad):
     X, Z, y = data()
-    with pytest.raises(ValueError, match="privileged_penalties must hold"):
+    with pytest.raises(ValueError, match="privileged_penalties must contain"):
         PrivilegedSVCCV(privileged_penalties=bad).fit(X, y, privileged=Z)
     with pytest.raises(ValueError, match="Cs must hold"):
         PrivilegedSVCCV(Cs=bad).fit(X, y, privileged=Z)

@@ -17,8 +17,8 @@ from tests.oracles import privileged as oracle
 from tests.solvers.cases import on_path
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
-from widemargin._base.options import CoupledOptions, smo_options
-from widemargin.privileged import svc
+from widemargin._base.options import CoupledOptions, PrivilegedOptions, smo_options
+from widemargin.privileged import problems
 from widemargin.solvers import NotSeparableError
 from widemargin.solvers.coupled import solver
 
@@ -40,7 +40,7 @@ def data(seed=0, n=40, columns=3, privileged=2, n_classes=2):
 def quietly(model, *arguments, **named):
     """Fit without the warning that a function is 0."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The function")
+        warnings.filterwarnings("ignore", message="The decision function")
         return model.fit(*arguments, **named)
 
 
@@ -112,7 +112,7 @@ def test_classes_are_told_apart_one_against_the_rest(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_without_privileged_columns_it_is_the_plain_machine(loss):
     X, _, y = data()
-    with pytest.warns(UserWarning, match="privileged was not given"):
+    with pytest.warns(UserWarning, match="without privileged features"):
         model = PrivilegedSVC(loss=loss, C=3.0, kernel="linear", tol=1e-8).fit(X, y)
     if loss == "hinge":
         plain = SVC(C=3.0, kernel="linear", tol=1e-8).fit(X, y)
@@ -120,14 +120,14 @@ def test_without_privileged_columns_it_is_the_plain_machine(loss):
         # The liblinear form charges C for a squared unit, and has its intercept in the norm.
         plain = LinearSVC(C=1.5, intercept_scaling=1e4, tol=1e-10, max_iter=10**6).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-4)
-    with pytest.raises(ValueError, match="pass privileged to fit"):
+    with pytest.raises(ValueError, match="Pass privileged to fit"):
         model.slack(X)
 
 
 def test_slack_of_privileged_columns_that_single_out_every_row_is_free():
     X, _, y = data()
     model = PrivilegedSVC(privileged_penalty=1e-8).fit(X, y, privileged=1e3 * np.eye(len(y)))
-    with pytest.warns(UserWarning, match="privileged was not given"):
+    with pytest.warns(UserWarning, match="without privileged features"):
         plain = PrivilegedSVC().fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-6)
 
@@ -185,12 +185,12 @@ def test_privileged_columns_have_a_transformer_of_their_own():
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_an_absurd_entry_neither_overflows_nor_drowns_the_other_columns(loss, kernel):
+def test_an_extreme_value_neither_overflows_nor_hides_other_features(loss, kernel):
     X, Z, y = data(privileged=4)
     Z[7, 2] = 1.5e72
     frame = pd.DataFrame(Z, columns=["a", "b", "index of paths", "d"])
     model = PrivilegedSVC(loss=loss, privileged_kernel=kernel)
-    with pytest.warns(UserWarning, match="column 'index of paths'"):
+    with pytest.warns(UserWarning, match="features 'index of paths'"):
         quietly(model, X, y, privileged=frame)
     assert np.isfinite(model.decision_function(X)).all()
     assert np.isfinite(model.slack(Z)).all()
@@ -200,7 +200,7 @@ def test_an_absurd_entry_neither_overflows_nor_drowns_the_other_columns(loss, ke
     tamed[:, 2] = np.clip((Z[:, 2] - middle) / (high - low), -10, 10)
     by_hand = quietly(PrivilegedSVC(loss=loss, privileged_kernel=kernel), X, y, privileged=tamed)
     np.testing.assert_allclose(model.slack(Z), by_hand.slack(tamed), atol=1e-8)
-    with pytest.warns(UserWarning, match="column 2"):
+    with pytest.warns(UserWarning, match="features 2"):
         quietly(PrivilegedSVC(loss=loss, privileged_kernel=kernel), X, y, sparse.csr_array(Z))
 
 
@@ -208,7 +208,7 @@ def test_a_function_that_vanishes_is_told():
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((200, 2)), rng.standard_normal((200, 1))
     y = rng.integers(0, 2, 200)
-    with pytest.warns(UserWarning, match="The function is 0") as caught:
+    with pytest.warns(UserWarning, match="decision function is identically zero") as caught:
         model = PrivilegedSVC(kernel="linear").fit(X, y, privileged=Z)
     assert [w.filename for w in caught] == [__file__]
     np.testing.assert_allclose(model.slack_, 1.0, atol=1e-6)
@@ -235,7 +235,7 @@ def test_slack_makes_every_set_separable_at_any_cost(kernel, C, penalty):
     assert model.dual_gap_[0] < 1e-3
 
 
-def test_the_unit_of_columns_can_be_made_up_for_by_the_costs():
+def test_units_of_features_can_be_compensated_by_the_costs():
     X, Z, y = data(n=120)
     unit = quietly(PrivilegedSVC(kernel="linear"), X, y, privileged=Z)
     small = PrivilegedSVC(kernel="linear", C=1e-8, privileged_penalty=1e-8)
@@ -247,17 +247,17 @@ def test_the_unit_of_columns_can_be_made_up_for_by_the_costs():
     assert large.fit_status_ == 0
 
 
-def test_pairs_that_crawl_give_way_to_the_other_solver(monkeypatch):
+def test_slow_pairs_give_way_to_the_interior_point_method(monkeypatch):
     X, Z, y = data(n=30)
     pairs = PrivilegedSVC(C=10.0, tol=1e-6).fit(X, y, privileged=Z)
-    monkeypatch.setattr("widemargin.privileged.problems._CRAWL", 0)
+    monkeypatch.setattr(problems, "options", PrivilegedOptions(pair_updates=0))
     steps = PrivilegedSVC(C=10.0, tol=1e-6).fit(X, y, privileged=Z)
     assert steps.n_iter_[0] < 50 < pairs.n_iter_[0]
     np.testing.assert_allclose(steps.decision_function(X), pairs.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(steps.slack_, pairs.slack_, atol=1e-6)
 
 
-def test_pairs_that_see_no_margin_give_way_to_the_other_solver(monkeypatch):
+def test_pairs_that_find_no_margin_give_way_to_the_interior_point_method(monkeypatch):
     X, Z, y = data()
     expected = PrivilegedSVC().fit(X, y, privileged=Z)
 
@@ -270,10 +270,10 @@ def test_pairs_that_see_no_margin_give_way_to_the_other_solver(monkeypatch):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_few_columns_beside_many_rows_are_solved_by_their_columns(container, monkeypatch):
+def test_few_features_beside_many_samples_are_solved_over_features(container, monkeypatch):
     X, Z, y = data(n=300)
     by_columns = quietly(PrivilegedSVC(kernel="linear"), container(X), y, privileged=Z)
-    monkeypatch.setattr("widemargin.privileged.problems._MOST_COLUMNS", 0)
+    monkeypatch.setattr(problems, "options", PrivilegedOptions(most_features=0))
     by_pairs = quietly(PrivilegedSVC(kernel="linear", tol=1e-8), container(X), y, privileged=Z)
     assert by_columns.n_iter_[0] < 50 < by_pairs.n_iter_[0]
     assert by_columns.objective_ == pytest.approx(by_pairs.objective_, rel=1e-8)
@@ -366,7 +366,7 @@ def test_without_routing_a_search_takes_fit_parameters():
 
 
 BAD = {
-    "rows missing": (lambda Z: Z[:-1], "privileged has 39 rows, but X has 40"),
+    "rows missing": (lambda Z: Z[:-1], "got 39 rows, but X has 40"),
     "NaN": (lambda Z: np.where(Z > 1, np.nan, Z), "privileged contains NaN"),
     "infinity": (lambda Z: np.where(Z > 1, np.inf, Z), "privileged contains infinity"),
     "one dimension": (lambda Z: Z[:, 0], "Expected 2D array"),
@@ -374,7 +374,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_privileged_columns_are_refused(kind):
+def test_bad_privileged_features_are_refused(kind):
     X, Z, y = data()
     spoil, message = BAD[kind]
     with pytest.raises(ValueError, match=message):
@@ -385,7 +385,7 @@ def test_bad_privileged_columns_are_refused(kind):
 def test_kernel_values_that_are_too_large_are_refused():
     X, Z, y = data()
     model = PrivilegedSVC(privileged_kernel="poly", privileged_degree=40, privileged_gamma=1.0)
-    with pytest.raises(ValueError, match="privileged holds values that are too large"):
+    with pytest.raises(ValueError, match="privileged contains values that are too large"):
         model.fit(X, y, privileged=1e7 * Z)
 
 
@@ -407,10 +407,10 @@ def test_prediction_takes_no_privileged_columns():
 def test_slack_of_other_columns_is_refused():
     X, Z, y = data()
     model = PrivilegedSVC().fit(X, y, privileged=Z)
-    with pytest.raises(ValueError, match="privileged has 3 columns, but 2"):
+    with pytest.raises(ValueError, match="privileged has 3 features, but 2"):
         model.slack(X)
     given = PrivilegedSVC(privileged_kernel="precomputed").fit(X, y, privileged=Z @ Z.T)
-    with pytest.raises(ValueError, match="needs 40"):
+    with pytest.raises(ValueError, match="all 40 training"):
         given.slack(Z)
     with pytest.raises(ValueError, match="dense square matrix"):
         given.fit(X, y, privileged=Z)
@@ -424,7 +424,7 @@ def test_a_privileged_kernel_that_is_no_kernel_is_refused():
 
 @pytest.mark.parametrize("side", ["kernel", "privileged_kernel"])
 def test_an_indefinite_kernel_has_no_gap_in_svm1plus(side, monkeypatch):
-    monkeypatch.setattr(svc, "small_enough", lambda n, n_columns: False)
+    monkeypatch.setattr(problems, "uses_slack_space", lambda n, n_features: False)
     X, Z, y = data()
     model = PrivilegedSVC(loss="hinge", max_iter=1000)
     assert model.fit(X, y, privileged=Z).dual_gap_[0] < 1e-3
@@ -436,7 +436,7 @@ def test_an_indefinite_kernel_has_no_gap_in_svm1plus(side, monkeypatch):
 
 
 def test_a_fit_stopped_by_an_indefinite_kernel_warns(monkeypatch):
-    monkeypatch.setattr(svc, "small_enough", lambda n, n_columns: False)
+    monkeypatch.setattr(problems, "uses_slack_space", lambda n, n_features: False)
     monkeypatch.setattr(solver, "options", CoupledOptions(most_updates=2))
     monkeypatch.setattr(solver, "refine_by_active_set", lambda problem, point: None)
     X, Z, y = data()
@@ -447,14 +447,14 @@ def test_a_fit_stopped_by_an_indefinite_kernel_warns(monkeypatch):
 
 def test_warnings_point_to_the_call_of_fit():
     X, _, y = data()
-    with pytest.warns(UserWarning, match="privileged was not given") as caught:
+    with pytest.warns(UserWarning, match="without privileged features") as caught:
         PrivilegedSVC().fit(X, y)
     assert {w.filename for w in caught} == {__file__}
 
 
 def test_classes_must_weigh_something():
     X, Z, y = data()
-    with pytest.raises(ValueError, match="class_weight must be greater than 0"):
+    with pytest.raises(ValueError, match="class_weight must be positive"):
         PrivilegedSVC(class_weight={0: 0.0, 1: 1.0}).fit(X, y, privileged=Z)
 
 
@@ -469,6 +469,6 @@ def test_a_limit_on_steps_is_told(loss):
 def test_a_refit_without_privileged_columns_forgets_them():
     X, Z, y = data()
     model = PrivilegedSVC().fit(X, y, privileged=Z)
-    with pytest.warns(UserWarning, match="privileged was not given"):
+    with pytest.warns(UserWarning, match="without privileged features"):
         model.fit(X, y)
     assert not any(name.startswith(("slack", "privileged_int")) for name in vars(model))

@@ -56,11 +56,11 @@ def test_views_that_need_not_agree_are_two_machines():
 
 def test_without_a_second_view_it_is_one_machine():
     X, _, y = data(n=60, n_classes=3)
-    with pytest.warns(UserWarning, match="privileged was not given"):
+    with pytest.warns(UserWarning, match="without privileged features"):
         model = TwoViewSVC().fit(X, y)
     plain = SVC(multi_class="ovr").fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    with pytest.raises(ValueError, match="pass privileged to fit"):
+    with pytest.raises(ValueError, match="Pass privileged to fit"):
         model.predict(X, privileged=X)
 
 
@@ -139,7 +139,7 @@ def test_costs_that_are_none_are_refused(bad):
 def test_other_numbers_of_rows_are_refused():
     X, Z, y = data()
     model = TwoViewSVC(privileged_transformer=StandardScaler()).fit(X, y, privileged=Z)
-    with pytest.raises(ValueError, match="privileged has 39 rows, but X has 40"):
+    with pytest.raises(ValueError, match="got 39 rows, but X has 40"):
         model.predict(X, privileged=Z[1:])
-    with pytest.raises(ValueError, match="privileged has 1 columns, but 2"):
+    with pytest.raises(ValueError, match="privileged has 1 features, but 2"):
         model.predict(X, privileged=Z[:, 1:])

@@ -24,6 +24,76 @@ DESCRIPTIONS = {
                 Regularization parameter. The strength of the regularization is inversely
                 proportional to C. Must be strictly positive; ``np.inf`` gives a hard margin.
             """,
+        "C_finite": """
+            C : float, default=1.0
+                Regularization parameter. The strength of the regularization is inversely
+                proportional to C. Must be strictly positive and finite.
+            """,
+        "privileged_parameters": """
+            privileged_kernel : str or callable, default='linear'
+                Kernel function of the privileged features, as `kernel`.
+
+            privileged_degree : int, default=3
+                Degree of a privileged 'poly' kernel. Ignored by other kernels.
+
+            privileged_gamma : {'scale', 'auto'} or float, default='scale'
+                Coefficient of the privileged kernel, as `gamma`.
+
+            privileged_coef0 : float, default=0.0
+                Independent term of a privileged 'poly' or 'sigmoid' kernel.
+
+            privileged_transformer : transformer, default=None
+                Fitted on the privileged features and applied to them before the kernel, such as
+                :class:`~sklearn.preprocessing.StandardScaler`. The steps of a pipeline transform X
+                only. It may convert categories, texts or missing values to numbers. If None, the
+                features are used as they are.
+            """,
+        "privileged_attributes": """
+            classes_ : ndarray of shape (n_classes,)
+                Class labels.
+
+            class_weight_ : ndarray of shape (n_classes,)
+                Multiplier of `C` for each class.
+
+            dual_coef_ : ndarray or sparse matrix of shape (n_subproblems, n_support)
+                Dual variables times signs.
+
+            <<support_attributes>>
+
+            privileged_dual_coef_ : ndarray of shape (n_subproblems, n_samples)
+                Weights of the kernel values against the training samples of positive weight (all
+                training samples for a precomputed or callable kernel) in the functions of the
+                privileged features.
+
+            privileged_intercept_ : ndarray of shape (n_subproblems,)
+                Intercepts of these functions.
+
+            privileged_transformer_ : transformer
+                The fitted `privileged_transformer`.
+            """,
+        "slack_attributes": """
+            <<privileged_attributes>>
+
+            privileged_coef_ : ndarray of shape (n_subproblems, n_privileged)
+                Weights of the privileged features (after `privileged_transformer`) in the slack,
+                for ``privileged_kernel='linear'``. If there are fewer features than samples,
+                `privileged_dual_coef_` is not set.
+
+            slack_ : ndarray of shape (n_samples,) or (n_samples, n_subproblems)
+                Slack of the training samples; nan for samples of weight 0.
+            """,
+        "privileged": """
+            privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), \
+                    default=None
+                Privileged features of the training samples, or the kernel matrix between them for
+                ``privileged_kernel='precomputed'``. If None, the estimator is a plain SVM with the
+                same loss, and a warning is raised.
+            """,
+        "second_view": """
+            privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), \
+                    default=None
+                Second view of the samples. If None, the first view alone is used.
+            """,
         "kernel": """
             kernel : str or callable, default='rbf'
                 Kernel function: 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'precomputed'.

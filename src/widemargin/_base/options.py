@@ -306,6 +306,38 @@ class CoupledOptions:
 
 
 @dataclass(frozen=True)
+class PrivilegedOptions:
+    """Options of estimators with privileged features; measured by `benchmarks/privileged.py`."""
+
+    most_spreads: float = 1e8
+    """Distance from the median, in interquartile ranges, above which a value is extreme: beside it
+    the other values of its feature are lost in rounding errors."""
+    largest_value: float = 1e12
+    """Magnitude above which a value is extreme: beside it the other features are lost."""
+    clip: float = 10.0
+    """Largest magnitude of features with extreme values, after they are scaled robustly."""
+    indefinite: float = 1e-8
+    """Relative size of a negative eigenvalue at which a privileged kernel is rejected."""
+    exact_size: int = 500
+    """Largest number of samples for which SVM2+ by pairs of samples is solved to machine precision:
+    beyond, that would take longer than the fit."""
+    pair_updates: int = 200
+    """Pair updates per sample that take as long as the interior-point method, within a factor of 2
+    from 100 to 2,000 samples. SVM2+ changes to it after as many."""
+    most_features: int = 500
+    """Largest number of features, of both kinds together, for which SVM2+ is solved over them."""
+    samples_per_feature: int = 2
+    """SVM2+ is solved over the features where there are this many samples for each."""
+    zero_norm: float = 1e-3
+    """Norm of a decision function, relative to the sum of the norms of its terms, below which it is
+    taken as 0."""
+    zero_margin: float = 0.01
+    """Largest change of a margin by a decision function that is taken as 0."""
+    block_entries: int = 1 << 22
+    """Kernel values of a block, where no kernel matrix is held: 32 MiB."""
+
+
+@dataclass(frozen=True)
 class ActiveSetOptions:
     """Options of the exact end of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
 
@@ -322,6 +354,7 @@ class ActiveSetOptions:
 
 
 coupled_options = CoupledOptions()
+privileged_options = PrivilegedOptions()
 active_set_options = ActiveSetOptions()
 
 

@@ -1,4 +1,4 @@
-"""Privileged columns on their way in: checked, tamed where numbers are absurd, transformed."""
+"""Privileged features: validation, robust scaling of extreme values, and the transformer."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -9,98 +9,139 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
+from widemargin._base.options import privileged_options as options
 from widemargin._base.sklearn_compat import (
     get_adapter_from_container,
     get_feature_names,
     safe_indexing,
 )
 
-# An entry so many spreads away from the median drowns the other entries of its column in rounding
-# errors, and one of such a size all other columns.
-_ABSURD = 1e8
-_HUGE = 1e12
-_FARTHEST = 10.0
+__all__ = ["PrivilegedFeatures", "PrivilegedInput", "check_numeric"]
+
 _LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
-class PrivilegedColumns:
-    """What was learned of the privileged columns, to treat those of other rows alike.
+class PrivilegedInput:
+    """Privileged features as passed to fit, and their validated values.
 
-    ``absurd`` are columns with entries that no arithmetic survives: they are moved and scaled
-    robustly, and cut at 10. Then comes the transformer. Where Z is not all of numbers, it comes
-    ``first``, and the columns are those that it has made.
+    ``values`` is None for a callable kernel, and where a transformer has to convert the features to
+    numbers first.
     """
 
-    n_columns: int
-    absurd: np.ndarray
+    given: Any
+    values: Any
+
+    @staticmethod
+    def validate(Z: Any, kernel: Any, transformer: Any) -> "PrivilegedInput":
+        """Validate privileged features, or the kernel matrix for ``kernel="precomputed"``."""
+        if callable(kernel):
+            return PrivilegedInput(Z, None)
+        try:
+            values = check_numeric(Z)
+        except (ValueError, TypeError):
+            if transformer is None or kernel == "precomputed":
+                raise
+            return PrivilegedInput(Z, None)
+        if kernel == "precomputed" and (sp.issparse(values) or values.shape[0] != values.shape[1]):
+            raise ValueError(
+                "privileged must be a dense square matrix for privileged_kernel='precomputed', got "
+                f"shape {values.shape}. To select parameters by cross-validation, use "
+                "PrivilegedSVCCV, which splits both axes."
+            )
+        return PrivilegedInput(Z, values)
+
+    def take(self, samples: np.ndarray, precomputed: bool) -> "PrivilegedInput":
+        """Return the privileged features of some of the samples."""
+        if precomputed:
+            return PrivilegedInput(None, self.values[np.ix_(samples, samples)])
+        values = None if self.values is None else self.values[samples]
+        return PrivilegedInput(safe_indexing(self.given, samples), values)
+
+
+@dataclass(frozen=True)
+class PrivilegedFeatures:
+    """Preprocessing of privileged features, fitted on the training samples.
+
+    Features in ``extreme`` have values that would dominate all arithmetic: they are centered and
+    scaled robustly, and clipped. Then the transformer is applied. If it has to convert the features
+    to numbers, it is applied ``first``, and `extreme` refers to its output.
+    """
+
+    n_features: int
+    extreme: np.ndarray
     center: np.ndarray
     spread: np.ndarray
     transformer: Any
     first: bool
 
     @staticmethod
-    def learn(Z, transformer, rows, tell=True) -> tuple["PrivilegedColumns", object]:
-        """Learn from the rows that count; returns also what becomes of all of Z."""
-        first = transformer is not None and not _holds_numbers(Z)
+    def fit(
+        privileged: PrivilegedInput, transformer: Any, samples: np.ndarray, warn: bool = True
+    ) -> tuple["PrivilegedFeatures", Any]:
+        """Fit on some of the samples; return also the transformed features of all."""
+        given, values = privileged.given, privileged.values
+        first = values is None
         if first:
-            transformer = clone(transformer).fit(safe_indexing(Z, rows))
-        values = check(transformer.transform(Z) if first else Z)
-        absurd, center, spread = _absurd_columns(values[rows])
-        if len(absurd) and tell:
-            names = None if first else get_feature_names(Z)
-            shown = ", ".join(repr(str(names[j])) if names is not None else str(j) for j in absurd)
+            transformer = clone(transformer).fit(safe_indexing(given, samples))
+            values = check_numeric(transformer.transform(given))
+        extreme, center, spread = _extreme_features(values[samples])
+        if len(extreme) and warn:
+            names = None if first else get_feature_names(given)
+            listed = ", ".join(
+                repr(str(names[j])) if names is not None else str(j) for j in extreme
+            )
             warnings.warn(
-                f"privileged has entries that are absurdly large, or so beside the others of "
-                f"their column: column {shown}. It is moved and scaled robustly, and cut at "
-                f"{_FARTHEST:g}. Transform it (by its logarithm, say), or leave it out.",
+                f"privileged has extreme values in the features {listed}. They are centered and "
+                f"scaled robustly and clipped at {options.clip:g}. Transform these features (for "
+                "example by a logarithm) or remove them.",
                 UserWarning,
                 stacklevel=5,
             )
-        learned = PrivilegedColumns(values.shape[1], absurd, center, spread, transformer, first)
-        tamed = learned._tame(values)
+        fitted = PrivilegedFeatures(values.shape[1], extreme, center, spread, transformer, first)
+        clipped = fitted._clip(values)
         if transformer is not None and not first:
-            own = clone(transformer).fit(safe_indexing(learned._named(tamed, Z), rows))
-            learned = replace(learned, transformer=own)
-        return learned, learned._finish(tamed, Z)
+            named = safe_indexing(fitted._named(clipped, given), samples)
+            fitted = replace(fitted, transformer=clone(transformer).fit(named))
+        return fitted, fitted._apply_transformer(clipped, given)
 
-    def apply(self, Z):
-        """Treat the columns of other rows as those of the training rows."""
-        values = check(self.transformer.transform(Z) if self.first else Z)
-        if values.shape[1] != self.n_columns:
+    def transform(self, Z: Any) -> Any:
+        """Validate and transform the features of other samples."""
+        values = check_numeric(self.transformer.transform(Z) if self.first else Z)
+        if values.shape[1] != self.n_features:
             raise ValueError(
-                f"privileged has {values.shape[1]} columns, but {self.n_columns} were seen during "
-                "fit."
+                f"privileged has {values.shape[1]} features, but {self.n_features} were seen "
+                "during fit."
             )
-        return self._finish(self._tame(values), Z)
+        return self._apply_transformer(self._clip(values), Z)
 
-    def _tame(self, Z):
-        if not len(self.absurd):
+    def _clip(self, Z: Any) -> Any:
+        if not len(self.extreme):
             return Z
         Z = Z.tocsc(copy=True) if sp.issparse(Z) else Z.copy()
-        for j, center, spread in zip(self.absurd, self.center, self.spread, strict=True):
+        for j, center, spread in zip(self.extreme, self.center, self.spread, strict=True):
             column = Z.data[Z.indptr[j] : Z.indptr[j + 1]] if sp.issparse(Z) else Z[:, j]
-            # Not the difference first, which may be too large a number.
-            column[:] = np.clip(column / spread - center / spread, -_FARTHEST, _FARTHEST)
+            # The difference itself may overflow.
+            column[:] = np.clip(column / spread - center / spread, -options.clip, options.clip)
         return Z.tocsr() if sp.issparse(Z) else Z
 
-    def _finish(self, tamed, Z):
+    def _apply_transformer(self, values: Any, given: Any) -> Any:
         if self.transformer is None or self.first:
-            return tamed
-        return check(self.transformer.transform(self._named(tamed, Z)))
+            return values
+        return check_numeric(self.transformer.transform(self._named(values, given)))
 
-    def _named(self, tamed, Z):
-        """The tamed numbers of Z, with the names of their columns where it is a frame."""
-        if not hasattr(Z, "columns") or sp.issparse(tamed):
-            return tamed
-        if not len(self.absurd):
-            return Z
-        frames = get_adapter_from_container(Z)
-        return frames.create_container(tamed, Z, columns=list(Z.columns))
+    def _named(self, values: Any, given: Any) -> Any:
+        """Return the values in the container of the given features, which has their names."""
+        if not hasattr(given, "columns") or sp.issparse(values):
+            return values
+        if not len(self.extreme):
+            return given
+        frames = get_adapter_from_container(given)
+        return frames.create_container(values, given, columns=list(given.columns))
 
 
-def check(Z):
-    """Z as numbers, dense or CSR."""
+def check_numeric(Z: Any) -> Any:
+    """Return privileged features in float64, dense or CSR."""
     try:
         Z = check_array(
             Z, accept_sparse="csr", dtype=np.float64, order="C", input_name="privileged"
@@ -109,8 +150,8 @@ def check(Z):
         if not str(error).startswith("could not convert"):
             raise
         raise ValueError(
-            f"privileged must hold numbers: {error}. Choose a privileged_transformer that makes "
-            "numbers of it, such as OneHotEncoder()."
+            f"privileged must contain numbers: {error}. Set privileged_transformer to a "
+            "transformer that encodes it, such as OneHotEncoder()."
         ) from error
     if sp.issparse(Z) and not Z.has_canonical_format:
         Z = Z.copy()
@@ -118,42 +159,39 @@ def check(Z):
     return Z
 
 
-def _holds_numbers(Z):
-    """Whether Z can go without a transformer that makes numbers of it."""
-    try:
-        check(Z)
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
-def _absurd_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns with absurd entries, their medians and their spreads."""
+def _extreme_features(Z: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the features with extreme values, their medians and their spreads."""
     if sp.issparse(Z):
-        return _absurd_sparse_columns(Z.tocsc())
+        return _extreme_sparse_features(Z.tocsc())
     low, center, high = np.quantile(Z, [0.25, 0.5, 0.75], axis=0)
     with np.errstate(over="ignore"):
         distance = np.abs(Z - center)
         farthest, spread = distance.max(axis=0), high - low
         spread = np.where(spread > 0.0, spread, (distance / len(Z)).sum(axis=0))
     spread = np.minimum(spread, _LARGEST)
-    absurd = np.flatnonzero((farthest / _ABSURD > spread) | (np.abs(Z).max(axis=0) > _HUGE))
+    largest = np.abs(Z).max(axis=0)
+    extreme = np.flatnonzero(
+        (farthest / options.most_spreads > spread) | (largest > options.largest_value)
+    )
     spread = np.where(spread > 0.0, spread, 1.0)
-    return absurd, center[absurd], spread[absurd]
+    return extreme, center[extreme], spread[extreme]
 
 
-def _absurd_sparse_columns(Z) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same of a CSC matrix, for entries that are stored: zeros stay zeros."""
+def _extreme_sparse_features(Z: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for the stored values of a CSC matrix: zeros stay zeros."""
     sizes = np.abs(Z.data)
     filled = np.flatnonzero(np.diff(Z.indptr))
     if not len(filled):
         return filled, np.zeros(0), np.zeros(0)
+
+    def exceeds(largest: np.ndarray, typical: np.ndarray) -> np.ndarray:
+        return (largest / options.most_spreads > typical) | (largest > options.largest_value)
+
     starts = Z.indptr[filled]
-    largest = np.maximum.reduceat(sizes, starts)
-    least = np.minimum.reduceat(sizes, starts)
-    suspect = filled[(largest / _ABSURD > least) | (largest > _HUGE)]
-    parts = [sizes[Z.indptr[j] : Z.indptr[j + 1]] for j in suspect]
-    spread = np.array([np.quantile(part[part > 0.0], 0.5, method="lower") for part in parts])
-    largest = np.array([part.max() for part in parts])
-    absurd = (largest / _ABSURD > spread) | (largest > _HUGE)
-    return suspect[absurd], np.zeros(np.count_nonzero(absurd)), spread[absurd]
+    suspect = filled[
+        exceeds(np.maximum.reduceat(sizes, starts), np.minimum.reduceat(sizes, starts))
+    ]
+    columns = [sizes[Z.indptr[j] : Z.indptr[j + 1]] for j in suspect]
+    spread = np.array([np.quantile(part[part > 0.0], 0.5, method="lower") for part in columns])
+    extreme = exceeds(np.array([part.max() for part in columns]), spread)
+    return suspect[extreme], np.zeros(np.count_nonzero(extreme)), spread[extreme]

@@ -1,40 +1,92 @@
-"""Binary machines whose slack is a function of the privileged columns, or free without them.
+r"""Binary subproblems whose slack is a function of the privileged features.
 
-A `SquaredHinge` or `Hinge` holds what all classes, all C and all penalties have in common; its
-``at(C, penalty)`` is a function from signs to a solution.
+An `SVM2Plus` or `SVM1Plus` holds what the subproblems of all classes, all C and all penalties have
+in common. Its ``solver(C, penalty, options)`` returns a function from signs to a solution. Without
+privileged features the slack is free: they are then the SVM with the same loss.
 """
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply, tiled_product
 from widemargin._base.options import active_set_options, smo_options
-from widemargin.kernels import GramCache, KernelGram
+from widemargin._base.options import privileged_options as options
+from widemargin.kernels import GramCache, KernelGram, MatrixGram
 from widemargin.kernels.label_coupled import PrivilegedGram, SignedSum
-from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers import HingeProblem, NotSeparableError, solve_hinge
+from widemargin.privileged.slack_functions import PrivilegedKernel
+from widemargin.privileged.slack_space import SlackSpace, distinct_rows
+from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
 from widemargin.solvers.coupled.svm1plus import SlackSolution, solve_svm1plus
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
 
-_NORM_ENTRIES = 1 << 22
-_MOST_EXACT = 500
-# So many updates of pairs for each row cost what the interior-point method does, within a factor of
-# about two from 100 to 2,000 rows: both together then take twice the better one's time at most.
-_CRAWL = 200
-_MOST_COLUMNS = 500
-_ROWS_FOR_A_COLUMN = 2
-_NOTHING = 1e-3
-_FLAT = 0.01
+__all__ = ["SVM1Plus", "SVM2Plus", "find_zero_functions", "hinge_solver", "make_subproblems"]
+
+Gram = KernelGram | MatrixGram
+Report = Callable[[Any], bool] | None
+Solver = Callable[..., SlackSolution]
 
 
-class SquaredHinge:
-    r"""SVM2+, and without a space of slack functions the machine with the squared hinge loss.
+def make_subproblems(
+    loss: str,
+    gram: Gram,
+    kernel: PrivilegedKernel | None,
+    weight: np.ndarray,
+    cache_size: float,
+    jobs: int,
+) -> "SVM1Plus | SVM2Plus":
+    """Return the subproblems of a loss.
 
-    It is the hinge problem with infinite costs over :math:`K + Q \circ yy^\top`, where Q makes up
-    for what slack costs.
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge"}
+    gram : KernelGram or MatrixGram
+        Gram matrix of X.
+    kernel : PrivilegedKernel or None
+    weight : ndarray of shape (n,)
+        Positive weights of the samples.
+    cache_size : float
+        Memory for kernel values in MB.
+    jobs : int
+        Number of subproblems solved at once.
+
+    Returns
+    -------
+    SVM1Plus or SVM2Plus
+    """
+    cache_bytes = int(cache_size * 2**20)
+    if loss == "squared_hinge":
+        space = None if kernel is None else _slack_space(kernel, weight, constant=True)
+        return SVM2Plus(gram, space, weight, cache_bytes)
+    space = None
+    if kernel is not None and uses_slack_space(kernel.gram.size, kernel.n_features):
+        space = _slack_space(kernel, np.ones(kernel.gram.size), constant=False)
+    return SVM1Plus(gram, kernel, space, weight, cache_bytes, jobs)
+
+
+def uses_slack_space(n: int, n_features: int) -> bool:
+    """Return whether the active-set method of SVM1+ is able to use the weights of the slack."""
+    return min(n, n_features) < active_set_options.most_unknowns
+
+
+def _slack_space(kernel: PrivilegedKernel, weight: np.ndarray, constant: bool) -> SlackSpace:
+    """Decompose the privileged features, or their Gram matrix if that is smaller."""
+    if kernel.low_rank:
+        return SlackSpace.of_features(kernel.Z, weight, constant)
+    pairwise = kernel.parameters.is_pairwise
+    same = np.arange(kernel.gram.size) if pairwise else distinct_rows(kernel.Z)
+    return SlackSpace.of_gram(kernel.gram, weight, constant, same)
+
+
+class SVM2Plus:
+    r"""SVM2+, and without a space of slack functions the SVM with the squared hinge loss.
+
+    It is the hinge problem with infinite costs over :math:`K + Q \circ yy^\top`, where Q accounts
+    for the cost of slack.
 
     Parameters
     ----------
@@ -42,47 +94,48 @@ class SquaredHinge:
         K.
     space : SlackSpace or None
     weight : ndarray of shape (n,)
-        Of the rows, greater than 0.
-    cache_bytes : float
+        Positive weights of the samples.
+    cache_bytes : int
+        Memory for kernel values.
     """
 
-    def __init__(self, gram, space: SlackSpace | None, weight, cache_bytes):
+    def __init__(self, gram: Gram, space: SlackSpace | None, weight: np.ndarray, cache_bytes: int):
         self.gram = gram
         self.space = space
         self.weight = weight
         self.cache_bytes = cache_bytes
         self.positive_semidefinite = gram.positive_semidefinite
-        self._columns = self._few_columns()
-        # Beyond so many rows the solver asks for rows and not for the matrix.
-        whole = gram.size <= smo_options.dense_size and self._columns is None
-        self.matrix = gram.block(slice(None), slice(None)) if whole else None
+        self._features = self._few_features()
+        # Above this size the solver reads rows of the matrix.
+        dense = gram.size <= smo_options.dense_size and self._features is None
+        self.matrix = gram.block(slice(None), slice(None)) if dense else None
 
-    def at(self, C, penalty, options):
-        """A function from signs, a dual point to start from and a report to a `SlackSolution`."""
+    def solver(self, C: float, penalty: float, solver_options: dict[str, Any]) -> Solver:
+        """Return a function of signs, a solution to start from and a report."""
         n = self.gram.size
         factor = np.zeros((n, 0)) if self.space is None else self.space.factor(C, penalty)
         ridge = 1.0 / (C * self.weight) if self.space is None else None
         gram_of = self._grams(factor, ridge)
 
-        def solve(sign, start=None, report=None):
-            if self._columns is not None:
-                found = self._by_columns(sign, factor, options, report)
+        def solve(
+            sign: np.ndarray, start: SlackSolution | None = None, report: Report = None
+        ) -> SlackSolution:
+            if self._features is not None:
+                found = self._solve_over_features(sign, factor, solver_options, report)
             else:
                 problem = HingeProblem(gram_of(sign), sign, 1.0, np.inf, separable=True)
-                found = self._by_pairs(problem, start, options, report)
+                found = self._solve_over_samples(problem, start, solver_options, report)
             if not found.converged:
-                found = self._bounded(found, sign, C, penalty)
+                found = self._tighten_bound(found, sign, C, penalty)
             alpha = sign * found.dual
-            return SlackSolution(
-                found.dual, found.intercept, alpha, alpha, None, 0.0, alpha,
-                found.objective, found.dual_objective, found.gap, found.iterations,
-                found.converged,
-            )  # fmt: skip
+            return _with_slack(found, alpha, alpha)
 
         return solve
 
-    def complete(self, solutions, C, penalty):
-        """The solutions with their slack, for all machines in one product."""
+    def add_slack(
+        self, solutions: list[SlackSolution], C: float, penalty: float
+    ) -> list[SlackSolution]:
+        """Return the solutions with their slack, computed for all of them in one product."""
         alphas = np.column_stack([solution.slack_dual for solution in solutions])
         if self.space is None:
             slacks = alphas / (C * self.weight)[:, np.newaxis]
@@ -94,24 +147,27 @@ class SquaredHinge:
             for s, slack, t in zip(solutions, slacks.T, coordinates.T, strict=True)
         ]
 
-    def _bounded(self, found, sign, C, penalty):
-        """A solution that rounding keeps from being feasible, with a better bound.
+    def _tighten_bound(
+        self, found: Solution, sign: np.ndarray, C: float, penalty: float
+    ) -> Solution:
+        """Return a solution that rounding keeps from being feasible, with a better bound.
 
-        The objective of a hard-margin machine is that of its function scaled up until all rows
-        meet their margins: it may have to be much, or nothing will do. Slack raised by a constant,
-        whose norm is 1 at most, makes every function feasible.
+        The objective of a hard-margin problem is that of its function scaled up until all samples
+        satisfy their margins. The scale may be large, or no scale may suffice. Slack raised by a
+        constant, whose norm is at most 1, makes every function feasible.
         """
-        rows = np.arange(self.gram.size)
-        values = _values(self, found.dual[np.newaxis], rows, rows)[:, 0]
-        short = 1.0 - sign * (values + found.intercept)
+        samples = np.arange(self.gram.size)
+        values = _function_values(self, found.dual[np.newaxis], samples, samples)[:, 0]
+        missing = 1.0 - sign * (values + found.intercept)
         if self.space is None:
-            slack, squared = np.maximum(short, 0.0), 0.0
+            slack, squared = np.maximum(missing, 0.0), 0.0
         else:
             alpha = (sign * found.dual)[:, np.newaxis]
             coordinates = self.space.coordinates(alpha, C, penalty)
             slack = self.space.values(coordinates)[:, 0]
-            raised = max(0.0, float((short - slack).max()))
-            slack, squared = slack + raised, (np.linalg.norm(coordinates) + raised) ** 2
+            raised = max(0.0, float((missing - slack).max()))
+            slack = slack + raised
+            squared = (float(np.linalg.norm(coordinates)) + raised) ** 2
         norms = float(found.dual @ values) + penalty * squared
         objective = 0.5 * (norms + C * float(self.weight @ slack**2))
         if not objective < found.objective:
@@ -119,174 +175,213 @@ class SquaredHinge:
         gap = found.gap if np.isnan(found.gap) else 1.0 - found.dual_objective / objective
         return replace(found, objective=objective, gap=max(0.0, gap))
 
-    def _by_columns(self, sign, factor, options, report):
-        """The solution over rows of x_i beside y_i times those of the factor."""
-        turned = sign[:, np.newaxis] * factor
-        gram = PrivilegedGram(self.gram, turned)
+    def _solve_over_features(
+        self, sign: np.ndarray, factor: np.ndarray, solver_options: dict[str, Any], report: Report
+    ) -> Solution:
+        """Solve a problem with the features x_i and y_i times those of the factor."""
+        signed = sign[:, np.newaxis] * factor
+        gram = PrivilegedGram(self.gram, signed)
         problem = HingeProblem(gram, sign, 1.0, np.inf, separable=True)
-        rows = np.hstack([self._columns, turned])
-        return solve_hard_margin(problem, features=rows, **options, report=report)
+        assert self._features is not None
+        features = np.hstack([self._features, signed])
+        return solve_hard_margin(problem, features=features, **solver_options, report=report)
 
-    def _by_pairs(self, problem, start, options, report):
-        """The solution by pairs of rows; if they crawl and the matrix is at hand, over all rows."""
+    def _solve_over_samples(
+        self,
+        problem: HingeProblem,
+        start: SlackSolution | None,
+        solver_options: dict[str, Any],
+        report: Report,
+    ) -> Solution:
+        """Solve by SMO, then by the interior-point method if SMO is slow on a whole matrix."""
         n, dual = problem.size, None if start is None else start.dual
         if self.matrix is None:
-            return solve_hinge(problem, **options, dual=dual, report=report)
-        limit = options["max_iter"]
-        pairs = {**options, "max_iter": _CRAWL * n if limit < 0 else min(_CRAWL * n, limit // 2)}
+            return solve_hinge(problem, **solver_options, dual=dual, report=report)
+        limit, updates = solver_options["max_iter"], options.pair_updates * n
+        smo = {**solver_options, "max_iter": updates if limit < 0 else min(updates, limit // 2)}
+        exact = n <= options.exact_size
         try:
-            found = solve_hinge(problem, **pairs, dual=dual, exact=n <= _MOST_EXACT, report=report)
-        except NotSeparableError:  # which rounding has made of a tiny margin
+            found = solve_hinge(problem, **smo, dual=dual, exact=exact, report=report)
+        except NotSeparableError:  # a tiny margin and rounding errors
             done = 0
         else:
             if found.converged:
                 return found
             done = found.iterations
-        rest = {**options, "max_iter": -1 if limit < 0 else limit - done}
+        rest = {**solver_options, "max_iter": -1 if limit < 0 else limit - done}
         found = solve_hard_margin(problem, **rest, report=report)
         return replace(found, iterations=done + found.iterations)
 
-    def _few_columns(self):
-        """The rows of X, if both sides are linear with few columns beside many rows; or None."""
+    def _few_features(self) -> np.ndarray | None:
+        """Return X if both kernels are linear with few features beside many samples, or None."""
         if self.space is None or not _is_linear(self.gram):
             return None
         n, X = self.gram.size, self.gram.X
-        n_columns = X.shape[1] + self.space.vectors.shape[1]
-        if n_columns > min(_MOST_COLUMNS, n / _ROWS_FOR_A_COLUMN):
+        n_features = X.shape[1] + self.space.vectors.shape[1]
+        if n_features > min(options.most_features, n / options.samples_per_feature):
             return None
-        return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        dense: Any = X.toarray() if sp.issparse(X) else X  # type: ignore[union-attr]
+        return np.asarray(dense, dtype=np.float64)
 
-    def _grams(self, factor, ridge):
-        """A function from signs to the Gram matrix of the machine."""
-        if self.matrix is None:
+    def _grams(self, factor: np.ndarray, ridge: np.ndarray | None) -> Callable[[np.ndarray], Any]:
+        """Return a function from signs to the Gram matrix of the subproblem."""
+        matrix = self.matrix
+        if matrix is None:
             return lambda sign: GramCache(
-                PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge), self.cache_bytes
+                PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge),  # type: ignore[arg-type]
+                self.cache_bytes,
             ).of()
         second = np.diag(ridge) if ridge is not None else tiled_product(factor, factor)
-        known = self.positive_semidefinite
-        own = threading.local()
+        sums = threading.local()
 
-        def gram_of(sign):
-            if not hasattr(own, "sum"):
-                own.sum = SignedSum(self.matrix, second, known)
-            return own.sum.of(sign)
+        def gram_of(sign: np.ndarray) -> MatrixGram:
+            if not hasattr(sums, "sum"):
+                sums.sum = SignedSum(matrix, second, self.positive_semidefinite)
+            return sums.sum.of(sign)
 
         return gram_of
 
 
-class Hinge:
-    """SVM1+, and without privileged columns the machine with the hinge loss.
+class SVM1Plus:
+    """SVM1+, and without privileged features the SVM with the hinge loss.
 
     Parameters
     ----------
     gram : KernelGram or MatrixGram
         K.
-    second : KernelGram, MatrixGram or None
-        The Gram matrix of the privileged columns.
+    kernel : PrivilegedKernel or None
     space : SlackSpace or None
-        The space of their functions, for small problems.
+        Space of the slack functions, for small problems.
     weight : ndarray of shape (n,)
-    cache_bytes : float
+        Positive weights of the samples.
+    cache_bytes : int
+        Memory for kernel values, without privileged features.
     jobs : int
-        How many machines will be trained at once.
+        Number of subproblems solved at once.
     """
 
-    def __init__(self, gram, second, space, weight, cache_bytes, jobs):
+    def __init__(
+        self,
+        gram: Gram,
+        kernel: PrivilegedKernel | None,
+        space: SlackSpace | None,
+        weight: np.ndarray,
+        cache_bytes: int,
+        jobs: int,
+    ):
         self.gram = gram
         self.space = space
         self.weight = weight
         self.positive_semidefinite = gram.positive_semidefinite
-        self.matrix = self._second = None
-        if second is None:
+        self.matrix: np.ndarray | None = None
+        self._kernel = kernel
+        if kernel is None:
             self._cache = GramCache(gram, cache_bytes, shared=True, jobs=jobs)
         else:
             self.matrix = gram.block(slice(None), slice(None))
-            self._second = second.block(slice(None), slice(None))
-            self.positive_semidefinite &= second.positive_semidefinite
-            self._low_rank = has_low_rank(second)
+            self._second = kernel.gram.block(slice(None), slice(None))
+            self.positive_semidefinite &= kernel.gram.positive_semidefinite
 
-    def at(self, C, penalty, options):
-        """A function from signs, a solution to start from and a report to a `SlackSolution`."""
+    def solver(self, C: float, penalty: float, solver_options: dict[str, Any]) -> Solver:
+        """Return a function of signs, a solution to start from and a report."""
         cost = C * self.weight
-        if self._second is None:
-            return lambda sign, start=None, report=None: self._plainly(sign, cost, options, report)
+        if self._kernel is None or self.matrix is None:
+            solve_hinge_problem = hinge_solver(self._cache, cost, solver_options)
+
+            def solve_plain(
+                sign: np.ndarray, start: SlackSolution | None = None, report: Report = None
+            ) -> SlackSolution:
+                found = solve_hinge_problem(sign, report)
+                alpha = np.abs(found.dual)
+                return _with_slack(found, alpha, np.vstack([alpha, cost - alpha]))
+
+            return solve_plain
+        matrix, low_rank = self.matrix, self._kernel.low_rank
         factor = None if self.space is None else self.space.rows()
 
-        def solve(sign, start=None, report=None):
-            point = None if start is None else _moved(start.point, cost)
+        def solve(
+            sign: np.ndarray, start: SlackSolution | None = None, report: Report = None
+        ) -> SlackSolution:
             found = solve_svm1plus(
-                self.matrix, self._second, sign, cost, penalty,
-                factor=factor, low_rank=self._low_rank, **options, point=point, report=report,
-            )  # fmt: skip
+                matrix,
+                self._second,
+                sign,
+                cost,
+                penalty,
+                factor=factor,
+                low_rank=low_rank,
+                **solver_options,
+                # Feasible for other costs after scaling.
+                point=None if start is None else start.point * (cost.sum() / start.point.sum()),
+                report=report,
+            )
             return found if self.positive_semidefinite else replace(found, gap=np.nan)
 
         return solve
 
-    def complete(self, solutions, C, penalty):
+    def add_slack(
+        self, solutions: list[SlackSolution], C: float, penalty: float
+    ) -> list[SlackSolution]:
         """Return the solutions, which have their slack."""
         return solutions
 
-    def _plainly(self, sign, cost, options, report):
-        found = solve_hinge(
-            HingeProblem(self._cache.of(), sign, 1.0, cost), **options, report=report
-        )
-        alpha = np.abs(found.dual)
-        return SlackSolution(
-            found.dual, found.intercept, alpha, alpha, None, 0.0, np.vstack([alpha, cost - alpha]),
-            found.objective, found.dual_objective, found.gap, found.iterations, found.converged,
-        )  # fmt: skip
+
+def hinge_solver(
+    cache: GramCache, cost: np.ndarray, solver_options: dict[str, Any]
+) -> Callable[[np.ndarray, Report], Solution]:
+    """Return a function of signs and a report that solves hinge problems of margin 1."""
+
+    def solve(sign: np.ndarray, report: Report) -> Solution:
+        problem = HingeProblem(cache.of(), sign, 1.0, cost)
+        return solve_hinge(problem, **solver_options, report=report)
+
+    return solve
 
 
-def small_enough(n: int, n_columns: int) -> bool:
-    """Whether the exact end of `Hinge` can make use of a `SlackSpace`."""
-    return min(n, n_columns) < active_set_options.most_unknowns
+def find_zero_functions(
+    subproblems: SVM1Plus | SVM2Plus, solutions: Sequence[SlackSolution]
+) -> np.ndarray:
+    """Return the numbers of the solutions whose function is 0, though their duals are not.
 
-
-def collapsed(shared: SquaredHinge | Hinge, solutions) -> np.ndarray:
-    """Numbers of the solutions whose function is 0, though their dual variables are not.
-
-    Its norm is small beside what the rows would make if they did not cancel out, and too small to
-    move any margin.
+    The norm of such a function is small compared with the sum of the norms of its terms, and too
+    small to change any margin.
     """
     duals = np.vstack([solution.dual for solution in solutions])
     support = np.flatnonzero(duals.any(axis=0))
     duals = np.ascontiguousarray(duals[:, support])
-    values = _values(shared, duals, support, support)
+    values = _function_values(subproblems, duals, support, support)
     squared = np.sum(duals.T * values, axis=0)
-    diagonal = np.abs(shared.gram.diagonal())
-    apart = np.abs(duals) @ np.sqrt(diagonal[support])
-    done = np.array([solution.converged for solution in solutions])
-    flat = squared * diagonal.mean() <= _FLAT**2
-    return np.flatnonzero(done & flat & (squared <= _NOTHING**2 * apart**2))
+    diagonal = np.abs(subproblems.gram.diagonal())
+    terms = np.abs(duals) @ np.sqrt(diagonal[support])
+    converged = np.array([solution.converged for solution in solutions])
+    flat = squared * diagonal.mean() <= options.zero_margin**2
+    return np.flatnonzero(converged & flat & (squared <= options.zero_norm**2 * terms**2))
 
 
-def _values(shared, duals, rows, support) -> np.ndarray:
-    """Values at some rows, without constants, of functions given by weights of support vectors."""
-    gram, matrix = shared.gram, shared.matrix
+def _with_slack(found: Solution, alpha: np.ndarray, point: np.ndarray) -> SlackSolution:
+    """Return a solution of the hinge problem as one with slack; the slack itself comes later."""
+    return SlackSolution(**vars(found), slack=alpha, slack_dual=alpha, point=point)
+
+
+def _function_values(
+    subproblems: SVM1Plus | SVM2Plus, duals: np.ndarray, samples: np.ndarray, support: np.ndarray
+) -> np.ndarray:
+    """Return values at some samples, without intercepts, of functions given by dual variables."""
+    gram, matrix = subproblems.gram, subproblems.matrix
     if matrix is None and _is_linear(gram):
         X = gram.X
         if sp.issparse(X):
-            return np.asarray(X[rows] @ np.asarray(duals @ X[support]).T)
+            return np.asarray(X[samples] @ np.asarray(duals @ X[support]).T)
         weights = tiled_product(duals, np.ascontiguousarray(X[support].T))
-        return tiled_multiply(X[rows], weights.T)
-    step = max(1, _NORM_ENTRIES // max(1, len(support)))
+        return tiled_multiply(X[samples], weights.T)
+    step = max(1, options.block_entries // max(1, len(support)))
     parts = [np.zeros((0, len(duals)))]
-    for i in range(0, len(rows), step):
-        own = rows[i : i + step]
-        block = gram.block(own, support) if matrix is None else matrix[np.ix_(own, support)]
+    for i in range(0, len(samples), step):
+        rows = samples[i : i + step]
+        block = gram.block(rows, support) if matrix is None else matrix[np.ix_(rows, support)]
         parts.append(tiled_multiply(block, duals.T))
     return np.vstack(parts)
 
 
-def _is_linear(gram):
+def _is_linear(gram: Gram) -> TypeGuard[KernelGram]:
     return isinstance(gram, KernelGram) and gram.function.name == "linear"
-
-
-def has_low_rank(gram) -> bool:
-    """Whether the kernel is linear with fewer columns than rows."""
-    return _is_linear(gram) and gram.X.shape[1] < gram.size
-
-
-def _moved(point, cost):
-    """alpha and beta, feasible for other costs."""
-    return point * (cost.sum() / point.sum())

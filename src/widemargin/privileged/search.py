@@ -1,22 +1,27 @@
-"""PrivilegedSVCCV: the C and penalty of a PrivilegedSVC by cross-validation, at a few fits' price.
+"""PrivilegedSVCCV: selection of C and the privileged penalty by cross-validation.
 
-In every fold the kernel matrix and the decomposition of the privileged columns are computed once
-and serve all C, all penalties and all classes; every machine starts from its neighbour's solution.
+In every fold the kernel matrix and the decomposition of the privileged features are computed once
+for all C, all penalties and all classes, and every fit starts from the solution of the previous C.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
-from widemargin._base.sklearn_compat import fit_context, safe_indexing, safe_split
+from widemargin._base.docs import shared_docs
+from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
-from widemargin._base.validation import validate_all_weights
-from widemargin.privileged.svc import PrivilegedSVC
+from widemargin._base.validation import validate_all_weights, validate_kernel_training
+from widemargin.privileged.base import prepare
+from widemargin.privileged.features import PrivilegedInput
+from widemargin.privileged.slack_functions import PrivilegedKernel, validate_privileged
+from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier
 from widemargin.svm.cross_validation import (
     SEARCH_CONSTRAINTS,
     Search,
@@ -25,176 +30,107 @@ from widemargin.svm.cross_validation import (
     takes_weights,
     warn_if_stopped,
 )
+from widemargin.svm.training import support_attributes
+
+__all__ = ["PrivilegedSVCCV"]
+
+Data = tuple[Any, np.ndarray, PrivilegedInput | None, np.ndarray | None]
 
 
-class PrivilegedSVCCV(Search, PrivilegedSVC):
-    r"""A `PrivilegedSVC` that chooses its C and its privileged penalty by cross-validation.
+@shared_docs
+class PrivilegedSVCCV(Search, SlackClassifier):
+    r"""`PrivilegedSVC` with built-in cross-validation of C and the privileged penalty.
 
-    Gives what a grid search over `PrivilegedSVC` gives, sooner: in every fold one kernel matrix and
-    one decomposition of the privileged columns serve the whole grid, and fits start from each
-    other. Folds are scored on X alone, as the machine will be used. It then is the `PrivilegedSVC`
-    with the best of them:
+    Gives the result of a grid search over `PrivilegedSVC` in less time: in every fold one kernel
+    matrix and one decomposition of the privileged features serve the whole grid, and fits start
+    from each other. Folds are scored on X alone, as the model will be used. The final model is
+    the `PrivilegedSVC` with the best parameters:
 
     .. math::
 
         \max_{C, \lambda} \; \frac{1}{n_\mathrm{folds}} \sum_k
-        \mathrm{score}(\mathrm{machine}_{C, \lambda} \text{ trained without fold } k,
+        \mathrm{score}(\mathrm{model}_{C, \lambda} \text{ fitted without fold } k,
         \text{ fold } k)
 
     Parameters
     ----------
     Cs : array-like of float, default=(0.01, 0.1, 1.0, 10.0, 100.0)
-        The costs to try.
+        Values of `C` to try.
 
     privileged_penalties : array-like of float, default=(0.01, 0.1, 1.0, 10.0, 100.0)
-        The penalties to try.
+        Values of `privileged_penalty` to try.
 
     loss : {'squared_hinge', 'hinge'}, default='squared_hinge'
-        SVM2+ or SVM1+.
+        Loss function: 'squared_hinge' is SVM2+, 'hinge' is SVM1+.
 
-    kernel : str or callable, default='rbf'
-        As in `PrivilegedSVC`.
+    <<kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the kernel.
+    <<gamma>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    privileged_kernel : str or callable, default='linear'
-        The kernel of the privileged columns.
-
-    privileged_degree : int, default=3
-        Degree of a privileged 'poly'.
-
-    privileged_gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the privileged kernel.
-
-    privileged_coef0 : float, default=0.0
-        Constant of a privileged 'poly' or 'sigmoid'.
-
-    privileged_transformer : transformer, default=None
-        Fitted on the privileged columns of every fold, as in `PrivilegedSVC`.
+    <<privileged_parameters>>
 
     cv : int, splitter or iterable, default=None
-        How rows fall into folds: a number of stratified folds (5 when None), a splitter, or pairs
-        of training and test rows.
+        Cross-validation strategy: the number of stratified folds (5 if None), a splitter, or pairs
+        of training and test indices.
 
     scoring : str or callable, default=None
-        What makes a fold's machine good: the name of a scorer or a function
-        ``scoring(machine, X, y)``. Accuracy when None.
+        Name of a scorer or a function ``scoring(estimator, X, y)``. Accuracy if None.
 
     refit : bool, default=True
-        Whether to train on all rows in the end. If not, there are scores but no predictions.
+        Whether to fit on all samples with the best parameters. If False, the estimator has scores
+        but cannot predict.
 
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the solver stops.
+    <<tol>>
 
     cache_size : float, default=200
-        Memory for kernel values in MB, for more than 2,000 rows.
+        Size of the kernel cache in MB, for more than 2,000 samples.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class.
+    <<class_weight>>
 
-    verbose : bool, default=False
-        Print a line for every machine of the last fit.
+    <<verbose>>
 
-    max_iter : int, default=-1
-        Most solver iterations for each machine, -1 for no limit.
+    <<max_iter>>
 
     n_jobs : int, default=None
-        How many folds are worked on at once, in threads. The result does not depend on it.
+        Number of folds processed at once, in threads. The result does not depend on it.
 
     Attributes
     ----------
     C_ : float
-        The best of `Cs`.
+        Best value of `Cs`.
 
     privileged_penalty_ : float
-        The best of `privileged_penalties`.
+        Best value of `privileged_penalties`.
 
     best_score_ : float
-        Mean score of the two over the folds. Of equal scores the first wins, C varying slowest.
+        Mean score of the best parameters over the folds. Of equal scores the first is chosen, with
+        C varying slowest.
 
     best_params_ : dict
-        The two by name.
+        The best parameters by name.
 
     scores_ : ndarray of shape (n_Cs, n_penalties, n_folds)
         Scores of all fits.
 
     cv_results_ : dict
-        The same in the manner of :class:`sklearn.model_selection.GridSearchCV`, without times.
+        The same in the format of :class:`sklearn.model_selection.GridSearchCV`, without times.
 
     best_estimator_ : PrivilegedSVC
-        What was trained on all rows in the end, as a `PrivilegedSVC`.
+        The model fitted on all samples. The attributes below are its own.
 
-    classes_ : ndarray of shape (n_classes,)
-        The labels. This and what follows describe the machine trained on all rows.
+    <<slack_attributes>>
 
-    class_weight_ : ndarray of shape (n_classes,)
-        Multiplier of `C` for each class.
+    <<n_features_in_>>
 
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors, grouped by class.
-
-    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        The support vectors; empty for a precomputed kernel.
-
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support vectors of each class.
-
-    dual_coef_ : ndarray or sparse matrix of shape (n_machines, n_support)
-        Dual variables times signs.
-
-    intercept_ : ndarray of shape (n_machines,)
-        Constant of each decision function.
-
-    coef_ : ndarray or sparse matrix of shape (n_machines, n_features)
-        Weights of the features, for ``kernel='linear'``.
-
-    slack_ : ndarray of shape (n_samples,) or (n_samples, n_machines)
-        Slack of the training rows.
-
-    privileged_coef_ : ndarray of shape (n_machines, n_privileged)
-        Weights of the privileged columns in the slack, for ``privileged_kernel='linear'``.
-
-    privileged_dual_coef_ : ndarray of shape (n_machines, n_rows)
-        Weights of the kernel values against the training rows in the slack, for other kernels, or
-        where there are more privileged columns than rows.
-
-    privileged_intercept_ : ndarray of shape (n_machines,)
-        Constant of the slack.
-
-    privileged_transformer_ : transformer
-        The fitted `privileged_transformer`.
-
-    objective_ : ndarray of shape (n_machines,)
-        Value of the minimised objective.
-
-    dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it, as in `PrivilegedSVC`.
-
-    n_iter_ : ndarray of shape (n_machines,)
-        Solver iterations.
-
-    fit_status_ : int
-        0 if every machine converged, else 1 (and a warning was given).
-
-    shape_fit_ : tuple of int
-        Shape of the training data.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    PrivilegedSVC : The machine for one C and penalty.
+    PrivilegedSVC : The classifier for one C and penalty.
 
     Examples
     --------
@@ -215,11 +151,11 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
     _learned = "support_"
 
     _parameter_constraints: dict = {
-        **PrivilegedSVC._parameter_constraints,
+        **SlackClassifier._parameter_constraints,
         **SEARCH_CONSTRAINTS,
         "privileged_penalties": ["array-like"],
     }
-    del _parameter_constraints["C"], _parameter_constraints["privileged_penalty"]
+    del _parameter_constraints["C"]
 
     def __init__(
         self,
@@ -269,125 +205,113 @@ class PrivilegedSVCCV(Search, PrivilegedSVC):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, privileged=None, sample_weight=None):
-        """Score the grid and train with the best of it.
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        privileged: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Select the parameters by cross-validation and fit on all samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+        <<X_kernel_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
-            What is known of the training rows only, as in `PrivilegedSVC`.
+        <<privileged>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. Rows are counted by it in scores too, where the
-            scorer takes weights.
+            Non-negative weights that multiply `C` for each sample. They are used in the scores
+            too, if the scorer takes weights.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         Cs = check_costs(self.Cs, finite=True)
         penalties = _check_penalties(self.privileged_penalties)
-        X, y = self._check_training_data(X, y)
-        training = self._prepare(X, y, sample_weight, self.gamma)
-        side = self._side(privileged, training, len(y))
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        training = prepare(self, X, y, sample_weight)
+        validated = validate_privileged(self, privileged, len(y))
+        kernel = PrivilegedKernel.fit(self, validated, training)
         weight = validate_all_weights(sample_weight, y)
-        data = Data(self, X, y, privileged, weight)
         splits = self._splits(X, y, weight)
-        given = {"sample_weight": sample_weight, "privileged": privileged}
-        n_machines = len(training.reduction.problems) * self.refit
-        progress = FitProgress.open(self, n_machines + len(splits), X=X, y=y, metadata=given)
+        metadata = {"sample_weight": sample_weight, "privileged": privileged}
+        n_last = len(training.reduction.problems) * self.refit
+        progress = FitProgress.open(self, n_last + len(splits), X, y, metadata)
 
-        def work(number):
-            with progress.task(n_machines + number) as stop:
+        def work(number: int) -> tuple[np.ndarray, list]:
+            with progress.task(n_last + number) as stop:
                 report = (lambda _: stop()) if progress.active else None
-                return data.scores(*splits[number], Cs, penalties, report)
+                train, test = splits[number]
+                data = X, y, validated, weight
+                return self._score_fold(data, train, test, Cs, penalties, report)
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
         scores = np.dstack([fold for fold, _ in folds])
         best = best_of(scores)
-        grid = {"C": Cs, "privileged_penalty": penalties}
         if self.refit:
-            chosen = [values[place] for place, values in zip(best, grid.values(), strict=True)]
-            gram = self._gram(X, training.order, training.parameters.gamma)
-            shared = self._shared(gram, side, training)
-            solutions = self._solve(shared, X, training, *chosen, progress)
-            self._settle(X, training, side, shared, solutions)
+            C, penalty = Cs[best[0]], penalties[best[1]]
+            solutions = self._fit_subproblems(X, training, kernel, C, penalty, progress)
         else:
             self.__dict__.pop("support_", None)
-        self._keep_search(scores, best, grid)
+        self._keep_search(scores, best, {"C": Cs, "privileged_penalty": penalties})
         progress.close()
-        tried = [solution for _, solutions in folds for solution in solutions]
+        tried = [solution for _, found in folds for solution in found]
         warn_if_stopped(tried, self.max_iter, progress.stop_requested)
         if self.refit:
             report_convergence(self, solutions, progress.stop_requested)
         return self
 
-
-@dataclass(frozen=True)
-class Data:
-    """What every fold takes its part of."""
-
-    estimator: PrivilegedSVCCV
-    X: Any
-    y: np.ndarray
-    privileged: Any
-    weight: np.ndarray | None
-
-    def scores(self, train, test, Cs, penalties, report=None) -> tuple[np.ndarray, list]:
-        """Scores of the grid on one fold, over C and penalty, and all solutions."""
-        estimator = self.estimator
-        model = estimator._new_estimator(PrivilegedSVC)
-        X, y = safe_split(estimator, self.X, self.y, train)
-        X_test, y_test = safe_split(estimator, self.X, self.y, test, train)
-        weight = None if self.weight is None else self.weight[train]
-        training = model._prepare(X, y, weight, model.gamma)
-        side = model._side(self._privileged_of(train), training, len(y), tell=False)
-        gram = model._gram(X, training.order, training.parameters.gamma)
-        shared = model._shared(gram, side, training)
-        scorer = estimator._scorer()
-        counted = {}
-        if self.weight is not None and takes_weights(scorer):
-            counted = {"sample_weight": self.weight[test]}
+    def _score_fold(
+        self,
+        data: Data,
+        train: np.ndarray,
+        test: np.ndarray,
+        Cs: list[float],
+        penalties: list[float],
+        report: Callable | None,
+    ) -> tuple[np.ndarray, list]:
+        """Return the scores of one fold by C and penalty, and all solutions."""
+        X, y, privileged, weight = data
+        X_train, y_train = safe_split(self, X, y, train)
+        X_test, y_test = safe_split(self, X, y, test, train)
+        training = prepare(self, X_train, y_train, None if weight is None else weight[train])
+        if privileged is not None:
+            privileged = privileged.take(train, self.privileged_kernel == "precomputed")
+        kernel = PrivilegedKernel.fit(self, privileged, training, warn=False)
+        subproblems = self._subproblems(X_train, training, kernel)
+        scorer, model = self._scorer(), self._new_estimator(PrivilegedSVC)
+        weights = {}
+        if weight is not None and takes_weights(scorer):
+            weights["sample_weight"] = weight[test]
         scores, solutions = np.empty((len(Cs), len(penalties))), []
-        machines = training.reduction.problems
-        starts: list = [None] * len(machines)
-        # Without privileged columns there is no penalty.
-        for column in np.argsort(penalties if side is not None else penalties[:1])[::-1]:
+        signs = [problem.sign for problem in training.reduction.problems]
+        starts: list = [None] * len(signs)
+        # Without privileged features there is no penalty.
+        for column in np.argsort(penalties if kernel is not None else penalties[:1])[::-1]:
             for row in np.argsort(Cs):
-                solve = shared.at(Cs[row], penalties[column], estimator._solver_options())
-                pairs = zip(machines, starts, strict=True)
-                found = [solve(machine.sign, start, report) for machine, start in pairs]
+                solve = subproblems.solver(Cs[row], penalties[column], self._solver_options())
+                found = [
+                    solve(sign, start, report) for sign, start in zip(signs, starts, strict=True)
+                ]
                 solutions += found
-                # Several optima may exist where a kernel is indefinite: that of a fresh start is
-                # wanted.
-                if shared.positive_semidefinite:
+                # With an indefinite kernel several optima may exist: use that of a fresh start.
+                if subproblems.positive_semidefinite:
                     starts = found
-                vars(model).update(model._attributes(X, training, found))
-                scores[row, column] = scorer(model, X_test, y_test, **counted)
-        if side is None:
+                vars(model).update(support_attributes(X_train, training, found))
+                scores[row, column] = scorer(model, X_test, y_test, **weights)
+        if kernel is None:
             scores[:] = scores[:, :1]
         return scores, solutions
 
-    def _privileged_of(self, train):
-        Z = self.privileged
-        if Z is None:
-            return None
-        if self.estimator.privileged_kernel == "precomputed":
-            return np.asarray(Z)[np.ix_(train, train)]
-        return safe_indexing(Z, train)
 
-
-def _check_penalties(penalties):
+def _check_penalties(penalties: Iterable[Any]) -> list[float]:
     values = list(penalties)
     if not values or not all(isinstance(v, Real) and 0 < float(v) < np.inf for v in values):
         raise ValueError(
-            f"privileged_penalties must hold finite numbers greater than 0, got {penalties!r}."
+            f"privileged_penalties must contain positive finite numbers, got {penalties!r}."
         )
     return [float(v) for v in values]

@@ -2,29 +2,187 @@
 
 import warnings
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
-from widemargin._base.matmul import tiled_product
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin._base.threads import for_each
-from widemargin.privileged.base import PrivilegedBase
-from widemargin.privileged.problems import Hinge, SquaredHinge, collapsed, small_enough
-from widemargin.privileged.slack_space import SlackSpace, distinct_rows
+from widemargin._base.validation import validate_kernel_training
+from widemargin.privileged.base import PrivilegedBase, prepare
+from widemargin.privileged.problems import (
+    SVM1Plus,
+    SVM2Plus,
+    find_zero_functions,
+    make_subproblems,
+)
+from widemargin.privileged.slack_functions import (
+    PrivilegedFunctions,
+    PrivilegedKernel,
+    positive_weights,
+    validate_privileged,
+)
+from widemargin.solvers.coupled.svm1plus import SlackSolution
+from widemargin.svm.training import Training, solve_problems, support_attributes
+
+__all__ = ["PrivilegedSVC", "SlackClassifier"]
 
 
-class PrivilegedSVC(PrivilegedBase):
-    r"""Support vector classification with columns that only the training rows have.
+@shared_docs
+class SlackClassifier(PrivilegedBase):
+    """Base class of classifiers whose slack is a function of the privileged features."""
 
-    A radiologist's report, tags, a later measurement, an expensive sensor: what is known of the
-    training rows, and not of those to come, tells which of them are hard. Their slack is a function
-    of these privileged columns; prediction needs X alone. For two classes it solves, with
-    ``loss='squared_hinge'`` (SVM2+),
+    _parameter_constraints: dict = {
+        **PrivilegedBase._parameter_constraints,
+        "loss": [StrOptions({"squared_hinge", "hinge"})],
+    }
+
+    loss: str
+    tol: float
+    max_iter: int
+    cache_size: float
+    n_jobs: int | None
+
+    def slack(self, privileged: Any) -> NDArray[np.float64]:
+        """Compute the slack of samples from their privileged features.
+
+        Parameters
+        ----------
+        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged) or \
+                (n_samples, n_samples_fit)
+            Privileged features, or their kernel values against the training samples for
+            ``privileged_kernel='precomputed'``.
+
+        Returns
+        -------
+        slack : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            By how much the margin of such samples may be missed: 0 for easy samples, above 1 for
+            samples that may be misclassified. One column for each class if there are more than
+            two.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_privileged_functions"):
+            raise ValueError(
+                "slack needs a model that was fitted with privileged features. Pass privileged to "
+                "fit."
+            )
+        slack = self._privileged_functions.evaluate(privileged)
+        return slack[:, 0] if len(self.classes_) == 2 else slack
+
+    @property
+    def privileged_coef_(self) -> NDArray[np.float64]:
+        """Weights of the privileged features in the slack, for ``privileged_kernel='linear'``."""
+        check_is_fitted(self)
+        functions = getattr(self, "_privileged_functions", None)
+        if functions is None or functions.kernel != "linear":
+            raise AttributeError(
+                "privileged_coef_ is only available after a fit with privileged features and a "
+                "linear privileged_kernel."
+            )
+        return functions.coef
+
+    def _solver_options(self) -> dict[str, Any]:
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+    def _subproblems(
+        self, X: Any, training: Training, kernel: PrivilegedKernel | None
+    ) -> SVM1Plus | SVM2Plus:
+        """Return what the subproblems of all classes, C and penalties have in common."""
+        return make_subproblems(
+            self.loss,
+            training.parameters.gram(X, training.order),
+            kernel,
+            positive_weights(training),
+            self.cache_size,
+            effective_n_jobs(self.n_jobs),
+        )
+
+    def _fit_subproblems(
+        self,
+        X: Any,
+        training: Training,
+        kernel: PrivilegedKernel | None,
+        C: float,
+        penalty: float,
+        progress: FitProgress,
+    ) -> list[SlackSolution]:
+        """Solve the subproblems of all classes and set the fitted attributes."""
+        subproblems = self._subproblems(X, training, kernel)
+        solve = subproblems.solver(C, penalty, self._solver_options())
+        problems = training.reduction.problems
+        solutions = solve_problems(
+            lambda number, report: solve(problems[number].sign, report=report),
+            len(problems),
+            effective_n_jobs(self.n_jobs),
+            progress,
+            lambda found: support_attributes(X, training, found),
+        )
+        solutions = subproblems.add_slack(solutions, C, penalty)
+        functions = None
+        if kernel is not None:
+            constant = self.loss == "squared_hinge"
+            functions = _slack_functions(kernel, subproblems, solutions, constant)
+        self._set_fitted(support_attributes(X, training, solutions), functions)
+        if kernel is not None:
+            slack = np.full((kernel.n_samples, len(solutions)), np.nan)
+            slack[training.order] = np.column_stack([s.slack for s in solutions])
+            self.slack_ = slack[:, 0] if len(solutions) == 1 else slack
+        self._warn_of_zero_functions(subproblems, solutions)
+        return solutions
+
+    def _warn_of_zero_functions(
+        self, subproblems: SVM1Plus | SVM2Plus, solutions: list[SlackSolution]
+    ) -> None:
+        zero = find_zero_functions(subproblems, solutions)
+        if len(zero):
+            which = "" if len(solutions) == 1 else f" of the classes {self.classes_[zero]}"
+            warnings.warn(
+                f"The decision function{which} is identically zero, so predictions do not depend "
+                "on X: slack 1 for all samples costs less. The privileged features are not "
+                "informative enough for so many samples. Use a richer kernel for X or for the "
+                "privileged features, or fit without them.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+def _slack_functions(
+    kernel: PrivilegedKernel,
+    subproblems: SVM1Plus | SVM2Plus,
+    solutions: list[SlackSolution],
+    constant: bool,
+) -> PrivilegedFunctions:
+    """Return the slack functions; ``constant`` is whether the kernel has a constant feature."""
+    space = subproblems.space
+    intercept = np.array([s.slack_intercept for s in solutions])
+    coordinates = [s.slack_weights for s in solutions if s.slack_weights is not None]
+    if space is not None and len(coordinates) == len(solutions):
+        if space.loadings is not None:
+            coef = np.vstack([space.loadings @ t for t in coordinates])
+            if constant:
+                coef, intercept = coef[:, :-1], coef[:, -1]
+            return kernel.from_weights(coef, intercept)
+        duals = list(space.dual(np.column_stack(coordinates)).T)
+    else:
+        duals = [s.slack_dual for s in solutions]
+    if constant:
+        intercept = np.array([dual.sum() for dual in duals])
+    return kernel.from_duals(duals, intercept)
+
+
+@shared_docs
+class PrivilegedSVC(SlackClassifier):
+    r"""Support vector classification with privileged information (SVM2+ and SVM1+).
+
+    Privileged features are known for the training samples and not for those to predict: a
+    radiologist's report, tags, a later measurement, an expensive sensor (learning using privileged
+    information, LUPI). The slack of each training sample is a function of its privileged features;
+    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+),
 
     .. math::
 
@@ -40,156 +198,76 @@ class PrivilegedSVC(PrivilegedBase):
         + \tfrac{\lambda}{2} \|e\|^2
         \quad\text{with}\quad y_i (f(x_i) + b) \ge 1 - e(z_i) - \rho, \quad e(z_i) + \rho \ge 0
 
-    where :math:`\lambda` is `privileged_penalty`. In the first the privileged kernel has a constant
-    1 added and the slack may be negative. It is a hard-margin machine over a changed kernel, solved
-    about as fast as `SVC`; the second costs a good deal more. Several classes are told apart by one
-    machine for each against the rest, and all share one decomposition of the privileged columns.
+    where :math:`\lambda` is `privileged_penalty`. In SVM2+ the privileged kernel has a constant 1
+    added and the slack may be negative. It is a hard-margin problem over a changed kernel, and
+    takes about as long as `SVC`; SVM1+ takes considerably longer. Several classes are handled
+    one-vs-rest, with one decomposition of the privileged features for all of them.
 
     Parameters
     ----------
     loss : {'squared_hinge', 'hinge'}, default='squared_hinge'
-        SVM2+ or SVM1+.
+        Loss function: 'squared_hinge' is SVM2+, 'hinge' is SVM1+.
 
-    C : float, default=1.0
-        Cost of slack; multiplies the sum over rows.
+    <<C_finite>>
 
     privileged_penalty : float, default=1.0
-        Cost of a slack function that varies much with the privileged columns. The larger, the
-        more alike is the slack of all rows.
+        Regularization parameter :math:`\lambda` of the slack function. The larger it is, the less
+        the slack varies between samples.
 
-    kernel : str or callable, default='rbf'
-        One of 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' and 'precomputed', or a callable, as
-        in `SVC`.
+    <<kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian', as in `SVC`.
+    <<gamma>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    privileged_kernel : str or callable, default='linear'
-        The kernel of the privileged columns, likewise. It must be positive semidefinite.
+    <<privileged_parameters>>
 
-    privileged_degree : int, default=3
-        Degree of a privileged 'poly'.
-
-    privileged_gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the privileged kernel.
-
-    privileged_coef0 : float, default=0.0
-        Constant of a privileged 'poly' or 'sigmoid'.
-
-    privileged_transformer : transformer, default=None
-        Fitted on the privileged columns and applied to them, such as
-        :class:`~sklearn.preprocessing.StandardScaler`: the steps of a pipeline see X only. It may
-        make numbers of what is none: categories, texts, missing values.
-
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the solver stops.
+    <<tol>>
 
     cache_size : float, default=200
-        Memory for kernel values in MB, for more than 2,000 rows.
+        Size of the kernel cache in MB, for more than 2,000 samples.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies `C` by class.
+    <<class_weight>>
 
-    verbose : bool, default=False
-        Print a line for every machine.
+    <<verbose>>
 
-    max_iter : int, default=-1
-        Most solver iterations for each machine, -1 for no limit.
+    <<max_iter>>
 
-    n_jobs : int, default=None
-        How many machines are trained at once, in threads. The result does not depend on it.
+    <<n_jobs>>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    <<slack_attributes>>
 
-    class_weight_ : ndarray of shape (n_classes,)
-        Multiplier of `C` for each class.
+    <<n_features_in_>>
 
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors, grouped by class.
-
-    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        The support vectors; empty for a precomputed kernel.
-
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support vectors of each class.
-
-    dual_coef_ : ndarray or sparse matrix of shape (n_machines, n_support)
-        Dual variables times signs.
-
-    intercept_ : ndarray of shape (n_machines,)
-        Constant of each decision function.
-
-    coef_ : ndarray or sparse matrix of shape (n_machines, n_features)
-        Weights of the features, for ``kernel='linear'``.
-
-    slack_ : ndarray of shape (n_samples,) or (n_samples, n_machines)
-        Slack of the training rows; nan for rows of weight 0.
-
-    privileged_coef_ : ndarray of shape (n_machines, n_privileged)
-        Weights of the privileged columns (after `privileged_transformer`) in the slack, for
-        ``privileged_kernel='linear'``.
-
-    privileged_dual_coef_ : ndarray of shape (n_machines, n_rows)
-        Weights of the kernel values against the training rows in the slack, for other kernels, or
-        where there are more privileged columns than rows.
-
-    privileged_intercept_ : ndarray of shape (n_machines,)
-        Constant of the slack.
-
-    privileged_transformer_ : transformer
-        The fitted `privileged_transformer`.
-
-    objective_ : ndarray of shape (n_machines,)
-        Value of the minimised objective.
-
-    dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it; nan where a kernel is not
-        known to be positive semidefinite. In SVM1+ slack is raised until it is feasible: where
-        `tol` is met the objective may still be too large by about `tol` times the sum of all
-        :math:`C w_i`, which is much for a large `C`. A smaller `tol` mends it.
-
-    n_iter_ : ndarray of shape (n_machines,)
-        Solver iterations.
-
-    fit_status_ : int
-        0 if every machine converged, else 1 (and a warning was given).
-
-    shape_fit_ : tuple of int
-        Shape of the training data.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    PrivilegedSVCCV : Chooses `C` and `privileged_penalty`.
-    TwoViewSVC : Trains a machine on the privileged columns too, and has both agree.
+    PrivilegedSVCCV : Selects `C` and `privileged_penalty` by cross-validation.
+    TwoViewSVC : Fits a classifier on the privileged features as well, and penalizes disagreement.
 
     Notes
     -----
-    SVM2+ with linear kernels on both sides, and at least twice as many rows as columns, is solved
-    over its columns by an interior-point method. With other kernels it is solved by pairs of rows
-    (to machine precision up to 500 rows, to `tol` beyond), and by the interior-point method where
-    pairs crawl; a kernel matrix over all rows is held in memory up to 2,000 rows. SVM1+ always
-    holds two of them and one more for every machine in training (8 bytes each for every pair of
-    rows), and several more where pairs crawl. Where that is too much, or with a privileged kernel
-    on very many rows, replace kernels by features: `Nystroem` before a linear kernel, and as
+    SVM2+ with linear kernels on both sides, and at least twice as many samples as features, is
+    solved over the features by an interior-point method. With other kernels it is solved by SMO
+    (to machine precision up to 500 samples, to `tol` beyond), and by the interior-point method if
+    SMO converges slowly; a kernel matrix of all samples is held in memory up to 2,000 samples.
+    SVM1+ always holds two kernel matrices and one more for each subproblem that is being solved
+    (8 bytes for each pair of samples), and several more in the interior-point method. If that is
+    too much, or with a privileged kernel on very many samples, replace kernels by features:
+    :class:`~sklearn.kernel_approximation.Nystroem` before a linear kernel, and as
     `privileged_transformer`.
 
-    Where the privileged columns say little and rows are many, the best function may be 0: a
-    warning tells.
+    In SVM1+ the slack is raised until it is feasible. When `tol` is reached, `objective_` may still
+    be too large by about `tol` times the sum of all :math:`C w_i`, which is much for a large `C`;
+    `dual_gap_` includes it. Decrease `tol` if that matters.
+
+    If the privileged features are not informative and there are many samples, the optimal decision
+    function may be identically zero. A warning is raised then.
 
     References
     ----------
@@ -205,8 +283,8 @@ class PrivilegedSVC(PrivilegedBase):
     >>> X = rng.normal(size=(60, 2))
     >>> noise = rng.normal(size=60)
     >>> y = X[:, 0] + noise > 0
-    >>> off = np.maximum(0, 1 - np.where(y, 1, -1) * X[:, [0]].T).T  # how far a label is put off
-    >>> model = PrivilegedSVC(kernel="linear", privileged_penalty=0.01).fit(X, y, privileged=off)
+    >>> missed = np.maximum(0, 1 - np.where(y, 1, -1) * X[:, [0]].T).T  # by how much X misses
+    >>> model = PrivilegedSVC(kernel="linear", privileged_penalty=0.01).fit(X, y, privileged=missed)
     >>> model.predict([[1.0, 0.0], [-1.0, 0.0]])
     array([ True, False])
     >>> easy, hard = model.slack([[0.0], [2.0]])
@@ -215,8 +293,7 @@ class PrivilegedSVC(PrivilegedBase):
     """
 
     _parameter_constraints: dict = {
-        **PrivilegedBase._parameter_constraints,
-        "loss": [StrOptions({"squared_hinge", "hinge"})],
+        **SlackClassifier._parameter_constraints,
         "privileged_penalty": [Interval(Real, 0.0, np.inf, closed="neither")],
     }
 
@@ -262,172 +339,38 @@ class PrivilegedSVC(PrivilegedBase):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, privileged=None, sample_weight=None):
-        """Train the machines.
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        privileged: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+        <<X_kernel_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
-            What is known of the training rows only, or the kernel matrix between them for
-            ``privileged_kernel='precomputed'``. Without it the slack is free, as in a plain SVM of
-            the same loss, and a warning says so.
+        <<privileged>>
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
-            as none.
+        <<sample_weight>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
-        X, y = self._check_training_data(X, y)
-        training = self._prepare(X, y, sample_weight, self.gamma)
-        side = self._side(privileged, training, len(y))
-        given = {"sample_weight": sample_weight, "privileged": privileged}
-        machines = training.reduction.problems
-        progress = FitProgress.open(self, len(machines), X=X, y=y, metadata=given)
-        gram = self._gram(X, training.order, training.parameters.gamma)
-        shared = self._shared(gram, side, training)
-        solutions = self._solve(shared, X, training, self.C, self.privileged_penalty, progress)
-        self._settle(X, training, side, shared, solutions)
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        training = prepare(self, X, y, sample_weight)
+        validated = validate_privileged(self, privileged, len(y))
+        kernel = PrivilegedKernel.fit(self, validated, training)
+        metadata = {"sample_weight": sample_weight, "privileged": privileged}
+        progress = FitProgress.open(self, len(training.reduction.problems), X, y, metadata)
+        solutions = self._fit_subproblems(
+            X, training, kernel, self.C, self.privileged_penalty, progress
+        )
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
-
-    def slack(self, privileged):
-        """What the privileged columns say about how hard rows are.
-
-        Parameters
-        ----------
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged) or \
-                (n_samples, n_samples_fit)
-            Privileged columns, or their kernel values against the training rows for
-            ``privileged_kernel='precomputed'``.
-
-        Returns
-        -------
-        slack : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            By how much the margin of rows like these may be missed: 0 for easy ones, above 1 for
-            those that may be on the wrong side. One column for each class where there are more than
-            two.
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "privileged_intercept_"):
-            raise ValueError("slack needs a fit with privileged columns: pass privileged to fit.")
-        by_columns = hasattr(self, "_privileged_coef")
-        weights = self._privileged_coef if by_columns else self.privileged_dual_coef_
-        slack = self._privileged_scores(privileged, weights, self.privileged_intercept_)
-        return slack[:, 0] if len(self.classes_) == 2 else slack
-
-    @property
-    def privileged_coef_(self):
-        """Weights of the privileged columns in the slack, for ``privileged_kernel='linear'``."""
-        check_is_fitted(self)
-        if self.privileged_kernel != "linear" or not hasattr(self, "privileged_intercept_"):
-            raise AttributeError(
-                "privileged_coef_ needs a linear privileged kernel and privileged columns in fit."
-            )
-        if hasattr(self, "_privileged_coef"):
-            return self._privileged_coef
-        rows = self._privileged_rows
-        if sp.issparse(rows):
-            return np.asarray(self.privileged_dual_coef_ @ rows)
-        return tiled_product(self.privileged_dual_coef_, np.ascontiguousarray(rows.T))
-
-    def _solver_options(self):
-        return {"tol": self.tol, "max_iter": self.max_iter}
-
-    def _shared(self, gram, side, training):
-        """What all machines, all C and all penalties have in common."""
-        cache_bytes, jobs = self.cache_size * 2**20, effective_n_jobs(self.n_jobs)
-        if side is None:
-            weight = training.costs(1.0)
-            if self.loss == "hinge":
-                return Hinge(gram, None, None, weight, cache_bytes, jobs)
-            return SquaredHinge(gram, None, weight, cache_bytes)
-        if self.loss == "squared_hinge":
-            space = self._space(side, side.weight, constant=True)
-            return SquaredHinge(gram, space, side.weight, cache_bytes)
-        space = None
-        if small_enough(side.gram.size, self._fewest_columns(side)):
-            space = self._space(side, np.ones(side.gram.size), constant=False)
-        return Hinge(gram, side.gram, space, side.weight, cache_bytes, jobs)
-
-    def _space(self, side, weight, constant):
-        """The decomposition of the privileged columns, by their smaller side."""
-        if self._fewest_columns(side) < side.gram.size:
-            return SlackSpace.of_columns(side.Z, weight, constant)
-        pairwise = self._privileged_is_pairwise()
-        same = np.arange(side.gram.size) if pairwise else distinct_rows(side.Z)
-        return SlackSpace.of_gram(side.gram, weight, constant, same)
-
-    def _fewest_columns(self, side):
-        return side.Z.shape[1] if self.privileged_kernel == "linear" else side.gram.size
-
-    def _solve(self, shared, X, training, C, penalty, progress):
-        """Solutions of all machines."""
-        machines = training.reduction.problems
-        solve = shared.at(C, penalty, self._solver_options())
-        solutions: list = [None] * len(machines)
-
-        def work(number):
-            attributes = lambda: self._attributes(X, training, solutions)  # noqa: E731
-            with progress.task(number, attributes) as stop:
-                report = (lambda _: stop()) if progress.active else None
-                solutions[number] = solve(machines[number].sign, report=report)
-
-        for_each(work, range(len(machines)), effective_n_jobs(self.n_jobs))
-        return shared.complete(solutions, C, penalty)
-
-    def _settle(self, X, training, side, shared, solutions):
-        """Set the fitted attributes and warn of machines that say nothing."""
-        self._forget_privileged()
-        for name, value in self._attributes(X, training, solutions).items():
-            setattr(self, name, value)
-        self._single = self._single_is_enough()
-        slack = np.full((self.shape_fit_[0], len(solutions)), np.nan)
-        slack[training.order] = np.column_stack([s.slack for s in solutions])
-        if side is not None:
-            self.slack_ = slack[:, 0] if len(solutions) == 1 else slack
-            self._settle_slack(side, shared.space, solutions)
-        nothing = collapsed(shared, solutions)
-        if len(nothing):
-            which = "" if len(solutions) == 1 else f" of the classes {self.classes_[nothing]}"
-            warnings.warn(
-                f"The function{which} is 0: it costs less to give all rows slack 1, so X has no "
-                "say in predictions. The privileged columns say too little for so many rows: use a "
-                "richer kernel on X or on them, or do without them.",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _settle_slack(self, side, space, solutions):
-        """Set what the slack of other rows is made of."""
-        self._remember(side)
-        constant = self.loss == "squared_hinge"
-        if space is not None and space.loadings is not None and _all_exact(solutions):
-            coef = np.vstack([space.loadings @ s.slack_weights for s in solutions])
-            self._privileged_coef = coef[:, :-1] if constant else coef
-            self._privileged_rows = None
-            intercepts = coef[:, -1] if constant else [s.slack_intercept for s in solutions]
-        else:
-            duals = [s.slack_dual for s in solutions]
-            if _all_exact(solutions):
-                duals = space.dual(np.column_stack([s.slack_weights for s in solutions])).T
-            self.privileged_dual_coef_ = self._dual_coef(side, duals)
-            intercepts = [
-                dual.sum() if constant else s.slack_intercept
-                for dual, s in zip(duals, solutions, strict=True)
-            ]
-        self.privileged_intercept_ = np.array(intercepts)
-
-
-def _all_exact(solutions):
-    return all(s.slack_weights is not None for s in solutions)

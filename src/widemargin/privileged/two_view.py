@@ -1,27 +1,42 @@
-"""TwoViewSVC: two machines on two descriptions of the same rows that are to agree (SVM-2K)."""
+"""TwoViewSVC: two classifiers on two views of the same samples (SVM-2K)."""
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, fit_context
-from widemargin._base.threads import for_each
-from widemargin.kernels import GramCache
-from widemargin.privileged.base import PrivilegedBase
-from widemargin.privileged.problems import has_low_rank
-from widemargin.solvers import HingeProblem, Solution, solve_hinge
-from widemargin.solvers.coupled.svm2k import solve_svm2k
+from widemargin._base.validation import validate_kernel_training
+from widemargin.kernels import KernelGram, MatrixGram
+from widemargin.privileged.base import PrivilegedBase, prepare
+from widemargin.privileged.problems import hinge_solver
+from widemargin.privileged.slack_functions import (
+    PrivilegedKernel,
+    positive_weights,
+    validate_privileged,
+)
+from widemargin.solvers import Solution
+from widemargin.solvers.coupled.svm2k import TwoViewSolution, solve_svm2k
+from widemargin.svm.training import gram_cache, solve_problems, support_attributes
+
+__all__ = ["TwoViewSVC"]
 
 
+@shared_docs
 class TwoViewSVC(PrivilegedBase):
-    r"""Two support vector machines on two descriptions of the same rows, trained to agree (SVM-2K).
+    r"""Two support vector classifiers on two views of the same samples (SVM-2K).
 
-    Where the second description exists for the training rows only, it teaches the machine on the
-    first; where it is at hand for new rows too, their mean decides. For two classes it solves
+    The two classifiers are trained together, with a penalty on their disagreement. If the second
+    view is known for the training samples only, it improves the classifier of the first; if it is
+    known for new samples too, the mean of both decision functions is used. For two classes it
+    solves
 
     .. math::
 
@@ -29,130 +44,61 @@ class TwoViewSVC(PrivilegedBase):
         + \sum_i w_i \bigl[ C \max(0, 1 - y_i F_i) + C' \max(0, 1 - y_i E_i)
         + D \max(0, |F_i - E_i| - \varepsilon) \bigr]
 
-    with :math:`F_i = f(x_i) + b` and :math:`E_i = e(z_i) + c`. ``D=0`` makes two separate SVMs.
+    with :math:`F_i = f(x_i) + b` and :math:`E_i = e(z_i) + c`. ``D=0`` gives two separate SVMs.
 
     Parameters
     ----------
-    C : float, default=1.0
-        Cost of slack in the first view; multiplies the sum over rows.
+    <<C_finite>>
 
     C_privileged : float, default=None
-        Cost of slack in the second view; `C` when None.
+        Regularization parameter of the second view; `C` if None.
 
     D : float, default=1.0
         Cost of disagreement.
 
     epsilon : float, default=0.1
-        Disagreement that costs nothing.
+        Disagreement without cost.
 
-    kernel : str or callable, default='rbf'
-        The kernel of the first view, as in `SVC`.
+    <<kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the first kernel, as in `SVC`.
+    <<gamma>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    privileged_kernel : str or callable, default='linear'
-        The kernel of the second view, likewise.
+    <<privileged_parameters>>
 
-    privileged_degree : int, default=3
-        Degree of a privileged 'poly'.
-
-    privileged_gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of the privileged kernel.
-
-    privileged_coef0 : float, default=0.0
-        Constant of a privileged 'poly' or 'sigmoid'.
-
-    privileged_transformer : transformer, default=None
-        Fitted on the privileged columns and applied to them: the steps of a pipeline see X only.
-        It may make numbers of what is none, such as categories.
-
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the solver stops.
+    <<tol>>
 
     cache_size : float, default=200
-        Memory for kernel values in MB, where there are no privileged columns.
+        Size of the kernel cache in MB, for a fit without privileged features.
 
-    class_weight : dict or 'balanced', default=None
-        Multiplies all costs by class.
+    <<class_weight>>
 
-    verbose : bool, default=False
-        Print a line for every machine.
+    <<verbose>>
 
-    max_iter : int, default=-1
-        Most solver iterations for each machine, -1 for no limit.
+    <<max_iter>>
 
-    n_jobs : int, default=None
-        How many machines are trained at once, in threads. The result does not depend on it.
+    <<n_jobs>>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    <<privileged_attributes>>
 
-    class_weight_ : ndarray of shape (n_classes,)
-        Multiplier of costs for each class.
+    <<n_features_in_>>
 
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors of the first view, grouped by class.
-
-    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        The support vectors; empty for a precomputed kernel.
-
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support vectors of each class.
-
-    dual_coef_ : ndarray or sparse matrix of shape (n_machines, n_support)
-        Weights of the support vectors in the first view's functions.
-
-    intercept_ : ndarray of shape (n_machines,)
-        Constants of the first view's functions.
-
-    coef_ : ndarray or sparse matrix of shape (n_machines, n_features)
-        Weights of the features, for ``kernel='linear'``.
-
-    privileged_dual_coef_ : ndarray of shape (n_machines, n_rows)
-        Weights of the training rows in the second view's functions.
-
-    privileged_intercept_ : ndarray of shape (n_machines,)
-        Constants of the second view's functions.
-
-    objective_ : ndarray of shape (n_machines,)
-        Value of the minimised objective.
-
-    dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it; nan where a kernel is not
-        known to be positive semidefinite.
-
-    n_iter_ : ndarray of shape (n_machines,)
-        Solver iterations.
-
-    fit_status_ : int
-        0 if every machine converged, else 1 (and a warning was given).
-
-    shape_fit_ : tuple of int
-        Shape of the training data.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    PrivilegedSVC : The privileged columns steer the slack instead.
+    PrivilegedSVC : The slack is a function of the privileged features instead.
 
     Notes
     -----
-    Two kernel matrices over all rows are held in memory (16 bytes for every pair of rows); where
-    pairs crawl, the interior-point method makes several more for every machine in training.
+    Two kernel matrices of all samples are held in memory (16 bytes for each pair of samples). The
+    interior-point method, which is used if the second kernel is linear with fewer features than
+    samples and where pair updates converge slowly, holds several more for each subproblem.
 
     References
     ----------
@@ -180,7 +126,7 @@ class TwoViewSVC(PrivilegedBase):
         "epsilon": [Interval(Real, 0.0, np.inf, closed="left")],
     }
 
-    # A search scores the first view alone, as the machine will be used, unless asked otherwise.
+    # A search scores the first view alone, as the model will be used, unless requested otherwise.
     __metadata_request__score = {"privileged": False}
 
     def __init__(
@@ -227,167 +173,173 @@ class TwoViewSVC(PrivilegedBase):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, privileged=None, sample_weight=None):
-        """Train the machines.
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        privileged: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+        <<X_kernel_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
-            The second view, or its kernel matrix for ``privileged_kernel='precomputed'``. Without
-            it this is a plain `SVC` of one class against the rest, and a warning says so.
+        <<privileged>>
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies all costs by row; at least 0. A row of weight k counts as k rows, one of
-            weight 0 as none.
+        <<sample_weight>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
-        X, y = self._check_training_data(X, y)
-        training = self._prepare(X, y, sample_weight, self.gamma)
-        side = self._side(privileged, training, len(y))
-        given = {"sample_weight": sample_weight, "privileged": privileged}
-        machines = training.reduction.problems
-        progress = FitProgress.open(self, len(machines), X=X, y=y, metadata=given)
-        gram = self._gram(X, training.order, training.parameters.gamma)
-        solve = self._plainly(gram, training) if side is None else self._jointly(gram, side)
-        solutions: list = [None] * len(machines)
-        others: list = [None] * len(machines)
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        training = prepare(self, X, y, sample_weight)
+        validated = validate_privileged(self, privileged, len(y))
+        kernel = PrivilegedKernel.fit(self, validated, training)
+        problems, jobs = training.reduction.problems, effective_n_jobs(self.n_jobs)
+        metadata = {"sample_weight": sample_weight, "privileged": privileged}
+        progress = FitProgress.open(self, len(problems), X, y, metadata)
+        weight, gram = positive_weights(training), training.parameters.gram(X, training.order)
+        seconds: list[Any] = [None] * len(problems)
+        if kernel is None:
+            cache = gram_cache(gram, training.reduction, self.cache_size, jobs)
+            solve_plain = hinge_solver(cache, self.C * weight, self._solver_options())
+        else:
+            solve_views = self._view_solver(gram, kernel, weight)
 
-        def work(number):
-            attributes = lambda: self._attributes(X, training, solutions)  # noqa: E731
-            with progress.task(number, attributes) as stop:
-                report = (lambda _: stop()) if progress.active else None
-                solutions[number], others[number] = solve(machines[number].sign, report)
+        def solve(number: int, report: Callable | None) -> Solution:
+            sign = problems[number].sign
+            if kernel is None:
+                return solve_plain(sign, report)
+            found = solve_views(sign, report)
+            seconds[number] = found.duals[1], found.intercepts[1]
+            known = gram.positive_semidefinite and kernel.gram.positive_semidefinite
+            return _first_view(found, known)
 
-        for_each(work, range(len(machines)), effective_n_jobs(self.n_jobs))
-        self._forget_privileged()
-        for name, value in self._attributes(X, training, solutions).items():
-            setattr(self, name, value)
-        self._single = self._single_is_enough()
-        if side is not None:
-            self._remember(side)
-            self.privileged_dual_coef_ = self._dual_coef(side, [dual for dual, _ in others])
-            self.privileged_intercept_ = np.array([intercept for _, intercept in others])
+        solutions = solve_problems(
+            solve,
+            len(problems),
+            jobs,
+            progress,
+            lambda found: support_attributes(X, training, found),
+        )
+        functions = None
+        if kernel is not None:
+            duals, intercepts = zip(*seconds, strict=True)
+            functions = kernel.from_duals(duals, np.array(intercepts))
+        self._set_fitted(support_attributes(X, training, solutions), functions)
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
 
-    def decision_function(self, X, privileged=None):
-        """Scores of the classes.
+    def decision_function(self, X: Any, privileged: Any = None) -> NDArray[np.float64]:
+        """Compute the decision function.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
-            The second view of the rows, if it is known.
+        <<second_view>>
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of the first view, or the mean of both. With two classes, positive for ``classes_[1]``.
+            Scores of the first view, or the mean of both. With two classes, positive for
+            ``classes_[1]``.
         """
         scores = super().decision_function(X)
         if privileged is None:
             return scores
-        if not hasattr(self, "privileged_intercept_"):
+        if not hasattr(self, "_privileged_functions"):
             raise ValueError(
-                "privileged needs a fit with privileged columns: pass privileged to fit."
+                "privileged needs a model that was fitted with privileged features. Pass "
+                "privileged to fit."
             )
-        second = self._privileged_scores(
-            privileged, self.privileged_dual_coef_, self.privileged_intercept_
-        )
+        second = self._privileged_functions.evaluate(privileged)
         if len(second) != len(scores):
-            raise ValueError(f"privileged has {len(second)} rows, but X has {len(scores)}.")
+            raise ValueError(
+                f"privileged must have one row for each sample, got {len(second)} rows, but X has "
+                f"{len(scores)} samples."
+            )
         return 0.5 * (scores + (second[:, 0] if scores.ndim == 1 else second))
 
-    def predict(self, X, privileged=None):
-        """The class of every row.
+    def predict(self, X: Any, privileged: Any = None) -> np.ndarray:
+        """Predict class labels.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
-            The second view of the rows, if it is known.
+        <<second_view>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        <<returns_labels>>
         """
         scores = self.decision_function(X, privileged)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    def score(self, X, y, sample_weight=None, privileged=None):
-        """Accuracy of the predictions.
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        privileged: Any = None,
+    ) -> float:
+        """Compute the accuracy of the predictions.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
-        y : array-like of shape (n_samples,)
-            Their labels.
+        <<y>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Sample weights.
 
-        privileged : {array-like, sparse matrix} of shape (n_samples, n_privileged), default=None
-            The second view of the rows, if it is known.
+        <<second_view>>
 
         Returns
         -------
         score : float
-            The part of the rows whose class is predicted.
+            Accuracy.
         """
         return accuracy_score(y, self.predict(X, privileged), sample_weight=sample_weight)
 
-    def _jointly(self, gram, side):
-        """A function from signs to the solution of the first view and what the second one is."""
-        first, second = (g.block(slice(None), slice(None)) for g in (gram, side.gram))
+    def _solver_options(self) -> dict[str, Any]:
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+    def _view_solver(
+        self, gram: KernelGram | MatrixGram, kernel: PrivilegedKernel, weight: np.ndarray
+    ) -> Callable[[np.ndarray, Callable | None], TwoViewSolution]:
+        """Return a function of signs and a report that solves for both views."""
+        first, second = (g.block(slice(None), slice(None)) for g in (gram, kernel.gram))
         C_privileged = self.C if self.C_privileged is None else self.C_privileged
-        costs = np.vstack([self.C * side.weight, C_privileged * side.weight])
-        options = {"tol": self.tol, "max_iter": self.max_iter}
-        options["low_rank"] = has_low_rank(side.gram)
+        costs = np.vstack([self.C * weight, C_privileged * weight])
 
-        def solve(sign, report):
-            s = solve_svm2k(
-                first, second, sign, costs, self.D * side.weight, self.epsilon, **options,
+        def solve(sign: np.ndarray, report: Callable | None) -> TwoViewSolution:
+            return solve_svm2k(
+                first,
+                second,
+                sign,
+                costs,
+                self.D * weight,
+                self.epsilon,
+                low_rank=kernel.low_rank,
+                **self._solver_options(),
                 report=report,
-            )  # fmt: skip
-            known = gram.positive_semidefinite and side.gram.positive_semidefinite
-            own = Solution(
-                s.duals[0], float(s.intercepts[0]), s.objective, s.dual_objective,
-                s.gap if known else np.nan, s.iterations, s.converged,
-            )  # fmt: skip
-            return own, (s.duals[1], s.intercepts[1])
+            )
 
         return solve
 
-    def _plainly(self, gram, training):
-        """The same without a second view."""
-        jobs = effective_n_jobs(self.n_jobs)
-        cache = GramCache(gram, self.cache_size * 2**20, shared=True, jobs=jobs)
-        cost = training.costs(self.C)
 
-        def solve(sign, report):
-            problem = HingeProblem(cache.of(), sign, 1.0, cost)
-            return solve_hinge(problem, **self._solver_options(), report=report), None
-
-        return solve
+def _first_view(found: TwoViewSolution, positive_semidefinite: bool) -> Solution:
+    return Solution(
+        found.duals[0], float(found.intercepts[0]), found.objective, found.dual_objective,
+        found.gap if positive_semidefinite else np.nan, found.iterations, found.converged,
+    )  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 
 from widemargin.solvers.coupled.problem import CoupledProblem
 from widemargin.solvers.coupled.solver import State, solve_coupled
-from widemargin.solvers.solution import relative_gap
+from widemargin.solvers.solution import Solution, relative_gap
 
 __all__ = ["SlackSolution", "solve_svm1plus"]
 
@@ -28,16 +28,12 @@ _DIRECTIONS = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 1.0]])
 _RELATION = np.array([1.0, 1.0, -2.0])
 
 
-@dataclass(frozen=True)
-class SlackSolution:
-    """Solution with a function for the slack.
+@dataclass(frozen=True, kw_only=True)
+class SlackSolution(Solution):
+    """Solution with a function for the slack; rho is large enough to make the slack feasible.
 
     Attributes
     ----------
-    dual : ndarray of shape (n,)
-        g: f(x) = sum_i dual_i k(x_i, x).
-    intercept : float
-        b.
     slack : ndarray of shape (n,)
         xi.
     slack_dual : ndarray of shape (n,)
@@ -48,24 +44,13 @@ class SlackSolution:
         rho.
     point : ndarray of shape (2, n)
         alpha and beta.
-    objective, dual_objective, gap : float
-        As in `Solution`; rho is large enough to make the slack feasible.
-    iterations : int
-    converged : bool
     """
 
-    dual: np.ndarray
-    intercept: float
     slack: np.ndarray
     slack_dual: np.ndarray
-    slack_weights: np.ndarray | None
-    slack_intercept: float
+    slack_weights: np.ndarray | None = None
+    slack_intercept: float = 0.0
     point: np.ndarray
-    objective: float
-    dual_objective: float
-    gap: float
-    iterations: int
-    converged: bool
 
 
 def solve_svm1plus(
@@ -127,16 +112,16 @@ def solve_svm1plus(
     return SlackSolution(
         found.g,
         intercept,
-        slack,
-        found.h / penalty,
-        found.weights,
-        rho,
-        found.point,
         objective,
         dual_objective,
         relative_gap(objective, dual_objective),
         found.iterations,
         found.converged,
+        slack=slack,
+        slack_dual=found.h / penalty,
+        slack_weights=found.weights,
+        slack_intercept=rho,
+        point=found.point,
     )
 
 
