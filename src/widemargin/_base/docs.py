@@ -725,6 +725,23 @@ DESCRIPTIONS = {
             losses : ndarray of shape (n_members, n_samples)
                 Loss of every member on every sample.
             """,
+        "subset": """
+            subset : {"all", "train", "test"}, default="all"
+                Samples of the official split. "all" is the training samples, then the test samples.
+            """,
+        "return_X_y": """
+            return_X_y : bool, default=False
+                Whether to return ``(data, target)`` instead of a Bunch.
+            """,
+        "as_frame": """
+            as_frame : bool, default=False
+                Whether to return a pandas DataFrame and Series instead of arrays.
+            """,
+        "returns_bunch": """
+            Bunch or (data, target)
+                With ``data``, ``target`` (indices into ``target_names``), ``feature_names``,
+                ``target_names``, ``frame`` (None unless ``as_frame``) and ``DESCR``.
+            """,
         "returns_self": """
             self : object
                 Fitted estimator.

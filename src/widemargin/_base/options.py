@@ -433,6 +433,8 @@ class InferenceOptions:
     """Distance from 0 or 1 within which a belief of the linear program counts as integral."""
     submodularity: float = 1e-10
     """Relative amount by which a pairwise term may miss submodularity, against rounding."""
+    tightness: float = 1e-8
+    """Relative difference of bound and score up to which labels are reported as exact."""
     improvement: float = 1e-12
     """Relative increase of a score that counts as an improvement; 0 could cycle by rounding."""
     expansion_rounds: int = 100

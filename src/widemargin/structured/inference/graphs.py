@@ -1,16 +1,16 @@
-"""Many labelled graphs in flat arrays: potentials, joint features, exact answers on forests.
+"""Many labeled graphs in flat arrays: potentials, joint features, exact inference on forests.
 
-A part (node) v with features x_v and a link (edge) e = (u, v) with features z_e have the potentials
+A node v with features x_v and an edge e = (u, v) with features z_e have the potentials
 
     unary[v, s] = sum_f x_vf W[f, s]              pairwise[e, s, t] = sum_k z_ek P[k, s, t]
 
-and the weights W and P stand one after the other in one vector. What is tied (a pairwise matrix
-that is symmetric, two states that share a weight with opposite signs) is told by a `Layout`. So
-chains, trees, grids, label sets and plain classes are the same problem to the code below: chains
-are trees, and classes are trees of one node.
+with the weights W and P one after the other in one vector. Shared weights (a symmetric pairwise
+matrix, two states that share a weight with opposite signs) are described by a `Layout`. So chains,
+trees, grids, label sets and single classes are the same problem: chains are trees, and classes are
+trees of one node.
 
-The features of nodes and edges are kept row by row as (index, value) pairs, dense or not: the inner
-loops run over the states.
+The features of nodes and edges are stored as (column, value) pairs, dense or not: the inner loops
+run over the states.
 """
 
 from typing import NamedTuple
@@ -22,63 +22,66 @@ from widemargin.solvers.structured.frank_wolfe import block_products, step_block
 
 
 class Layout(NamedTuple):
-    """Where the weights stand in the vector.
+    """Positions of the weights in the vector.
 
     Attributes
     ----------
     signs : ndarray of shape (n_states,)
-        Factor of a node's score in each state; read only where the states share a weight.
+        Factor of the score of a node in each state; used only if the states share weights.
     shared : bool
-        Whether the states share the weights of node features. Else there is one for each state.
+        Whether the states share the weights of node features. Otherwise each state has its own.
     n_rows : int
-        Rows of W: features of nodes.
-    place : ndarray of shape (n_edge_features, n_states, n_states)
-        Position of P[k, s, t] behind W.
+        Number of rows of W, the features of nodes.
+    position : ndarray of shape (n_edge_features, n_states, n_states)
+        Position of P[k, s, t] after W.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
-        By what the weight at that position is multiplied.
+        Factor of the weight at that position.
     """
 
     signs: np.ndarray
     shared: bool
     n_rows: int
-    place: np.ndarray
+    position: np.ndarray
     factor: np.ndarray
 
     @property
-    def n_states(self):
+    def n_states(self) -> int:
+        """Number of states of a node."""
         return len(self.signs)
 
     @property
-    def n_unary(self):
+    def n_unary(self) -> int:
+        """Number of weights of node features."""
         return self.n_rows * (1 if self.shared else len(self.signs))
 
     @property
-    def size(self):
-        return self.n_unary + (int(self.place.max()) + 1 if self.place.size else 0)
+    def size(self) -> int:
+        """Number of weights."""
+        return self.n_unary + (int(self.position.max()) + 1 if self.position.size else 0)
 
 
 class Graphs(NamedTuple):
-    """Samples, one behind the other.
+    """Graphs of all samples, one after the other.
 
     Attributes
     ----------
     nodes, links : ndarray of shape (n_samples + 1,)
-        First node and first edge of every sample.
+        First node and first edge of each sample.
     first, last, shift : ndarray of shape (n_nodes,)
-        Where a node's features stand in `index` and `value`, and what is added to their index.
-    index, value : ndarray
+        Range of the features of a node in `column` and `value`, and an offset of their columns.
+    column, value : ndarray
         Features of nodes.
     edges : ndarray of shape (n_edges, 2)
-        Ends of an edge, counted from the first node of its sample.
+        Ends of an edge, relative to the first node of its sample.
     edge_first : ndarray of shape (n_edges + 1,)
-        Where an edge's features stand in `edge_index` and `edge_value`.
+        First feature of an edge in `edge_index` and `edge_value`.
     edge_index, edge_value : ndarray
         Features of edges.
     order, parent, via : ndarray of shape (n_nodes,)
-        Of forests: nodes from the leaves to the roots; each node's parent (-1 for roots) and the
-        edge to it.
+        For forests: nodes from the leaves to the roots, the parent of each node (-1 for roots),
+        and the edge to the parent.
     forest : ndarray of shape (n_samples,)
-        Whether the sample's graph has no cycle.
+        Whether the graph of the sample has no cycle.
     """
 
     nodes: np.ndarray
@@ -86,7 +89,7 @@ class Graphs(NamedTuple):
     first: np.ndarray
     last: np.ndarray
     shift: np.ndarray
-    index: np.ndarray
+    column: np.ndarray
     value: np.ndarray
     edges: np.ndarray
     edge_first: np.ndarray
@@ -98,16 +101,25 @@ class Graphs(NamedTuple):
     forest: np.ndarray
 
 
-def make_graphs(nodes, links, features, edges, edge_features):
-    """Return `Graphs` of the samples whose first nodes and edges are given.
+def make_graphs(
+    nodes: np.ndarray,
+    links: np.ndarray,
+    features: tuple[np.ndarray, ...],
+    edges: np.ndarray,
+    edge_features: tuple[np.ndarray, ...],
+) -> Graphs:
+    """Return the `Graphs` of samples.
 
     Parameters
     ----------
     nodes, links : ndarray of shape (n_samples + 1,)
-    features : tuple of (first, last, shift, index, value)
+        First node and first edge of each sample.
+    features : tuple of (first, last, shift, column, value)
         Features of nodes.
     edges : ndarray of shape (n_edges, 2)
+        Ends of the edges.
     edge_features : tuple of (edge_first, edge_index, edge_value)
+        Features of edges.
 
     Returns
     -------
@@ -118,17 +130,16 @@ def make_graphs(nodes, links, features, edges, edge_features):
     forest = np.empty(len(nodes) - 1, dtype=np.bool_)
     edges = np.ascontiguousarray(edges, dtype=np.int64).reshape(-1, 2)
     nodes, links = np.asarray(nodes, dtype=np.int64), np.asarray(links, dtype=np.int64)
-    plant(nodes, links, edges, order, parent, via, forest)
-    return Graphs(
-        nodes, links, *features, edges, *edge_features, order, parent, via, forest
-    )  # fmt: skip
+    find_forests(nodes, links, edges, order, parent, via, forest)
+    parts = nodes, links, *features, edges, *edge_features, order, parent, via, forest
+    return Graphs._make(parts)
 
 
 @compiled
-def plant(nodes, links, edges, order, parent, via, forest):
-    """Find for every sample an order of elimination from leaves to roots, if there is one.
+def find_forests(nodes, links, edges, order, parent, via, forest):
+    """Find an elimination order from leaves to roots for each sample without cycles.
 
-    Roots are the last nodes of their trees, so that a chain is worked through from its beginning.
+    Roots are the last nodes of their trees, so that a chain is processed from its beginning.
     """
     for i in range(len(nodes) - 1):
         n, first = nodes[i + 1] - nodes[i], nodes[i]
@@ -179,13 +190,9 @@ def decode(graphs, layout, weights, extra, samples, labels, scores):
 
     ``extra`` of shape (n_nodes, n_states), or empty, is added to the unary potentials.
     """
-    signs, shared, _, place, factor = layout
-    n_states = len(signs)
-    matrices = _matrices(weights, _n_unary(layout), place, factor)
-    n_most = _most_nodes(graphs, samples)
-    unary = np.empty((n_most, n_states))
-    back = np.empty((n_most, n_states), dtype=np.int64)
-    mixed = np.empty((n_states, n_states))
+    signs, shared, _, position, factor = layout
+    matrices = _matrices(weights, _n_unary(layout), position, factor)
+    unary, back, mixed = _buffers(graphs, samples, len(signs))
     for i in samples:
         _unaries(graphs, i, signs, shared, weights, unary)
         _add(graphs, i, extra, unary)
@@ -196,20 +203,16 @@ def decode(graphs, layout, weights, extra, samples, labels, scores):
 def violations(
     graphs, layout, weights, truth, cost, extra, samples, weight, labels, losses, slacks, rows
 ):  # fmt: skip
-    """Loss-augmented inference on forests, and what it says about the weights.
+    """Write the results of loss-augmented inference on samples that are forests.
 
-    For every one of ``samples`` the labels with the greatest score + loss, where the loss is the
-    sum of ``cost`` over wrong nodes; the loss; by how much score + loss exceed the score of the
-    truth; and weight times the joint feature of the truth less that of the labels, which is added
-    to its row of ``rows``, or to the only row.
+    For each of ``samples``: the labels with the largest score + loss, where the loss is the sum of
+    ``cost`` over wrong nodes; the loss; the slack, score + loss minus the score of the truth. Its
+    weight times the difference of the joint features of the truth and of the labels is added to its
+    row of ``rows``, or to the only row.
     """
-    signs, shared, _, place, factor = layout
-    n_states = len(signs)
-    matrices = _matrices(weights, _n_unary(layout), place, factor)
-    n_most = _most_nodes(graphs, samples)
-    unary = np.empty((n_most, n_states))
-    back = np.empty((n_most, n_states), dtype=np.int64)
-    mixed = np.empty((n_states, n_states))
+    signs, shared, _, position, factor = layout
+    matrices = _matrices(weights, _n_unary(layout), position, factor)
+    unary, back, mixed = _buffers(graphs, samples, len(signs))
     for k in range(len(samples)):
         i = samples[k]
         _unaries(graphs, i, signs, shared, weights, unary)
@@ -233,19 +236,16 @@ def run_pass(
     the terms that are added to the states of block k begin at ``extra_first[k]``. Returns the new
     ``average_loss``.
     """
-    signs, shared, _, place, factor = layout
+    signs, shared, _, position, factor = layout
     n_states = len(signs)
     n_unary = _n_unary(layout)
-    n_most = _most_nodes(graphs, samples)
-    unary = np.empty((n_most, n_states))
-    back = np.empty((n_most, n_states), dtype=np.int64)
-    mixed = np.empty((n_states, n_states))
+    unary, back, mixed = _buffers(graphs, samples, n_states)
     labels = np.empty_like(truth)
     corner = np.empty_like(weights)
     total = losses.sum()
     for k in order:
         i = samples[k]
-        matrices = _matrices(weights, n_unary, place, factor)
+        matrices = _matrices(weights, n_unary, position, factor)
         _unaries(graphs, i, signs, shared, weights, unary)
         if len(extra):
             for v in range(graphs.nodes[i + 1] - graphs.nodes[i]):
@@ -270,9 +270,9 @@ def run_pass(
 
 @compiled
 def evaluate(graphs, layout, weights, truth, cost, labels, weight, losses, slacks, row):
-    """Losses and slacks of given labels of all samples; their differences are added to ``row``."""
-    signs, shared, _, place, factor = layout
-    matrices = _matrices(weights, _n_unary(layout), place, factor)
+    """Write the losses and slacks of labels of all samples; add their differences to ``row``."""
+    signs, shared, _, position, factor = layout
+    matrices = _matrices(weights, _n_unary(layout), position, factor)
     unary = np.empty((_most_nodes(graphs, np.arange(len(losses))), len(signs)))
     for i in range(len(losses)):
         losses[i] = 0.0
@@ -288,8 +288,8 @@ def evaluate(graphs, layout, weights, truth, cost, labels, weight, losses, slack
 @compiled
 def potentials(graphs, layout, weights, i, unary, pairwise):
     """Write the potentials of sample ``i``."""
-    signs, shared, _, place, factor = layout
-    matrices = _matrices(weights, _n_unary(layout), place, factor)
+    signs, shared, _, position, factor = layout
+    matrices = _matrices(weights, _n_unary(layout), position, factor)
     _unaries(graphs, i, signs, shared, weights, unary)
     for e in range(graphs.links[i], graphs.links[i + 1]):
         matrix = _mix(graphs, e, matrices, pairwise[e - graphs.links[i]])
@@ -298,24 +298,24 @@ def potentials(graphs, layout, weights, i, unary, pairwise):
 
 @compiled
 def add_difference(graphs, layout, truth, labels, i, weight, row):
-    """Add weight times the joint feature of the truth less that of the labels of sample ``i``."""
-    signs, shared, _, place, factor = layout
+    """Add weight times the difference of joint features of the truth and labels of a sample."""
+    signs, shared, _, position, factor = layout
     n_unary = _n_unary(layout)
     _add_nodes(graphs, i, signs, shared, truth, labels, weight, row)
-    _add_edges(graphs, i, n_unary, place, factor, truth, weight, row)
-    _add_edges(graphs, i, n_unary, place, factor, labels, -weight, row)
+    _add_edges(graphs, i, n_unary, position, factor, truth, weight, row)
+    _add_edges(graphs, i, n_unary, position, factor, labels, -weight, row)
 
 
 @compiled
 def add_marginals(graphs, layout, i, unary, pairwise, weight, row):
-    """Add weight times the joint feature of fractional labels: beliefs of nodes and of edges."""
-    signs, shared, _, place, factor = layout
+    """Add weight times the joint feature of fractional labels: beliefs of nodes and edges."""
+    signs, shared, _, position, factor = layout
     n_states = len(signs)
     n_unary = _n_unary(layout)
     for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
         belief = unary[v - graphs.nodes[i]]
         for k in range(graphs.first[v], graphs.last[v]):
-            f, x = graphs.index[k] + graphs.shift[v], weight * graphs.value[k]
+            f, x = graphs.column[k] + graphs.shift[v], weight * graphs.value[k]
             for s in range(n_states):
                 if shared:
                     row[f] += x * signs[s] * belief[s]
@@ -327,12 +327,12 @@ def add_marginals(graphs, layout, i, unary, pairwise, weight, row):
             for s in range(n_states):
                 for t in range(n_states):
                     belief = pairwise[e - graphs.links[i], s, t]
-                    row[n_unary + place[f, s, t]] += z * factor[f, s, t] * belief
+                    row[n_unary + position[f, s, t]] += z * factor[f, s, t] * belief
 
 
 @compiled
 def _n_unary(layout):
-    """How many weights belong to features of nodes."""
+    """Return the number of weights of node features."""
     signs, shared, n_rows, _, _ = layout
     return n_rows if shared else n_rows * len(signs)
 
@@ -346,10 +346,18 @@ def _most_nodes(graphs, samples):
 
 
 @compiled
-def _matrices(weights, n_unary, place, factor):
-    """The pairwise matrix of every edge feature."""
-    matrices = np.empty(place.shape)
-    flat, at, times = matrices.ravel(), place.ravel(), factor.ravel()
+def _buffers(graphs, samples, n_states):
+    """Return arrays for unary potentials, back pointers and a pairwise matrix."""
+    n_most = _most_nodes(graphs, samples)
+    back = np.empty((n_most, n_states), dtype=np.int64)
+    return np.empty((n_most, n_states)), back, np.empty((n_states, n_states))
+
+
+@compiled
+def _matrices(weights, n_unary, position, factor):
+    """Return the pairwise matrix of each edge feature."""
+    matrices = np.empty(position.shape)
+    flat, at, times = matrices.ravel(), position.ravel(), factor.ravel()
     for k in range(len(flat)):
         flat[k] = times[k] * weights[n_unary + at[k]]
     return matrices
@@ -364,15 +372,15 @@ def _unaries(graphs, i, signs, shared, weights, unary):
         if shared:
             total = 0.0
             for k in range(graphs.first[v], graphs.last[v]):
-                total += graphs.value[k] * weights[graphs.index[k] + graphs.shift[v]]
+                total += graphs.value[k] * weights[graphs.column[k] + graphs.shift[v]]
             for s in range(n_states):
                 row[s] = signs[s] * total
         else:
             for k in range(graphs.first[v], graphs.last[v]):
-                x, at = graphs.value[k], (graphs.index[k] + graphs.shift[v]) * n_states
-                own = weights[at : at + n_states]  # a slice: the loop over it is vectorised
+                x, at = graphs.value[k], (graphs.column[k] + graphs.shift[v]) * n_states
+                state_weights = weights[at : at + n_states]  # the loop over a slice is vectorized
                 for s in range(n_states):
-                    row[s] += x * own[s]
+                    row[s] += x * state_weights[s]
 
 
 @compiled
@@ -385,7 +393,7 @@ def _add(graphs, i, extra, unary):
 
 @compiled
 def _mix(graphs, e, matrices, mixed):
-    """The pairwise matrix of an edge: one that is there, or a sum written to ``mixed``."""
+    """Return the pairwise matrix of an edge: a given one, or a sum written to ``mixed``."""
     first, last = graphs.edge_first[e], graphs.edge_first[e + 1]
     if last - first == 1 and graphs.edge_value[first] == 1.0:
         return matrices[graphs.edge_index[first]]
@@ -412,9 +420,9 @@ def _score(graphs, i, labels, unary, matrices):
 
 @compiled
 def _most_violating(graphs, i, truth, cost, unary, matrices, mixed, back, labels):
-    """Write the labels with the greatest score + loss; return their loss and slack."""
+    """Write the labels with the largest score + loss; return their loss and slack."""
     first = graphs.nodes[i]
-    own = _score(graphs, i, truth, unary, matrices)
+    true_score = _score(graphs, i, truth, unary, matrices)
     for v in range(first, graphs.nodes[i + 1]):
         for s in range(unary.shape[1]):
             if s != truth[v]:
@@ -424,7 +432,7 @@ def _most_violating(graphs, i, truth, cost, unary, matrices, mixed, back, labels
     for v in range(first, graphs.nodes[i + 1]):
         if labels[v] != truth[v]:
             loss += cost[v]
-    return loss, best - own
+    return loss, best - true_score
 
 
 @compiled
@@ -499,7 +507,7 @@ def _add_nodes(graphs, i, signs, shared, truth, labels, weight, row):
         if s == t:
             continue
         for k in range(graphs.first[v], graphs.last[v]):
-            f, x = graphs.index[k] + graphs.shift[v], weight * graphs.value[k]
+            f, x = graphs.column[k] + graphs.shift[v], weight * graphs.value[k]
             if shared:
                 row[f] += (signs[s] - signs[t]) * x
             else:
@@ -508,10 +516,10 @@ def _add_nodes(graphs, i, signs, shared, truth, labels, weight, row):
 
 
 @compiled
-def _add_edges(graphs, i, n_unary, place, factor, labels, weight, row):
+def _add_edges(graphs, i, n_unary, position, factor, labels, weight, row):
     first = graphs.nodes[i]
     for e in range(graphs.links[i], graphs.links[i + 1]):
         s, t = labels[first + graphs.edges[e, 0]], labels[first + graphs.edges[e, 1]]
         for k in range(graphs.edge_first[e], graphs.edge_first[e + 1]):
             f = graphs.edge_index[k]
-            row[n_unary + place[f, s, t]] += weight * graphs.edge_value[k] * factor[f, s, t]
+            row[n_unary + position[f, s, t]] += weight * graphs.edge_value[k] * factor[f, s, t]

@@ -1,26 +1,33 @@
-"""The linear relaxation of labelling, solved by SciPy's HiGHS.
+"""Linear programming relaxation of inference, solved by HiGHS.
 
     max   sum_v unary[v] . b_v + sum_e pairwise[e] . b_e
     over  beliefs b_v >= 0 of nodes with sum_s b_v(s) = 1 and beliefs b_e >= 0 of edges e = (u, v)
           with  sum_t b_e(s, t) = b_u(s),  sum_s b_e(s, t) = b_v(t)
 
-Its value bounds the score of all labels; where the beliefs are whole numbers they are the best
-labels.
+Its value is an upper bound on the score of all labels; if the beliefs are integers, they are the
+best labels.
 """
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+__all__ = ["relaxed_beliefs"]
 
-def relaxed_beliefs(unary, edges, pairwise):
-    """Return beliefs of nodes and of edges, and the value of the relaxation.
+
+def relaxed_beliefs(
+    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return beliefs of nodes and edges, and the value of the relaxation.
 
     Parameters
     ----------
     unary : ndarray of shape (n_nodes, n_states)
+        Unary potentials.
     edges : ndarray of shape (n_edges, 2)
+        Nodes that each edge connects.
     pairwise : ndarray of shape (n_edges, n_states, n_states)
+        Pairwise potentials.
 
     Returns
     -------
@@ -29,21 +36,21 @@ def relaxed_beliefs(unary, edges, pairwise):
     bound : float
     """
     n_nodes, n_states = unary.shape
-    answer = linprog(
+    solution = linprog(
         -np.concatenate([unary.ravel(), pairwise.ravel()]),
         A_eq=_constraints(n_nodes, n_states, edges),
         b_eq=np.concatenate([np.ones(n_nodes), np.zeros(2 * len(edges) * n_states)]),
         method="highs",
     )
-    if answer.x is None:
-        raise RuntimeError(f"HiGHS did not solve the relaxation: {answer.message}")
+    if solution.x is None:
+        raise RuntimeError(f"HiGHS did not solve the relaxation: {solution.message}")
     split = n_nodes * n_states
-    beliefs = answer.x[:split].reshape(unary.shape)
-    return beliefs, answer.x[split:].reshape(pairwise.shape), float(-answer.fun)
+    beliefs = solution.x[:split].reshape(unary.shape)
+    return beliefs, solution.x[split:].reshape(pairwise.shape), float(-solution.fun)
 
 
-def _constraints(n_nodes, n_states, edges):
-    """One row per node, then one per edge, end and state."""
+def _constraints(n_nodes: int, n_states: int, edges: np.ndarray) -> sp.csr_array:
+    """Return a matrix with a row for each node, then for each edge, end and state."""
     n_edges, eye = len(edges), sp.eye_array(n_states)
     ones = np.ones((1, n_states))
     simplex = sp.hstack(

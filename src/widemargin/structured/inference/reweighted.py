@@ -1,10 +1,11 @@
-"""Sequential tree-reweighted message passing: labels for any graph, and a bound on all labels.
+"""Sequential tree-reweighted message passing (TRW-S): labels for any graph, and an upper bound.
 
-Maximises sum_v unary[v, y_v] + sum_e pairwise[e, y_u, y_v]. The nodes are worked through in their
-order, forth and back. A message moves potential from a node into an edge, which changes no score;
-after each pass back the sum of what the chains of the graph can reach at most is a bound on the
-score of all labels, and it never rises (Kolmogorov, 2006). On a forest it becomes the best score.
-Labels are read off on the way forth, each node given those before it; the best ones seen are kept.
+Maximizes sum_v unary[v, y_v] + sum_e pairwise[e, y_u, y_v]. The nodes are processed in their order,
+forward and backward. A message moves potential from a node to an edge, which changes no score;
+after each backward pass the sum of the largest scores of the chains of the graph is an upper bound
+on the score of all labels, and it never increases (Kolmogorov, 2006). On a forest it converges to
+the best score. Labels are chosen in the forward pass, each node given the earlier ones; the best
+labels are returned.
 
 References
 ----------
@@ -14,21 +15,25 @@ V. Kolmogorov: Convergent tree-reweighted message passing for energy minimizatio
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.options import inference_options
 from widemargin.structured.inference.search import incidence, iterated_modes
 
+__all__ = ["reweighted_messages"]
 
-def reweighted_messages(unary, edges, pairwise, max_iter=200, tol=1e-9):
-    """Return good labels, their score, and a score that no labels exceed.
+
+def reweighted_messages(
+    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """Return labels, their score, and an upper bound on the score of all labels.
 
     Parameters
     ----------
     unary : ndarray of shape (n_nodes, n_states)
+        Unary potentials.
     edges : ndarray of shape (n_edges, 2)
+        Nodes that each edge connects.
     pairwise : ndarray of shape (n_edges, n_states, n_states)
-    max_iter : int, default=200
-        Most passes forth and back. It ends before when the bound is met or stands still.
-    tol : float, default=1e-9
-        What counts as met and as standing still, relative to the bound.
+        Pairwise potentials.
 
     Returns
     -------
@@ -36,26 +41,33 @@ def reweighted_messages(unary, edges, pairwise, max_iter=200, tol=1e-9):
     score : float
     bound : float
     """
+    options = inference_options
     begin, incident = incidence(len(unary), edges)
     labels = np.zeros(len(unary), dtype=np.int64)
     messages = np.zeros((len(edges), 2, unary.shape[1]))
-    # A view from either end of an edge, both contiguous: the inner loops run along rows.
+    # One contiguous matrix for each end of an edge: the inner loops run along rows.
     sides = np.stack([pairwise, pairwise.transpose(0, 2, 1)], axis=1)
-    bound = _run(unary, edges, sides, begin, incident, messages, labels, max_iter, tol)
+    bound = _run(
+        unary, edges, sides, begin, incident, messages, labels, options.message_passes,
+        options.message_tol, options.stalled_passes,
+    )  # fmt: skip
     labels, score = iterated_modes(unary, edges, pairwise, labels)
     return labels, score, max(bound, score)
 
 
 @compiled
-def _run(unary, edges, sides, begin, incident, messages, best, max_iter, tol):
-    """The bound; ``best`` gets the labels.
+def _run(
+    unary, edges, sides, begin, incident, messages, best, max_iter, tol, most_stalled
+):  # fmt: skip
+    """Return the bound; write the labels to ``best``.
 
-    messages[e, k] goes into the k-th end of edge e; sides[e, k] has that end's states as rows.
+    messages[e, k] is sent to the k-th end of edge e; the rows of sides[e, k] are the states of
+    that end.
     """
     n_nodes, n_states = unary.shape
     labels = np.zeros(n_nodes, dtype=np.int64)
     collected = np.empty(n_states)
-    highest, bound, still = -np.inf, np.inf, 0
+    highest, bound, stalled = -np.inf, np.inf, 0
     for _ in range(max_iter):
         for v in range(n_nodes):
             _choose(unary, edges, sides, begin, incident, messages, labels, v)
@@ -72,35 +84,35 @@ def _run(unary, edges, sides, begin, incident, messages, best, max_iter, tol):
         for v in range(n_nodes - 1, -1, -1):
             reached += _send(unary, edges, sides, begin, incident, messages, v, -1, collected)
         slack = tol * (1.0 + abs(reached))
-        still = still + 1 if reached > bound - slack else 0
+        stalled = stalled + 1 if reached > bound - slack else 0
         bound = min(bound, reached)
-        if bound <= highest + slack or still >= 5:
+        if bound <= highest + slack or stalled >= most_stalled:
             break
     return bound
 
 
 @compiled
 def _send(unary, edges, sides, begin, incident, messages, v, direction, collected):
-    """Pass messages from node ``v`` to its later (1) or earlier (-1) neighbours.
+    """Send messages from node ``v`` to its later (1) or earlier (-1) neighbors.
 
-    Returns the part of the bound that is settled at this node: a constant that was taken out.
+    Returns the constant that was subtracted, the contribution of the node to the bound.
     """
     n_states = len(collected)
-    forth = back = 0
+    later = earlier = 0
     collected[:] = unary[v]
     for k in range(begin[v], begin[v + 1]):
         e = incident[k]
         end = 0 if edges[e, 0] == v else 1
         if edges[e, 1 - end] > v:
-            forth += 1
+            later += 1
         else:
-            back += 1
+            earlier += 1
         for s in range(n_states):
             collected[s] += messages[e, end, s]
-    share = 1.0 / max(1, max(forth, back))
-    settled = collected.max()
+    share = 1.0 / max(1, max(later, earlier))
+    constant = collected.max()
     for s in range(n_states):
-        collected[s] -= settled
+        collected[s] -= constant
     for k in range(begin[v], begin[v + 1]):
         e = incident[k]
         end = 0 if edges[e, 0] == v else 1
@@ -114,15 +126,15 @@ def _send(unary, edges, sides, begin, incident, messages, v, direction, collecte
                 candidate = own + row[t]
                 message[t] = candidate if candidate > message[t] else message[t]
         top = message.max()
-        settled += top
+        constant += top
         for t in range(n_states):
             message[t] -= top
-    return settled
+    return constant
 
 
 @compiled
 def _choose(unary, edges, sides, begin, incident, messages, labels, v):
-    """The best label of ``v`` given those of earlier nodes and what later ones have sent."""
+    """Choose the best label of ``v`` given those of earlier nodes and messages of later ones."""
     best, highest = 0, -np.inf
     for s in range(unary.shape[1]):
         score = unary[v, s]

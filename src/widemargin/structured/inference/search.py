@@ -1,4 +1,4 @@
-"""Labels by looking at all of them, and by changing one node at a time.
+"""Inference by enumeration, and by iterated conditional modes.
 
 Both maximise sum_v unary[v, y_v] + sum_e pairwise[e, y_u, y_v] over labels y, where e = (u, v).
 """
@@ -6,34 +6,47 @@ Both maximise sum_v unary[v, y_v] + sum_e pairwise[e, y_u, y_v] over labels y, w
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.options import inference_options
+
+__all__ = ["enumerate_labels", "incidence", "iterated_modes", "score_of"]
 
 
-def enumerate_labels(unary, edges, pairwise):
-    """Return the best labels, by trying all n_states ** n_nodes, and their score."""
+def enumerate_labels(
+    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return the best of all n_states ** n_nodes labelings, and its score."""
     labels = np.zeros(len(unary), dtype=np.int64)
     return labels, _enumerate(unary, edges, pairwise, labels)
 
 
-def iterated_modes(unary, edges, pairwise, labels=None):
+def iterated_modes(
+    unary: np.ndarray,
+    edges: np.ndarray,
+    pairwise: np.ndarray,
+    labels: np.ndarray | None = None,
+) -> tuple[np.ndarray, float]:
     """Return labels that no change of a single node improves, and their score.
 
-    Iterated conditional modes from ``labels``, or from the best labels without edges.
+    Iterated conditional modes start from ``labels``, or from the best labels without edges.
     """
     labels = unary.argmax(axis=1) if labels is None else np.array(labels, dtype=np.int64)
     begin, incident = incidence(len(unary), edges)
-    _descend(unary, edges, pairwise, begin, incident, labels)
+    improvement = inference_options.improvement
+    _improve(unary, edges, pairwise, begin, incident, labels, improvement)
     return labels, score_of(unary, edges, pairwise, labels)
 
 
-def score_of(unary, edges, pairwise, labels):
+def score_of(
+    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray, labels: np.ndarray
+) -> float:
     """Return the score of labels."""
     nodes, links = np.arange(len(labels)), np.arange(len(edges))
     across = pairwise[links, labels[edges[:, 0]], labels[edges[:, 1]]]
     return float(unary[nodes, labels].sum() + across.sum())
 
 
-def incidence(n_nodes, edges):
-    """Return the edges at every node: those of v are incident[begin[v] : begin[v + 1]]."""
+def incidence(n_nodes: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges of each node: those of v are incident[begin[v] : begin[v + 1]]."""
     ends = edges.ravel()
     begin = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n_nodes))])
     return begin, np.argsort(ends, kind="stable") // 2
@@ -63,7 +76,7 @@ def _enumerate(unary, edges, pairwise, best):
 
 
 @compiled
-def _descend(unary, edges, pairwise, begin, incident, labels):
+def _improve(unary, edges, pairwise, begin, incident, labels, improvement):
     n_nodes, n_states = unary.shape
     scores = np.empty(n_states)
     changed = True
@@ -80,8 +93,8 @@ def _descend(unary, edges, pairwise, begin, incident, labels):
                         scores[s] += pairwise[e, labels[edges[e, 0]], s]
             best = labels[v]
             for s in range(n_states):
-                # A margin against rounding: without one two states could take turns for ever.
-                if scores[s] > scores[best] + 1e-12 * (1.0 + abs(scores[best])):
+                # Without a margin for rounding errors two states could alternate forever.
+                if scores[s] > scores[best] + improvement * (1.0 + abs(scores[best])):
                     best = s
             if best != labels[v]:
                 labels[v] = best

@@ -152,7 +152,7 @@ class JointFeature:
         """Return the joint feature of an input with beliefs of its nodes and edges."""
         sums = np.zeros(self.size - self.nodes.size)
         if len(graph.edges):
-            place, factor = self.layout.place, self.layout.factor
+            place, factor = self.layout.position, self.layout.factor
             across = graph.edge_matrix().T @ beliefs[1].reshape(len(graph.edges), -1)
             np.add.at(sums, place.ravel(), factor.ravel() * across.ravel())
         return np.concatenate([self.nodes.compute(graph.features, beliefs[0]), sums])
@@ -160,7 +160,7 @@ class JointFeature:
     def potentials(self, graph: InputGraph, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the unary and pairwise potentials of an input."""
         check_finite(graph.features, "x")
-        w, place, factor = self.check_weights(w), self.layout.place, self.layout.factor
+        w, place, factor = self.check_weights(w), self.layout.position, self.layout.factor
         unary = self.nodes.scores(graph.features, w[: self.nodes.size])
         pairwise = np.empty((0, *place.shape[1:]))
         if len(graph.edges):

@@ -71,7 +71,7 @@ class GraphOracle(StructuredOracle):
         added = self.no_extra if extra is None else np.concatenate(extra, dtype=float)
         nodes = np.diff(self.graphs.nodes)[samples]
         first = np.cumsum(nodes) - nodes
-        work = self.size + self.layout.place.size + nodes.mean() * self.layout.n_states**2
+        work = self.size + self.layout.position.size + nodes.mean() * self.layout.n_states**2
         length = max(1, int(options.pass_operations / work))
         for start in range(0, len(order), length):  # interrupts are noticed between two calls
             piece = order[start : start + length]
