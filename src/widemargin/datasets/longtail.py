@@ -1,48 +1,53 @@
-"""Classes of very different sizes."""
+"""Generator of imbalanced classes."""
+
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+__all__ = ["make_long_tail"]
+
 
 def make_long_tail(
-    n_samples=1000,
-    n_classes=10,
+    n_samples: int = 1000,
+    n_classes: int = 10,
     *,
-    imbalance=100.0,
-    profile="exponential",
-    n_features=10,
-    separation=3.0,
-    random_state=None,
-):
-    r"""Gaussian classes, the first with many rows and the last with few.
+    imbalance: float = 100.0,
+    profile: str = "exponential",
+    n_features: int = 10,
+    separation: float = 3.0,
+    random_state: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Generate Gaussian classes with a long-tailed distribution of class sizes.
 
-    With an imbalance of r, class j of K (counted from 0) has a share proportional to
-    :math:`r^{-j / (K - 1)}`, or 1 for the first half of the classes and 1 / r for the others. All
-    classes have unit variance; their means are drawn at random.
+    With an imbalance of r, the size of class j of K (from 0) is proportional to
+    :math:`r^{-j / (K - 1)}` for the profile 'exponential', and for 'step' to 1 in the first half of
+    the classes and 1 / r in the others. All classes have unit variance and random means.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Number of rows.
+        Number of samples.
     n_classes : int, default=10
-        At least 2.
+        Number of classes, at least 2.
     imbalance : float, default=100.0
-        How many times as frequent as the last class the first one is.
+        Size of the first class divided by the size of the last class.
     profile : {'exponential', 'step'}, default='exponential'
-        How class sizes fall off.
+        Decrease of the class sizes.
     n_features : int, default=10
         Number of features.
     separation : float, default=3.0
         Expected distance between two class means.
     random_state : int, RandomState instance or None, default=None
-        Seed of means and rows.
+        Seed of the means and samples.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
-        Rows, in random order.
+        Samples, in random order.
     y : ndarray of shape (n_samples,)
-        Labels from 0, the most frequent, on; every class has at least one row.
+        Labels, sorted by class size with the most frequent class 0. Every class has at least one
+        sample.
 
     Examples
     --------
@@ -62,17 +67,18 @@ def make_long_tail(
     if profile not in ("exponential", "step"):
         raise ValueError(f"profile must be 'exponential' or 'step', got {profile!r}.")
     random = check_random_state(random_state)
-    place = np.arange(n_classes) / (n_classes - 1)
-    fall = place if profile == "exponential" else (np.arange(n_classes) >= (n_classes + 1) // 2)
-    y = np.repeat(np.arange(n_classes), _whole(imbalance ** -fall.astype(float), n_samples))
+    exponent = np.arange(n_classes) / (n_classes - 1)
+    if profile == "step":
+        exponent = (np.arange(n_classes) >= (n_classes + 1) // 2).astype(float)
+    y = np.repeat(np.arange(n_classes), _round_sizes(imbalance**-exponent, n_samples))
     y = random.permutation(y)
     scale = separation / np.sqrt(2.0 * n_features)
     means = scale * random.standard_normal((n_classes, n_features))
     return means[y] + random.standard_normal((n_samples, n_features)), y
 
 
-def _whole(shares, total):
-    """Whole numbers in nearly these proportions, at least one each, that add up to the total."""
+def _round_sizes(shares: np.ndarray, total: int) -> np.ndarray:
+    """Return positive integers close to these proportions that sum to the total."""
     exact = shares / shares.sum() * total
     counts = np.floor(exact).astype(int)
     counts[np.argsort(counts - exact, kind="stable")[: total - counts.sum()]] += 1

@@ -1,35 +1,36 @@
-"""Small classical sets that ship with the package, as arrays without pickles.
+"""Small classical data sets that are part of the package, stored as arrays.
 
 They come from the UCI Machine Learning Repository; ``data/README.md`` names the source of each.
 """
 
 from importlib.resources import files
 from inspect import getdoc
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from widemargin._base.docs import shared_docs
 
-def load_satimage(*, subset="all", return_X_y=False, as_frame=False):
-    """Load the Landsat satellite image set: 6,435 neighbourhoods, 36 features, 6 kinds of soil.
+__all__ = ["load_satimage", "load_vowel", "load_yeast", "read_arrays"]
 
-    A row is a 3 by 3 neighbourhood of pixels in four spectral bands; the class is the kind of soil
-    of its central pixel. The features are scaled to [-1, 1] on the 4,435 training rows.
+
+@shared_docs
+def load_satimage(*, subset: str = "all", return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the Landsat satellite image data set: 6,435 samples, 36 features, 6 classes of soil.
+
+    A sample is a 3 by 3 neighborhood of pixels in four spectral bands; its class is the kind of
+    soil of the central pixel. The features are scaled to [-1, 1] on the 4,435 training samples.
 
     Parameters
     ----------
-    subset : {"all", "train", "test"}, default="all"
-        Which rows of the official split. All rows are the training rows, then the test rows.
-    return_X_y : bool, default=False
-        Return ``(data, target)`` in place of a Bunch.
-    as_frame : bool, default=False
-        Return a pandas DataFrame and Series in place of arrays.
+    <<subset>>
+    <<return_X_y>>
+    <<as_frame>>
 
     Returns
     -------
-    Bunch or (data, target)
-        With ``data``, ``target`` (indices into ``target_names``), ``feature_names``,
-        ``target_names``, ``frame`` (None without ``as_frame``) and ``DESCR``.
+    <<returns_bunch>>
 
     References
     ----------
@@ -43,7 +44,7 @@ def load_satimage(*, subset="all", return_X_y=False, as_frame=False):
     >>> X_train.shape
     (4435, 36)
     """
-    raw = _read("satimage")
+    raw = read_arrays("satimage")
     pixels = ["nw", "n", "ne", "w", "centre", "e", "sw", "s", "se"]
     sample = Bunch(
         data=2 * raw["levels"] / raw["widths"] - 1,
@@ -61,30 +62,26 @@ def load_satimage(*, subset="all", return_X_y=False, as_frame=False):
         ),
         DESCR=getdoc(load_satimage),
     )
-    return _deliver(_subset(sample, raw["n_train"], subset), return_X_y, as_frame)
+    return _finish(_subset(sample, raw["n_train"], subset), return_X_y, as_frame)
 
 
-def load_vowel(*, subset="all", return_X_y=False, as_frame=False):
-    """Load Deterding's vowels: 990 utterances, 10 features, 11 vowels of British English.
+@shared_docs
+def load_vowel(*, subset: str = "all", return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load Deterding's vowel data set: 990 utterances, 10 features, 11 vowels of British English.
 
-    A row holds ten log area ratios of one utterance; the classes are named by the word spoken. The
-    features are scaled to [-1, 1] on the 528 training rows. Training and test speakers differ,
-    which makes the official split hard: 8 speakers to learn from, 7 others to be judged on.
+    The features of an utterance are ten log area ratios; the classes are named by the spoken word.
+    The features are scaled to [-1, 1] on the 528 training samples. The official split is difficult
+    because the speakers differ: 8 in the training set, 7 others in the test set.
 
     Parameters
     ----------
-    subset : {"all", "train", "test"}, default="all"
-        Which rows of the official split. All rows are the training rows, then the test rows.
-    return_X_y : bool, default=False
-        Return ``(data, target)`` in place of a Bunch.
-    as_frame : bool, default=False
-        Return a pandas DataFrame and Series in place of arrays.
+    <<subset>>
+    <<return_X_y>>
+    <<as_frame>>
 
     Returns
     -------
-    Bunch or (data, target)
-        With ``data``, ``target`` (indices into ``target_names``), ``feature_names``,
-        ``target_names``, ``frame`` (None without ``as_frame``) and ``DESCR``.
+    <<returns_bunch>>
 
     References
     ----------
@@ -100,7 +97,7 @@ def load_vowel(*, subset="all", return_X_y=False, as_frame=False):
     >>> print(", ".join(vowel.target_names[:3]))
     heed, hid, head
     """
-    raw = _read("vowel")
+    raw = read_arrays("vowel")
     words = "heed hid head had hud hard hod hoard hood who'd heard"
     sample = Bunch(
         data=raw["data"],
@@ -109,28 +106,25 @@ def load_vowel(*, subset="all", return_X_y=False, as_frame=False):
         target_names=np.array(words.split()),
         DESCR=getdoc(load_vowel),
     )
-    return _deliver(_subset(sample, raw["n_train"], subset), return_X_y, as_frame)
+    return _finish(_subset(sample, raw["n_train"], subset), return_X_y, as_frame)
 
 
-def load_yeast(*, return_X_y=False, as_frame=False):
-    """Load the yeast set: 1,484 proteins, 8 features, 10 sites in the cell, far from balanced.
+@shared_docs
+def load_yeast(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the yeast data set: 1,484 proteins, 8 features, 10 imbalanced classes.
 
-    The features are scores between 0 and 1 computed from the sequence of amino acids; the class is
-    where in the cell the protein is found. There is no official split, and the smallest class has
-    five rows.
+    The features are scores between 0 and 1 computed from the amino acid sequence; the class is the
+    location of the protein in the cell. There is no official split, and the smallest class has five
+    samples.
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` in place of a Bunch.
-    as_frame : bool, default=False
-        Return a pandas DataFrame and Series in place of arrays.
+    <<return_X_y>>
+    <<as_frame>>
 
     Returns
     -------
-    Bunch or (data, target)
-        With ``data``, ``target`` (indices into ``target_names``), ``feature_names``,
-        ``target_names``, ``frame`` (None without ``as_frame``) and ``DESCR``.
+    <<returns_bunch>>
 
     References
     ----------
@@ -143,7 +137,7 @@ def load_yeast(*, return_X_y=False, as_frame=False):
     >>> yeast.data.shape
     (1484, 8)
     """
-    raw = _read("yeast")
+    raw = read_arrays("yeast")
     sample = Bunch(
         data=raw["data"],
         target=raw["target"].astype(int),
@@ -153,23 +147,24 @@ def load_yeast(*, return_X_y=False, as_frame=False):
         ),
         DESCR=getdoc(load_yeast),
     )
-    return _deliver(sample, return_X_y, as_frame)
+    return _finish(sample, return_X_y, as_frame)
 
 
-def _read(name):
+def read_arrays(name: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a data set by name."""
     with (files(__package__) / "data" / f"{name}.npz").open("rb") as file:
         return dict(np.load(file, allow_pickle=False))
 
 
-def _subset(sample, n_train, subset):
-    rows = {"all": slice(None), "train": slice(n_train), "test": slice(n_train, None)}
-    if subset not in rows:
-        raise ValueError(f"subset must be one of {', '.join(map(repr, rows))}, got {subset!r}.")
-    sample.data, sample.target = sample.data[rows[subset]], sample.target[rows[subset]]
+def _subset(sample: Bunch, n_train: Any, subset: str) -> Bunch:
+    samples = {"all": slice(None), "train": slice(n_train), "test": slice(n_train, None)}
+    if subset not in samples:
+        raise ValueError(f"subset must be one of {', '.join(map(repr, samples))}, got {subset!r}.")
+    sample.data, sample.target = sample.data[samples[subset]], sample.target[samples[subset]]
     return sample
 
 
-def _deliver(sample, return_X_y, as_frame):
+def _finish(sample: Bunch, return_X_y: bool, as_frame: bool) -> Any:
     sample.frame = None
     if as_frame:
         sample.frame = _frame(sample)
@@ -177,11 +172,11 @@ def _deliver(sample, return_X_y, as_frame):
     return (sample.data, sample.target) if return_X_y else sample
 
 
-def _frame(sample):
+def _frame(sample: Bunch) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError(
-            "as_frame=True needs pandas: install it, or leave as_frame=False for arrays."
+            "as_frame=True requires pandas. Install it, or use as_frame=False."
         ) from error
     return pd.DataFrame(sample.data, columns=sample.feature_names).assign(target=sample.target)
