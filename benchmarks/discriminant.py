@@ -1,10 +1,9 @@
-"""widemargin's discriminants beside scikit-learn's: time, memory, probabilities, and a large file.
+"""Discriminant analysis compared with scikit-learn: time, memory, probabilities, and a large file.
 
     python benchmarks/discriminant.py [--data DIR] [--full] [--json FILE] [--help]
 
-Every fit is measured in a process of its own, on the same generated Gaussian classes. Ratios say
-how many times as fast as the peer we are. Memory is what a fit takes beyond its input, by the most
-that the process ever held.
+Every fit is measured in a separate process, on the same generated Gaussian classes. Ratios are the
+time of the peer divided by ours. Memory is the peak memory of the process minus that of the input.
 """
 
 import os
@@ -23,7 +22,7 @@ from _harness import (
     timed,
 )
 
-# rows, features, classes
+# samples, features, classes
 TALL = [(200_000, 200, 20), (1_000_000, 50, 10)]
 TALLEST = [(1_000_000, 200, 20), (50_000, 1_000, 10)]
 PEERS = {
@@ -81,7 +80,7 @@ def tall(bench, report, chosen):
         n, d, _ = size
         most = 8 * (10 * d * d + 10 * 2**19) / 2**20  # ten scatters and ten chunks
         report.bar(
-            f"{name}: at most {most:.0f} MB beyond the {8 * n * d / 2**20:.0f} MB of rows",
+            f"{name}: at most {most:.0f} MB beyond the {8 * n * d / 2**20:.0f} MB of samples",
             ours["extra"],
             ours["extra"] <= most,
             " MB",
@@ -89,8 +88,8 @@ def tall(bench, report, chosen):
     report.table(
         "Linear discriminant analysis of tall data",
         "Fits with default parameters but for the solver named, two threads. Memory is in MB, "
-        "beyond the rows.",
-        ["rows x features", "solver", "seconds", "times", "memory"],
+        "beyond the samples.",
+        ["samples x features", "solver", "seconds", "times", "memory"],
         rows,
     )
 
@@ -122,7 +121,7 @@ def shrunk(bench, report, chosen):
     report.table(
         "With shrinkage",
         "'auto' is the formula of Ledoit and Wolf for each class. Ours keeps fourth moments for "
-        "it, so that it can be had from rows in pieces, which the peer cannot.",
+        "it, so that it can be computed in batches, which the peer cannot.",
         ["data", "its solver", "seconds", "its", "times", "MB", "its"],
         rows,
     )
@@ -148,7 +147,7 @@ def quadratic(bench, report, chosen):
         )
     report.table(
         "Quadratic discriminant analysis",
-        "Default parameters; prediction is of 20,000 rows.",
+        "Default parameters; prediction is of 20,000 samples.",
         ["data", "fit s", "its", "times", "predict s", "its", "times", "MB", "its"],
         rows,
     )
@@ -174,7 +173,7 @@ def small(bench, report, chosen):
     report.table(
         "Small data",
         "Milliseconds of a fit with default parameters of both, and the largest difference between "
-        "their probabilities of the training rows.",
+        "their probabilities of the training samples.",
         ["data", "ms", "its", "times", "difference"],
         rows,
     )
@@ -193,10 +192,10 @@ def agreement(bench, report, chosen):
     report.table(
         "Agreement",
         "An offset is added to all features. Largest difference of our probabilities to those that "
-        "the peer's default gives for the rows less the offset (which can be taken away without "
-        "rounding: both see the same rows), and to ours after partial_fit in pieces of 7,919 rows; "
+        "the peer's default for the samples minus the offset (which can be subtracted without "
+        "rounding: both get the same samples), and to ours after partial_fit in batches of 7,919; "
         "last the peer's own, with the offset and without it.",
-        ["rows x features", "offset", "to the peer", "to pieces", "the peer's own"],
+        ["samples x features", "offset", "to the peer", "to pieces", "the peer's own"],
         rows,
     )
 
@@ -256,10 +255,10 @@ def accuracy(bench, report, chosen):
         found = bench.run("accuracy", name=name, data=chosen.data.resolve(), rows=chosen.rows)
         rows.append([name, *(f"{found[model]:.3f}" for model in MODELS)])
     report.table(
-        "Accuracy on test rows",
+        "Accuracy on test samples",
         "Features in standard units, default parameters but for shrinkage='oas' in the quadratic "
-        "one and a kernel width chosen by cross-validation on training rows. On letter the kernel "
-        "machine is the linear one behind 1,000 Nyström features.",
+        "one and a kernel width selected by cross-validation on training samples. On letter the "
+        "kernel classifier is the linear one with 1,000 Nyström features.",
         ["data", *MODELS],
         rows,
     )
@@ -278,7 +277,7 @@ MODELS = ("linear", "linear, scikit-learn", "quadratic, shrunk", "kernel")
 
 
 def generated(size, offset=0.0):
-    """Rows of Gaussian classes with one covariance, made without a second copy of them."""
+    """Return samples of Gaussian classes with one covariance, without a second copy."""
     import numpy as np
 
     n, d, k = size
@@ -303,15 +302,15 @@ def model(who, kind="Linear", parameters=None):
 
 def task_fit(who, size, kind="Linear", parameters=None, budget=0.0, predict=0):
     X, y = generated(size)
-    machine_ = model(who, kind, parameters)
+    estimator = model(who, kind, parameters)
     before = peak_megabytes()
-    first = timed(lambda: machine_.fit(X, y))
+    first = timed(lambda: estimator.fit(X, y))
     extra = peak_megabytes() - before
     if first < LONG:
-        first = min(first, repeated(lambda: machine_.fit(X, y), budget)[1])
+        first = min(first, repeated(lambda: estimator.fit(X, y), budget)[1])
     found = {"least": first, "extra": extra}
     if predict:
-        _, found["predict"] = repeated(lambda: machine_.predict_proba(X[:predict]), 2)
+        _, found["predict"] = repeated(lambda: estimator.predict_proba(X[:predict]), 2)
     return found
 
 
@@ -363,7 +362,7 @@ def task_stream(path, size, budget):
     import numpy as np
 
     y = labels(size)
-    machine_ = model("ours")
+    estimator = model("ours")
     model("ours").fit(*generated((2_000, *size[1:])))  # loads code and buffers
     resident = resident_megabytes()
     if os.path.exists("/proc/self/status"):
@@ -386,12 +385,12 @@ def task_stream(path, size, budget):
                     piece = np.fromfile(file, count=count * d).reshape(count, d)
 
                 reading += timed(read)
-                machine_.partial_fit(piece, y[start : start + count])
+                estimator.partial_fit(piece, y[start : start + count])
                 peak = max(peak, resident_megabytes())
 
     seconds = timed(all_pieces)
     return {
-        "coef": machine_.coef_.ravel().tolist(),
+        "coef": estimator.coef_.ravel().tolist(),
         "seconds": seconds,
         "reading": reading,
         "extra": max(peak, peak_megabytes()) - resident,
@@ -402,7 +401,7 @@ def task_whole(path, size):
     import numpy as np
 
     y = labels(size)
-    machine_ = model("ours")
+    estimator = model("ours")
     model("ours").fit(*generated((2_000, *size[1:])))
     before = resident_megabytes()
     X = None
@@ -412,9 +411,9 @@ def task_whole(path, size):
         X = np.load(path)
 
     reading = timed(read)
-    seconds = reading + timed(lambda: machine_.fit(X, y))
+    seconds = reading + timed(lambda: estimator.fit(X, y))
     return {
-        "coef": machine_.coef_.ravel().tolist(),
+        "coef": estimator.coef_.ravel().tolist(),
         "seconds": seconds,
         "reading": reading,
         "extra": peak_megabytes() - before,
@@ -422,7 +421,7 @@ def task_whole(path, size):
 
 
 def labels(size):
-    """The labels that go with `generated`, which draws them after its parameters."""
+    """Return the labels of `generated`, which draws them after its parameters."""
     import numpy as np
 
     n, d, k = size
@@ -433,7 +432,7 @@ def labels(size):
 
 
 def resident_megabytes():
-    """What this process holds now."""
+    """Return the memory of this process."""
     if not os.path.exists("/proc/self/statm"):
         return peak_megabytes()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
@@ -467,13 +466,13 @@ def task_accuracy(name, data, rows):
         features = Nystroem(n_components=1_000, random_state=0)
         linear = make_pipeline(features, model("ours", parameters={"shrinkage": 1e-4}))
         kernel = GridSearchCV(linear, {f"nystroem__{key}": value for key, value in grid.items()})
-    machines = {
+    models = {
         "linear": model("ours"),
         "linear, scikit-learn": model("scikit-learn"),
         "quadratic, shrunk": model("ours", "Quadratic", {"shrinkage": "oas"}),
         "kernel": kernel,
     }
-    return {key: float(one.fit(*train).score(*test)) for key, one in machines.items()}
+    return {key: float(one.fit(*train).score(*test)) for key, one in models.items()}
 
 
 TASKS = {

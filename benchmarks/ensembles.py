@@ -1,24 +1,24 @@
-"""Ensembles of structured machines: the error of the best proposal for 1 to 10 members.
+"""Ensembles of structured SVMs: the error of the best proposal for 1 to 10 members.
 
 ``python benchmarks/ensembles.py --data DIR [--full] [--json FILE] [--only PART ...]``
 
-DIR holds the sets ocr_letters and weizmann_horses and a ``load.py`` whose ``load(name)`` returns
-lists of inputs and outputs. For every seed C is the one with which a single machine does best on
-validation data. The strength of diversity of a method is the one with which two of its members do
-best there, for up to three members, or six, for more (two throughout on the 704 words). Errors are
-those on test data. A single training of a member has the passes of the single machine. MCL and
-DivMCL train their members up to ten times; Coulomb's begin at the single machine and make steps, or
-with "anchored" three rounds (--full: ten; two on the 704 words) of that many passes, at most 50.
+DIR contains the data sets ocr_letters and weizmann_horses and a ``load.py`` whose ``load(name)``
+returns lists of inputs and outputs. For each seed, C is selected for a single structured SVM on
+validation data. The strength of diversity of a method is selected for two members there, for up to
+three members, or for six, for more (for two throughout on the 704 words). Errors are those on test
+data. The training of a member has as many passes as that of the single SSVM. MCL and DivMCL train
+their members up to ten times; Coulomb starts from the single SSVM and takes steps, or for
+"anchored" three rounds (--full: ten; two on the 704 words) of as many passes, at most 50.
 
-"random" perturbs the single machine anywhere, "random outputs" in directions in which outputs of
-the training data differ; "kept" is "anchored" with the single machine as its first member; "in
-turn" pays the members of "kept", or of "random", for differing from the proposals before them, as
-DivMBest does a single machine; "chosen" is that way of Coulomb's, or of the random ones, that is
-best on validation data. A member counts as useful where it alone is the best.
+"random" perturbs the single SSVM in any direction, "random outputs" in directions in which outputs
+of the training data differ; "kept" is "anchored" with the single SSVM as first member; "in turn"
+rewards the members of "kept", or of "random", for differing from the earlier proposals, as DivMBest
+does with a single SSVM; "chosen" is the variant of Coulomb, or of the random controls, with the
+smallest error on validation data. A member is useful for a sample if it alone is the best.
 
-Seeds run side by side, which changes no figure. The default takes 1, 2, 4, 6 and 10 members (1, 2
-and 6 on the 704 words) and five seeds, ten for groups of five, which are two groups; --full takes
-all numbers from 1 to 10, ten seeds, and more steps and test data.
+Seeds run in parallel, which changes no result. The default is 1, 2, 4, 6 and 10 members (1, 2 and 6
+on the 704 words) and five seeds, ten for groups of five, which are two groups; --full uses all
+numbers from 1 to 10, ten seeds, and more steps and test data.
 """
 
 import os
@@ -54,7 +54,7 @@ RANDOM = ("random", "random outputs", "random in turn")
 OTHERS = ("DivMBest", "MCL", "DivMCL")
 OURS, CONTROL = "Coulomb chosen", "random chosen"
 CHOSEN = {OURS: COULOMB, CONTROL: RANDOM}
-# Ours is a choice among several ways: so is the control.
+# Coulomb is selected among several variants: so is the control.
 RIVALS = (CONTROL, *OTHERS)
 METHODS = (*COULOMB, OURS, *RANDOM, *RIVALS)
 
@@ -91,7 +91,7 @@ def orders(part, wanted):
 
 
 def show(part, report, found, curves):
-    """Show the tables and bars of a part; note what pictures are drawn from."""
+    """Report the tables and bars of a part; store the curves for the figures."""
     members = sorted(map(int, found[0]["errors"]["random"]))
     singles = [own["single"] for own in found]
     single = fmean(singles)
@@ -116,7 +116,7 @@ def show(part, report, found, curves):
     text = (
         f"Error of the best proposal of M, mean and standard deviation over {len(found)} seeds, "
         f"and on which share of the test samples the least useful of {members[at]} members is the "
-        "best and no other as good, for the seed where that is least. The single machine errs on "
+        "best and no other as good, for the seed where that is least. Error of the single SSVM: "
         f"{single:.4f} ± {pstdev(singles):.4f}. Chosen on validation data: {', '.join(chosen)}."
     )
     report.table(TITLES[part], text, [*header, "least useful"], rows)
@@ -130,7 +130,7 @@ def show(part, report, found, curves):
 
 
 def over_seeds(found, members):
-    """Figures by number of members: means, the least of all shares, the deviation of the pick."""
+    """Return means over seeds by number of members, the least share, and the deviation."""
 
     def seeds(key, m):
         return [own[str(m)][key] for own in found]
@@ -146,19 +146,19 @@ def bars(part, report, members, single, errors):
     several = [k for k, m in enumerate(members) if m > 1]
     ours = errors[OURS]["pick"]
     worst = max(ours[k] / single for k in several)
-    report.bar(f"{part}: Coulomb below the single machine for every M", worst, worst < 1, " times")
+    report.bar(f"{part}: Coulomb below the single SSVM for every M", worst, worst < 1, " times")
     for rival in RIVALS:
         theirs = errors[rival]["pick"]
         worst = max(ours[k] / theirs[k] for k in several)
         report.bar(f"{part}: Coulomb below {rival} for every M", worst, worst < 1, " times")
-    # Two test images have no room for six members that are all the best sometimes.
+    # With two test images, six members cannot all be the best sometimes.
     at = several[-1] if part != "folds" else members.index(2)
     least = errors[OURS]["least"][at]
     report.bar(f"{part}: each of {members[at]} members is the best sometimes", least, least > 0)
 
 
 def run(part, seed, data, rows, full):
-    """Errors of all methods on the test data of one seed."""
+    """Return the errors of all methods on the test data of one seed."""
     from widemargin.structured import FrankWolfeSSVM
 
     task = Task(part, seed, data, rows, full)
@@ -181,14 +181,14 @@ def run(part, seed, data, rows, full):
         best = {m: min(ways, key=lambda name: choices[name][m][0]) for m in task.choose_at}
         errors[kind] = {m: errors[best[chosen_at(task, m)]][m] for m in task.members}
         chosen[kind] = best
-    # The first output of DivMBest is the single machine's: summed alike, a tie is a tie.
+    # The first output of DivMBest is that of the single SSVM, summed in the same order.
     single = errors["DivMBest"][1]["pick"]
     kept = {"C": task.C, "choices": choices, "chosen": chosen}
     return {"single": single, "errors": errors, **kept}
 
 
 def choose(task, name, m, choices):
-    """The least error of ``m`` members on validation data, and the strength that has it."""
+    """Return the least error of ``m`` members on validation data, and its strength."""
     kind, *way = name.split()
     values = STRENGTHS[kind]
     if way == ["in", "turn"]:
@@ -199,12 +199,12 @@ def choose(task, name, m, choices):
 
 
 def chosen_at(task, m):
-    """The number of members at which the strength for ``m`` was chosen."""
+    """Return the number of members for which the strength for ``m`` was selected."""
     return task.choose_at[0] if m < 4 else task.choose_at[-1]
 
 
 def curve(task, name, choice):
-    """Errors for every number of members, on test data."""
+    """Return the errors on test data for each number of members."""
     import numpy as np
 
     most = np.array([task.model_.max_loss(y) for y in task.test[1]]).sum()
@@ -223,7 +223,7 @@ def curve(task, name, choice):
 
 
 def propose(task, name, value, m, samples):
-    """Losses of ``m`` proposals for each sample."""
+    """Return the losses of ``m`` proposals for each sample."""
     import numpy as np
 
     from widemargin.structured import batch_diverse_predictions
@@ -246,8 +246,8 @@ STRENGTHS = {
     "MCL": (1.0, 3.0),
     "DivMCL": tuple(product((0.3, 1.0), (1.0, 3.0))),
 }
-"""Coulomb's alpha in units of `alpha="auto"`, MCL's C in units of the single
-machine's, DivMCL's diversity and such a C, and what others have in their place."""
+"""Alpha of Coulomb relative to `alpha="auto"`, C of MCL relative to that of the single SSVM, the
+diversity of DivMCL and such a C, and the corresponding parameters of the others."""
 
 
 class Task:
@@ -264,7 +264,7 @@ class Task:
         self.steps, self.rounds = (200, 10) if full else (50, 3)
         random = np.random.default_rng(seed)
         if part.startswith("grid"):
-            make = few_colours if part == "grid9" else many_colours
+            make = few_colors if part == "grid9" else many_colors
             self.train, self.valid, self.test = make(random, 6 if rows else 20)
             self.costs, self.make = (0.01, 0.1), lambda: GridCRF(n_states=2)
         elif part.startswith("letters"):
@@ -289,7 +289,7 @@ class Task:
         return self.make()
 
     def fitted(self, name, value, m):
-        """The ensemble, trained once."""
+        """Return the ensemble, trained once."""
         if (name, value, m) not in self.fits:
             self.fits[name, value, m] = self.ensemble(name, value, m).fit(*self.train)
         return self.fits[name, value, m]
@@ -325,32 +325,33 @@ class Task:
         )
 
 
-def few_colours(random, n_test):
-    """Discs that differ from what is around them in two colours, in one image in both alike.
+def few_colors(random, n_test):
+    """Return images of discs that differ from the background in two colors.
 
-    In other images the light has another colour, anything between those two.
+    In the training image both colors differ equally; in the others the light has another color,
+    between those two.
     """
     import numpy as np
 
     def image(angle):
         labels = discs(random)
-        colours = 2.1 * np.multiply.outer(labels - 0.5, [np.cos(angle), np.sin(angle)])
-        colours += random.normal(size=colours.shape)
-        return np.concatenate([colours, np.ones((*labels.shape, 1))], axis=-1), labels
+        colors = 2.1 * np.multiply.outer(labels - 0.5, [np.cos(angle), np.sin(angle)])
+        colors += random.normal(size=colors.shape)
+        return np.concatenate([colors, np.ones((*labels.shape, 1))], axis=-1), labels
 
     angles = random.uniform(-np.pi / 4, 3 * np.pi / 4, size=5 + n_test)
     return split(image(np.pi / 4), [image(angle) for angle in angles])
 
 
-def many_colours(random, n_test):
-    """The same with nineteen colours, of which every other image shows its own mixture."""
+def many_colors(random, n_test):
+    """Return images of discs with nineteen colors, a different mixture in each image."""
     import numpy as np
 
     def image(shown):
         labels = discs(random)
-        colours = np.multiply.outer(labels - 0.5, shown)
-        colours += random.normal(size=colours.shape)
-        return np.concatenate([colours, np.ones((*labels.shape, 1))], axis=-1), labels
+        colors = np.multiply.outer(labels - 0.5, shown)
+        colors += random.normal(size=colors.shape)
+        return np.concatenate([colors, np.ones((*labels.shape, 1))], axis=-1), labels
 
     first = np.full(19, 2.1 / np.sqrt(19))
     others = first + 0.6 * random.normal(size=(5 + n_test, 19))
@@ -380,7 +381,7 @@ def load(data, name):
 
 
 def words(data, random, n_train, n_test):
-    """Words of fold 1, and of the others to validate and to test on."""
+    """Return training words of fold 1, and validation and test words of the other folds."""
     import numpy as np
 
     raw = load(data, "ocr_letters")
@@ -394,7 +395,7 @@ def words(data, random, n_train, n_test):
 
 
 def horses(data, seed, sizes):
-    """Superpixel graphs; what is known of features is what the training image tells.
+    """Return superpixel graphs, scaled by the training image.
 
     With five images in all, seeds 0 to 4 are the folds of one group, 5 to 9 of the next.
     """

@@ -1,4 +1,4 @@
-"""Draw the error of the best proposal over their number, from what the benchmark kept."""
+"""Plot the error of the best proposal against the number of proposals, from benchmark results."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib import pyplot
 
 path = Path("../benchmarks/results/ensembles.json")
-kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 titles = {
     "grid9": "grid, 1 image, 9 weights",
     "grid43": "grid, 1 image, 43 weights",
@@ -25,19 +25,19 @@ looks = {
 figure, axes = pyplot.subplots(2, 3, figsize=(10, 6), sharex=True, layout="constrained")
 for ax, (part, title) in zip(axes.flat, titles.items(), strict=True):
     ax.set_title(title, fontsize="medium")
-    own = kept.get("curves", {}).get(part)
-    if own is None:
+    curves = results.get("curves", {}).get(part)
+    if curves is None:
         ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
         continue
-    ax.axhline(own["single"], color="0.8", linewidth=1, label="single machine")
+    ax.axhline(curves["single"], color="0.8", linewidth=1, label="single SSVM")
     for name, (color, style) in looks.items():
-        picks = own["errors"][name]["pick"]
-        ax.plot(own["members"], picks, style, color=color, markersize=3.5, label=name)
+        picks = curves["errors"][name]["pick"]
+        ax.plot(curves["members"], picks, style, color=color, markersize=3.5, label=name)
     ax.set_ylim(bottom=0)
 for ax in axes[1]:
     ax.set_xlabel("number of proposals")
 for ax in axes[:, 0]:
     ax.set_ylabel("error of the best")
-if kept:
+if results:
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=7, fontsize="small")

@@ -1,12 +1,12 @@
 """
-Six proposals from one training image
-=====================================
+Diverse ensemble from one training image (CoulombSSVM)
+======================================================
 
-One labelled image says that discs differ from what is around them in two colours. In other images
-the light is another, and only one of the colours tells, or a mixture of both: a single machine
-cannot know which. The members of a `CoulombSSVM` all fit the one image, and keep away from each
-other; for most new images one of them comes near, and somebody who picks it has about half the
-errors of the single machine. Random perturbations of that machine, the control, do not get as far.
+In the one labeled image, discs differ from the background in two colors. In other images the light
+is different, and only one of the colors or a mixture of both is informative: a single structured
+SVM cannot know which. All members of a `CoulombSSVM` fit the training image, and repel each other.
+For most new images one of them is close to the truth, and the best proposal has about half the
+errors of the single structured SVM. Random perturbations, the control, have more.
 """
 
 import warnings
@@ -19,14 +19,14 @@ from widemargin.structured import CoulombSSVM, GridCRF, PerturbedSSVM
 
 
 def picture(rng, angle, size=20):
-    """Discs in a light of some colour, under noise; the third feature is a constant."""
+    """Return noisy discs in colored light, and their labels; the third feature is constant."""
     rows, columns = np.indices((size, size))
     labels = np.zeros((size, size), dtype=int)
     for row, column, radius in rng.uniform([3, 3, 3], [size - 3, size - 3, 5], size=(3, 3)):
         labels[(rows - row) ** 2 + (columns - column) ** 2 < radius**2] = 1
-    colours = 2.1 * np.multiply.outer(labels - 0.5, [np.cos(angle), np.sin(angle)])
-    colours += rng.normal(size=colours.shape)
-    return np.concatenate([colours, np.ones((size, size, 1))], axis=-1), labels
+    colors = 2.1 * np.multiply.outer(labels - 0.5, [np.cos(angle), np.sin(angle)])
+    colors += rng.normal(size=colors.shape)
+    return np.concatenate([colors, np.ones((size, size, 1))], axis=-1), labels
 
 
 rng = np.random.default_rng(1)
@@ -39,8 +39,8 @@ with warnings.catch_warnings(action="ignore"):
     control = PerturbedSSVM(GridCRF(), 6, spread=0.7, C=0.01).fit([x], [y])
 
 # %%
-# Three new images, their true labels, and the six proposals with their errors. The best one is
-# framed.
+# Three new images, their true labels, and the six proposals with their errors. The best proposal
+# is framed.
 
 shown = [2, 14, 27]
 images = [np.clip(0.5 + np.dstack([X[k][..., :2], 0 * X[k][..., 0]]) / 5, 0, 1) for k in shown]
@@ -49,8 +49,8 @@ ProposalsDisplay.from_estimator(
 )
 
 # %%
-# What each further proposal is worth, beside the random control, and who makes the best one: in
-# these images one of the six members never does.
+# The error against the number of proposals, compared with the random control, and the share of
+# images for which each member makes the best proposal: one of the six members never does.
 
 _, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 PickBestDisplay.from_estimator(coulomb, X, Y, ax=left)
@@ -61,10 +61,10 @@ left.set_title("members that repel each other")
 middle.set_title("random perturbations")
 
 # %%
-# One answer is asked for after all: that of most members, or of a re-ranker fitted on held-out
+# A single prediction: the consensus of the members, or the choice of a re-ranker fitted to held-out
 # images.
 
-print(f"single machine   {1 - PerturbedSSVM(GridCRF(), 1, C=0.01).fit([x], [y]).score(X, Y):.3f}")
+print(f"single SSVM      {1 - PerturbedSSVM(GridCRF(), 1, C=0.01).fit([x], [y]).score(X, Y):.3f}")
 print(f"best of six      {1 - coulomb.pick_best_score(X[1::2], Y[1::2]):.3f}")
 print(f"consensus        {1 - coulomb.score(X[1::2], Y[1::2]):.3f}")
 coulomb.fit_reranker(X[::2], Y[::2])

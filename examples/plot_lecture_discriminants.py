@@ -1,18 +1,18 @@
 r"""
-Discriminants: a lecture in pictures
-====================================
+Linear discriminant analysis, step by step
+==========================================
 
-Where should rows be looked from, so that their classes fall apart? And which class is a new row's?
-Linear discriminant analysis answers both with the same two matrices, the scatter within classes and
-the scatter between them:
+Which directions separate the classes, and which class does a new sample belong to? Linear
+discriminant analysis answers both questions with the same two matrices, the scatter within classes
+and the scatter between classes:
 
 .. math::
 
     S_w = \sum_k \sum_{x \in k} (x - m_k)(x - m_k)^\top, \qquad
     S_b = \sum_k n_k (m_k - m)(m_k - m)^\top
 
-This page walks from two classes and one direction to where the method fails, and on to many classes
-and to classes with few rows.
+This example starts with two classes and one direction, shows where the method fails, and continues
+with many classes and imbalanced classes.
 """
 
 import numpy as np
@@ -46,12 +46,12 @@ BLUE, RED = "#0072b2", "#d55e00"
 # The difference of means, and Fisher's direction
 # -----------------------------------------------
 #
-# The simplest direction runs from one mean to the other. It ignores how the classes spread: along
-# it they may overlap although there is a direction along which they hardly do. Fisher's direction
+# The simplest direction is the difference of the class means. It ignores the covariance of the
+# classes: along it they may overlap although they hardly do along another one. Fisher's direction
 #
 # .. math:: w \propto S_w^{-1} (m_1 - m_0)
 #
-# maximises the distance of the projected means against the spread within classes.
+# maximizes the distance of the projected means relative to the spread within classes.
 
 y = np.repeat([0, 1], 150)
 X = rng.standard_normal((300, 2)) @ [[2.0, 1.6], [0.0, 0.7]] + np.where(y, 1, -1)[:, None] * [
@@ -102,11 +102,11 @@ axes[1].set(title="eigenvalues", xlabel="direction", xticks=range(1, 14, 2))
 print(f"directions that separate the means: {model.between_rank_}")
 
 # %%
-# Often two objectives are written as one. The eigenproblem maximises the trace of a ratio,
+# There are two similar objectives. The eigenproblem maximizes the trace of a ratio,
 # :math:`\operatorname{tr}((W^\top S_w W)^{-1} W^\top S_b W)`; its directions are not orthogonal.
 # The ratio of traces, :math:`\operatorname{tr}(W^\top S_b W) / \operatorname{tr}(W^\top S_w W)`
-# over orthonormal :math:`W`, is another problem, with another optimum. They can be compared once
-# the first's directions are made orthonormal:
+# over orthonormal :math:`W`, is another problem with another optimum. They can be compared after
+# the directions of the first are made orthonormal:
 
 
 def ratio_of_traces(W):
@@ -119,23 +119,22 @@ print(f"ratio of traces by the eigenproblem: {ratio_of_traces(model.scalings_):.
 print(f"at its own optimum, in {other.n_iter_} steps:     {other.objective_:.3f}")
 
 # %%
-# Where the scatter is singular
-# -----------------------------
+# Singular scatter matrices
+# -------------------------
 #
-# Fewer rows than features leave directions in which nothing varies: :math:`S_w` has no inverse. The
-# singular value decomposition of the rows, centred by class, writes them as a sum of parts of
-# falling size; to leave out the parts of size zero is to approximate the rows by a matrix of lower
-# rank, the nearest there is, and within it :math:`S_w` has an inverse. Leaving out small parts too
-# (`tol`), or moving the covariance towards a sphere (`shrinkage`), keeps noise from being divided
-# by nearly nothing.
+# With fewer samples than features there are directions without variance: :math:`S_w` is singular.
+# The singular value decomposition writes the samples, centered by class, as a sum of terms of
+# decreasing size. Without the terms of size zero, in the closest matrix of lower rank,
+# :math:`S_w` is invertible. Omitting small terms as well (`tol`), or shrinking the covariance
+# towards a multiple of the identity (`shrinkage`), avoids the division of noise by small numbers.
 
 digits = load_digits()
 X_train, X_test, y_train, y_test = train_test_split(
     digits.data, digits.target, train_size=100, stratify=digits.target, random_state=0
 )
-centred = X_train - np.array([X_train[y_train == k].mean(axis=0) for k in range(10)])[y_train]
-deviations = centred.std(axis=0)
-singular = np.linalg.svd(centred / np.where(deviations > 0, deviations, 1) / 10, compute_uv=False)
+centered = X_train - np.array([X_train[y_train == k].mean(axis=0) for k in range(10)])[y_train]
+deviations = centered.std(axis=0)
+singular = np.linalg.svd(centered / np.where(deviations > 0, deviations, 1) / 10, compute_uv=False)
 
 tolerances = np.geomspace(1e-4, 1.5, 25)
 cut = [LinearDiscriminantAnalysis(tol=tol).fit(X_train, y_train) for tol in tolerances]
@@ -157,13 +156,12 @@ axes[1].set(title="accuracy on 1,697 other digits", xlabel="rank kept")
 axes[1].legend(fontsize="small")
 
 # %%
-# Bayes' view
+# Bayes' rule
 # -----------
 #
-# If every class is Gaussian and all share one covariance, Bayes' rule is linear. With one feature,
-# means of -1.5 and 1.5 and variance 1, the boundary lies in the middle while the classes are
-# equally probable; with priors of 0.3 and 0.7 it moves by :math:`\log(7/3)/3 \approx 0.28` into the
-# rarer class.
+# For Gaussian classes with one covariance matrix Bayes' rule is linear. With one feature, means of
+# -1.5 and 1.5 and variance 1, the boundary is in the middle if the classes are equally probable;
+# with priors of 0.3 and 0.7 it moves by :math:`\log(7/3)/3 \approx 0.28` into the rarer class.
 
 y = np.repeat([0, 1], 1000)
 x = (np.where(y, 1.5, -1.5) + rng.standard_normal(2000))[:, np.newaxis]
@@ -186,13 +184,14 @@ DiscriminantRegionDisplay.from_estimator(model, X, y, ax=ax)
 ax.set_title(f"accuracy {model.score(X, y):.2f}")
 
 # %%
-# Beside logistic regression
-# --------------------------
+# Comparison with logistic regression
+# -----------------------------------
 #
-# Logistic regression has the same linear log-odds, but fits them to the labels alone; discriminant
-# analysis fits the whole distribution. Where classes are nearly separable the labels say little
-# about the slope: there the discriminant needs far fewer rows, as long as its Gaussians are not too
-# wrong and there are some rows per feature (here five) to know the covariance from.
+# Logistic regression has the same linear log-odds, but fits only the conditional distribution of
+# the labels; discriminant analysis fits the joint distribution. If classes are nearly separable,
+# the labels contain little information on the slope, and discriminant analysis needs far fewer
+# samples, as long as the classes are roughly Gaussian and there are a few samples per feature (here
+# five) to estimate the covariance.
 
 
 def pairs(n, distance, seed):
@@ -209,29 +208,30 @@ for ax, distance in zip(axes, [1.5, 4.0], strict=True):
     X_test, y_test = pairs(20_000, distance, seed=10**6)
     errors = {"linear discriminant": [], "logistic regression": []}
     for n in counts:
-        for name, machine in {
+        for name, classifier in {
             "linear discriminant": LinearDiscriminantAnalysis(),
             "logistic regression": LogisticRegression(C=1e6, max_iter=1000),
         }.items():
             scores = [
-                machine.fit(*pairs(n, distance, seed)).score(X_test, y_test) for seed in range(12)
+                classifier.fit(*pairs(n, distance, seed)).score(X_test, y_test)
+                for seed in range(12)
             ]
             errors[name].append(1 - np.mean(scores))
     for (name, values), color in zip(errors.items(), [BLUE, RED], strict=True):
         ax.semilogx(counts, values, ".-", color=color, label=name)
-    ax.set(title=f"means {distance} deviations apart", xlabel="training rows", ylabel="error")
+    ax.set(title=f"means {distance} deviations apart", xlabel="training samples", ylabel="error")
     ax.set_xticks(counts, counts)
     ax.minorticks_off()
     ax.legend(fontsize="small")
 
 # %%
-# Where it fails
-# --------------
+# Classes that are not Gaussian
+# -----------------------------
 #
-# A ring around a blob has the blob's mean: no direction separates what has no distance. A
-# covariance for each class (:class:`~widemargin.QuadraticDiscriminantAnalysis`) bends the
-# boundary, and a kernel (:class:`~widemargin.KernelDiscriminantAnalysis`) looks for Fisher's
-# direction where the classes need not be Gaussian.
+# A ring and a disc with the same center have equal means: no direction separates them. With a
+# covariance matrix for each class (:class:`~widemargin.QuadraticDiscriminantAnalysis`) the boundary
+# is quadratic; with a kernel (:class:`~widemargin.KernelDiscriminantAnalysis`) the classes need not
+# be Gaussian.
 
 rings = make_circles(300, factor=0.45, noise=0.12, random_state=0)
 angle = rng.uniform(0, 2 * np.pi, 300)
@@ -241,24 +241,24 @@ flower = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 flower += 0.12 * rng.standard_normal((300, 2))
 
 figure, axes = pyplot.subplots(2, 3, figsize=(11, 7), layout="constrained")
-machines = [
+classifiers = [
     LinearDiscriminantAnalysis(),
     QuadraticDiscriminantAnalysis(shrinkage="oas"),
     KernelDiscriminantAnalysis(gamma=4),
 ]
 for row, (X, y) in zip(axes, [rings, (flower, petal)], strict=True):
-    for ax, machine in zip(row, machines, strict=True):
-        machine.fit(X, y)
-        DiscriminantRegionDisplay.from_estimator(machine, X, y, ax=ax, legend=False)
-        ax.set_title(f"{type(machine).__name__}: {machine.score(X, y):.2f}", fontsize=9)
+    for ax, classifier in zip(row, classifiers, strict=True):
+        classifier.fit(X, y)
+        DiscriminantRegionDisplay.from_estimator(classifier, X, y, ax=ax, legend=False)
+        ax.set_title(f"{type(classifier).__name__}: {classifier.score(X, y):.2f}", fontsize=9)
         ax.label_outer()
 
 # %%
-# Rows in pieces
-# --------------
+# Incremental fits
+# ----------------
 #
-# Counts, means and scatters of the classes are all that is needed of the rows, and they add up:
-# `partial_fit` takes rows as they come, `merge` joins what two estimators have seen.
+# The model depends only on the counts, means and scatter matrices of the classes, which can be
+# updated: `partial_fit` adds a batch of samples, `merge` combines two estimators.
 
 halves = [
     LinearDiscriminantAnalysis().fit(wine.data[part::2], wine.target[part::2]) for part in (0, 1)
@@ -268,14 +268,14 @@ merged = halves[0].merge(halves[1])
 print(f"largest difference: {np.abs(merged.coef_ - whole.coef_).max():.0e}")
 
 # %%
-# Many classes from machines for two
-# ----------------------------------
+# Multi-class classification with binary classifiers
+# --------------------------------------------------
 #
-# A discriminant knows many classes; most machines know two. One against one trains a machine for
-# every pair of classes on the rows of both, one against the rest a machine for every class on all
-# rows; both are code matrices, a row for every class and a column for every machine, and so are
-# codes in which classes differ in many columns, which correct the errors of their machines. Of
-# eleven vowels:
+# Discriminant analysis supports many classes; many classifiers are binary. One-vs-one trains a
+# binary classifier for each pair of classes, one-vs-rest one for each class. Both are code matrices
+# with a row for each class and a column for each binary classifier. In error-correcting codes the
+# classes differ in many columns, so that errors of single classifiers are corrected. For eleven
+# vowels:
 
 X, y = load_vowel(subset="train", return_X_y=True)
 X_test, y_test = load_vowel(subset="test", return_X_y=True)
@@ -286,18 +286,19 @@ for ax, (name, code) in zip(axes.ravel(), codes.items(), strict=True):
     many = CodeMatrixClassifier(SVC(C=10, gamma=1), code=code).fit(X, y)
     CodeMatrixDisplay(many.code_matrix_, minimum_distance=many.minimum_distance_).plot(ax=ax)
     ax.set_title(
-        f"{name}: {many.code_matrix_.shape[1]} machines, accuracy {many.score(X_test, y_test):.2f}"
+        f"{name}: {many.code_matrix_.shape[1]} classifiers, "
+        f"accuracy {many.score(X_test, y_test):.2f}"
     )
 
 # %%
-# Time, memory and what happens when machines fail: :ref:`sphx_glr_gallery_plot_multiclass.py`.
+# Time, memory and the correction of errors: :ref:`sphx_glr_gallery_plot_multiclass.py`.
 #
 # Rescaling
 # ---------
 #
-# With 600 rows of one class and 30 of the other, Bayes' rule hardly ever names the rare one. If
-# both are to be found equally well, decide by :math:`p / (1 - p) > n_+ / n_-` instead of 1: the
-# boundary moves to where it would be with equal priors.
+# With 600 samples of one class and 30 of the other, Bayes' rule rarely predicts the rare class. If
+# both classes are equally important, predict the positive class if
+# :math:`p / (1 - p) > n_+ / n_-` instead of 1: this is the boundary for equal priors.
 
 y = np.repeat([0, 1], [600, 30])
 X = rng.standard_normal((630, 2)) + 1.9 * np.outer(y, [1, 0.6])
@@ -314,9 +315,10 @@ for ax, (name, one) in zip(
 # Long tails
 # ----------
 #
-# Of many classes a few have most rows, the head, and many have few, the tail. A machine is right
-# most of the time if it cares for the head alone: recall falls with the number of training rows.
-# Rescaling, by the same rule for each class, gives the tail its due; the head pays for it.
+# In a long-tailed distribution a few head classes have most of the samples, and many tail classes
+# have few. A classifier has a high accuracy if it predicts only the head classes well: recall
+# decreases with the number of training samples. Rescaling, by the same rule for each class,
+# increases the recall of the tail and decreases that of the head.
 
 X, y = make_long_tail(2000, 20, imbalance=100, separation=3.5, random_state=0)
 X_test, y_test = make_long_tail(2000, 20, imbalance=1, separation=3.5, random_state=0)
@@ -330,5 +332,5 @@ for ax, (name, one) in zip(
     )
 
 # %%
-# Class weights, margins by class and the measures that fit:
+# Class weights, class-dependent margins and suitable metrics:
 # :ref:`sphx_glr_gallery_plot_imbalance.py`.

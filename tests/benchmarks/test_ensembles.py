@@ -82,7 +82,7 @@ def test_a_full_run_tries_every_number_of_members(ensembles):
     assert ensembles.Task("grid9", 0, None, None, False).members == (1, 2, 4, 6, 10)
 
 
-def test_rivals_have_the_passes_of_the_single_machine(ensembles):
+def test_peers_have_the_passes_of_the_single_ssvm(ensembles):
     task = ensembles.Task("grid9", 0, None, None, False)
     task.C, task.objective = 0.1, 1.0
     for name, value in [("MCL", 3.0), ("DivMCL", (0.3, 3.0))]:
@@ -151,7 +151,7 @@ def test_tables_and_bars_are_kept(ensembles, tmp_path, monkeypatch):
     assert len(kept["tables"]) == 4
     assert {row[0] for row in kept["tables"][0]["rows"]} == set(ensembles.METHODS)
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
-    assert verdicts["grid9: Coulomb below the single machine for every M"] == "met"
+    assert verdicts["grid9: Coulomb below the single SSVM for every M"] == "met"
     assert verdicts["grid9: Coulomb below MCL for every M"] == "met"
     # Lower for two members is not lower for every number of them.
     assert verdicts["grid43: Coulomb below MCL for every M"] == "missed"

@@ -19,7 +19,7 @@ def test_every_letter_occurs_and_has_a_name():
     letters = load_letters()
     np.testing.assert_array_equal(np.unique(np.concatenate(letters.target)), np.arange(26))
     assert "".join(letters.target_names[letters.target[0]]) == "ommanding"
-    assert letters.DESCR.startswith("Load handwritten words")
+    assert letters.DESCR.startswith("Load the letters data set")
 
 
 def test_the_first_letter_is_a_round_one():
