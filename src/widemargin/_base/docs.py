@@ -258,7 +258,7 @@ DESCRIPTIONS = {
                 Probability with which the bounds must hold on new samples. If given, a third of the
                 labeled samples is used for calibration only; half of them if there is a single
                 round, without unlabeled samples or with ``max_rounds=1``. `guarantee_` reports
-                whether the bounds can be guaranteed.
+                whether the bounds can be guaranteed. Cannot be combined with `sample_weight`.
 
             split : {'holdout', 'resubstitution'}, default='holdout'
                 Whether to train on a part of the labeled samples and validate on the others, or to

@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import (
-    Interval,
-    StrOptions,
-    fit_context,
-    validate_parameters,
-)
+from widemargin._base.sklearn_compat import Interval, StrOptions, validate_parameters
 from widemargin._base.transactions import unchanged_by_failure
 from widemargin.semisupervised.constraints import (
     Constraints,
@@ -70,6 +65,9 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     A subclass implements `_learner`, `_set_model` and `_score`.
     """
 
+    _validation: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # scores, positive, weight
+    _calibration: tuple[np.ndarray, np.ndarray] | None  # scores, positive
+
     _parameter_constraints: dict = {
         "precision": [_FRACTION, None],
         "recall": [_FRACTION, None],
@@ -86,61 +84,6 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         "checkpoint": [str, os.PathLike, None],
         "random_state": ["random_state"],
     }
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        X_unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model to labeled and unlabeled samples.
-
-        Parameters
-        ----------
-        <<X_train>>
-
-        <<y_partial>>
-
-        <<X_unlabeled>>
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in `X`. Unlabeled samples of weight 0 are left out; other weights
-            of unlabeled samples are ignored. Cannot be combined with `confidence`.
-
-        Returns
-        -------
-        <<returns_self>>
-        """
-        constraints = self._constraints()
-        if self.confidence is not None and sample_weight is not None:
-            raise ValueError(
-                "sample_weight cannot be combined with confidence, because the guarantee counts "
-                "samples. Leave one of them out."
-            )
-        data = self._validate_fit(X, y, X_unlabeled, sample_weight)
-        split = self._split_labels(data)
-        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
-        learner = self._learner(data, split)
-        state = self._self_train(learner, data, split, constraints, progress)
-        best: Any = state.best
-        self.classes_, self.pos_label_ = data.classes, data.positive_label
-        self._negative_label = data.negative_label
-        self._set_model(learner, best)
-        self.history_ = {name: np.array(values) for name, values in state.history.items()}
-        self.n_iter_ = len(self.history_["added"])
-        self.pseudo_labels_ = state.pseudo_labels
-        self._validation = best.validation, *_validation_labels(data, split)
-        self._calibration = (
-            None
-            if split.calibration is None
-            else (best.calibration, data.positive[split.calibration])
-        )
-        self._unlabeled_scores = best.unlabeled
-        self._choose_threshold(constraints, stacklevel=5)
-        progress.close()
-        return self
 
     def set_constraints(
         self,
@@ -259,6 +202,35 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         """
         accepted = self.score_samples(X) > self.threshold_
         return np.where(accepted, self.pos_label_, self._negative_label)
+
+    def _fit(self, X: Any, y: ArrayLike, X_unlabeled: Any, sample_weight: ArrayLike | None) -> None:
+        constraints = self._constraints()
+        if self.confidence is not None and sample_weight is not None:
+            raise ValueError(
+                "sample_weight cannot be combined with confidence, because the guarantee counts "
+                "samples. Leave one of them out."
+            )
+        data = self._validate_fit(X, y, X_unlabeled, sample_weight)
+        split = self._split_labels(data)
+        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
+        learner = self._learner(data, split)
+        state = self._self_train(learner, data, split, constraints, progress)
+        best: Any = state.best
+        self.classes_, self.pos_label_ = data.classes, data.positive_label
+        self._negative_label = data.negative_label
+        self._set_model(learner, best)
+        self.history_ = {name: np.array(values) for name, values in state.history.items()}
+        self.n_iter_ = len(self.history_["added"])
+        self.pseudo_labels_ = state.pseudo_labels
+        self._validation = best.validation, *_validation_labels(data, split)
+        self._calibration = (
+            None
+            if split.calibration is None
+            else (best.calibration, data.positive[split.calibration])
+        )
+        self._unlabeled_scores = best.unlabeled
+        self._choose_threshold(constraints, stacklevel=6)
+        progress.close()
 
     def _learner(self, data: PartialLabels, split: LabelSplit) -> Learner:
         """Return what trains the model of each round."""

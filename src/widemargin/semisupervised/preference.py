@@ -169,7 +169,7 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
     def _set_model(self, learner: Any, best: RoundModel) -> None:
         self._set_solution(learner.samples, best.model.solution, self.tol)
         self.n_solver_iterations_ = learner.svm.iterations
-        learner.svm.warn_if_not_converged(self.max_iter, stacklevel=5)
+        learner.svm.warn_if_not_converged(self.max_iter, stacklevel=6)
 
 
 class _KernelLearner:

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import validate_data
 
-from widemargin._base.sklearn_compat import num_samples, safe_indexing
+from widemargin._base.docs import shared_docs
+from widemargin._base.sklearn_compat import fit_context, num_samples, safe_indexing
 from widemargin._base.validation import (
     canonical_csr,
     check_class_labels,
@@ -20,8 +21,6 @@ from widemargin._base.validation import (
 )
 
 __all__ = ["PartialLabels", "PartialLabelsMixin", "is_frame"]
-
-_UNLABELED = -1
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,12 @@ class PartialLabels:
         return np.append(self.weight, np.ones(self.n_unlabeled))
 
 
+@shared_docs
 class PartialLabelsMixin:
-    """Validation for binary classifiers that are fitted to labeled and unlabeled samples."""
+    """Fit and validation of binary classifiers for labeled and unlabeled samples.
+
+    A subclass implements `_fit`, which has the arguments of `fit`.
+    """
 
     # Unlabeled samples are not indexed like labeled ones: cross-validation must not slice them.
     __metadata_request__fit = {"X_unlabeled": UNUSED}
@@ -88,6 +91,38 @@ class PartialLabelsMixin:
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to labeled and unlabeled samples.
+
+        Parameters
+        ----------
+        <<X_train>>
+
+        <<y_partial>>
+
+        <<X_unlabeled>>
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in `X`. Unlabeled samples of weight 0 are left out; other weights
+            of unlabeled samples are ignored.
+
+        Returns
+        -------
+        <<returns_self>>
+        """
+        self._fit(X, y, X_unlabeled, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: ArrayLike, X_unlabeled: Any, sample_weight: ArrayLike | None) -> None:
+        raise NotImplementedError
 
     def _validate_labeled(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Return validated samples and labels, some of which may be -1 for unlabeled."""
@@ -165,10 +200,10 @@ def _two_classes(y: np.ndarray, minus_one_is_unlabeled: bool) -> np.ndarray:
 def _find_unlabeled(y: np.ndarray) -> np.ndarray:
     """Return which samples are marked as unlabeled."""
     if y.dtype.kind in "iuf":
-        return y == _UNLABELED
+        return y == -1
     if y.dtype.kind == "O":
-        return np.array([not isinstance(label, str) and label == _UNLABELED for label in y])
-    if y.dtype.kind in "US" and (y == str(_UNLABELED)).any():
+        return np.array([not isinstance(label, str) and label == -1 for label in y])
+    if y.dtype.kind in "US" and (y == "-1").any():
         raise ValueError(
             "y contains the string '-1', which does not mark unlabeled samples. A list of strings "
             "and the number -1 was converted to strings. Pass y as an array of dtype object."

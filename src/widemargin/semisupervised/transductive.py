@@ -1,7 +1,7 @@
 """TransductiveSVC: transductive support vector machine (Joachims, 1999)."""
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import transductive_options
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.semisupervised.kernel_self_training import (
     BinaryKernelModelMixin,
@@ -144,52 +144,6 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         self.cache_size = cache_size
         self.max_iter = max_iter
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        X_unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model to labeled and unlabeled samples.
-
-        Parameters
-        ----------
-        <<X_train>>
-
-        <<y_partial>>
-
-        <<X_unlabeled>>
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights that multiply `C` for each sample in `X`. Unlabeled samples of weight 0 are left
-            out; other weights of unlabeled samples are ignored.
-
-        Returns
-        -------
-        <<returns_self>>
-        """
-        data = self._validate_fit(X, y, X_unlabeled, sample_weight)
-        samples = KernelSamples(self, data)
-        options = {"tol": self.tol, "max_iter": self.max_iter}
-        svm = WarmStartedSVM(samples.gram, self.cache_size, options)
-        sign = np.where(data.positive, 1.0, -1.0)
-        cost = self.C * (np.ones(len(sign)) if data.weight is None else data.weight)
-        search = _LabelSwitching(self, svm, sign, cost, data.n_unlabeled)
-        solution = search.run().solution
-        self._set_solution(samples, solution, self.tol)
-        self.classes_ = data.classes
-        chosen = data.classes[(search.labels > 0.0).astype(np.intp)]
-        if X_unlabeled is None:
-            self.transduction_ = np.array(column_or_1d(y))
-            self.transduction_[data.is_unlabeled] = chosen
-        else:
-            self.transduction_ = chosen
-        self.n_solves_, self.n_iter_ = search.n_solves, max(1, svm.iterations)
-        svm.warn_if_not_converged(self.max_iter, stacklevel=4)
-        return self
-
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Compute the decision function.
 
@@ -216,7 +170,28 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         -------
         <<returns_labels>>
         """
-        return self.classes_[(self.decision_function(X) > 0.0).astype(np.intp)]
+        positive = self.decision_function(X) > 0.0
+        return self.classes_[positive.astype(np.intp)]
+
+    def _fit(self, X: Any, y: ArrayLike, X_unlabeled: Any, sample_weight: ArrayLike | None) -> None:
+        data = self._validate_fit(X, y, X_unlabeled, sample_weight)
+        samples = KernelSamples(self, data)
+        options = {"tol": self.tol, "max_iter": self.max_iter}
+        svm = WarmStartedSVM(samples.gram, self.cache_size, options)
+        sign = np.where(data.positive, 1.0, -1.0)
+        cost = self.C * (np.ones(len(sign)) if data.weight is None else data.weight)
+        search = _LabelSwitching(self, svm, sign, cost, data.n_unlabeled)
+        solution = search.run().solution
+        self._set_solution(samples, solution, self.tol)
+        self.classes_ = data.classes
+        chosen = data.classes[(search.labels > 0.0).astype(np.intp)]
+        if X_unlabeled is None:
+            self.transduction_ = np.array(column_or_1d(y))
+            self.transduction_[data.is_unlabeled] = chosen
+        else:
+            self.transduction_ = chosen
+        self.n_solves_, self.n_iter_ = search.n_solves, max(1, svm.iterations)
+        svm.warn_if_not_converged(self.max_iter, stacklevel=5)
 
 
 class _LabelSwitching:
