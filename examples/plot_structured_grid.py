@@ -1,10 +1,10 @@
 """
-Labels of pixels, one by one and together
-=========================================
+Image segmentation with a grid CRF (GridCRF)
+============================================
 
-Every pixel of a noisy picture is to get one of four labels. Pixel by pixel the noise wins; a grid
-that has learnt from six other pictures how labels go together removes it. Whether an answer is the
-best one there is, `last_inference_` tells.
+Every pixel of a noisy image has one of four labels. A classifier of single pixels makes many
+mistakes; a grid CRF trained on six other images removes most of them, because it has pairwise
+weights between neighboring labels. `last_inference_` shows whether a prediction is exact.
 """
 
 import warnings
@@ -15,8 +15,8 @@ from widemargin.plotting import GridLabelDisplay
 from widemargin.structured import FrankWolfeSSVM, GridCRF, MultiClassClf
 
 
-def picture(rng, size=40):
-    """Discs of random places and labels, seen through noise."""
+def make_image(rng, size=40):
+    """Return an image of discs with random positions and labels, with noise, and the labels."""
     rows, columns = np.indices((size, size))
     labels = np.zeros((size, size), dtype=int)
     for _ in range(6):
@@ -26,14 +26,14 @@ def picture(rng, size=40):
 
 
 rng = np.random.default_rng(3)
-X, Y = zip(*[picture(rng) for _ in range(6)], strict=True)
-x, y = picture(rng)
+X, Y = zip(*[make_image(rng) for _ in range(6)], strict=True)
+x, y = make_image(rng)
 
 grid = FrankWolfeSSVM(GridCRF(inference_method="alpha-expansion"), C=0.01, max_iter=20, tol=0.1)
 pixels = FrankWolfeSSVM(MultiClassClf(), C=0.01, tol=0.1, max_iter=20)
 
 # %%
-# Alpha-expansion knows no bound, so the fit says that its gap is not certified.
+# Alpha-expansion gives no bound, so that the fit warns that its gap is unknown.
 
 with warnings.catch_warnings(action="ignore"):
     grid.fit(X, Y)
@@ -42,13 +42,13 @@ with warnings.catch_warnings(action="ignore"):
     )
 
 # %%
-# For the new picture messages are passed on the grid, which bounds the score of all labels.
+# For the new image TRW-S is used, which gives a bound on the score of all labels.
 
 grid.model_.set_params(inference_method="trws")
 found = {
-    "truth": y,
-    "pixel by pixel": pixels.predict(x.reshape(-1, 4)).reshape(y.shape),
-    "grid": grid.predict([x])[0],
+    "true labels": y,
+    "single pixels": pixels.predict(x.reshape(-1, 4)).reshape(y.shape),
+    "grid CRF": grid.predict([x])[0],
 }
 print(grid.model_.last_inference_)
 GridLabelDisplay.from_labels(found, image=np.clip(x[..., :3] / 2 + 0.25, 0, 1), n_states=4)

@@ -1,10 +1,10 @@
 """
-Reading words as a whole
-========================
+Handwriting recognition with a chain CRF (ChainCRF)
+===================================================
 
-A letter by itself is hard to read; its neighbours help. A chain learns how letters look and which
-ones follow each other, and reads a word in one piece. Beside it stands the same machine without
-links between letters.
+A single handwritten letter is hard to recognize; the letters next to it help. A chain CRF has
+weights for the pixels of a letter and for pairs of consecutive letters, and predicts a word as a
+whole. It is compared with a classifier of single letters.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ chain = FrankWolfeSSVM(ChainCRF(), C=0.1, tol=0.02).fit(X[train], Y[train])
 alone = FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.02)
 alone.fit(np.concatenate(X[train]), np.concatenate(Y[train]))
 
-print(f"letters read right: {chain.score(X[test], Y[test]):.3f} as words, ", end="")
-print(f"{alone.score(np.concatenate(X[test]), np.concatenate(Y[test])):.3f} one by one")
+print(f"accuracy on letters: chain {chain.score(X[test], Y[test]):.3f}, ", end="")
+print(f"single letters {alone.score(np.concatenate(X[test]), np.concatenate(Y[test])):.3f}")
 
 # %%
-# Words that were not among the training words. What was read stands below each letter, in another
-# colour and with the truth where it is wrong.
+# Test words with the predicted letters below them. Wrong letters have another color and are shown
+# with the true letter.
 
 found = chain.predict(X[test])
 words = [k for k, y in enumerate(Y[test]) if 6 <= len(y) <= 9][5::23][:5]
@@ -33,6 +33,6 @@ pick = lambda values: [values[k] for k in words]  # noqa: E731
 display = WordDisplay.from_predictions(pick(X[test]), pick(Y[test]), pick(found))
 
 # %%
-# The fit ends when the objective is known to be within 2 percent of the best there is.
+# The fit stops when the objective is certified to be within 2 percent of the optimum.
 
 ObjectiveDisplay.from_estimator(chain)
