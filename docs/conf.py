@@ -58,6 +58,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "widemargin"
 html_theme_options = {
     "show_toc_level": 2,
+    "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
