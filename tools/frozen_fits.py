@@ -1,8 +1,8 @@
 """Fits whose answers must stay the same while the code is restructured.
 
 ``record`` runs a fixed list of fits and stores their public fitted attributes, answers on held-out
-rows and the categories of warnings. ``compare`` runs the same fits on the code at hand and reports
-what is not equal::
+samples and the categories of warnings. ``compare`` runs the same fits on the code at hand and
+reports what is not equal::
 
     python tools/frozen_fits.py record FILE.npz [--old-names]
     python tools/frozen_fits.py compare FILE.npz [--old-names] [--json OUT]
@@ -147,7 +147,7 @@ def _each(kind, data, ways, **shared):
         yield f"{kind} {name}", _fit(kind, data, **{**shared, **way})
 
 
-# Data: training rows, their labels, rows to answer for.
+# Data: training samples, their labels, and samples to predict.
 
 
 _rng = np.random.default_rng
@@ -459,7 +459,7 @@ def _preference():
         "sure of precision": {"precision": 0.5, "confidence": 0.8},
         "sure of rate": {"false_positive_rate": 0.3, "confidence": 0.8},
         "rounds": {"split": "part", "update": "inc", "max_rounds": 2, "min_new": 5},
-        "new demand": {"then": _call("set_demand", precision=0.8, recall=0.2)},
+        "new constraints": {"then": _call("set_demand", precision=0.8, recall=0.2)},
         "recalibrated": {"then": _call("recalibrate", X, y)}}
     for name, more in kinds.items():
         yield from _each(f"Preference{name}", _marked(), ways, random_state=0, **more)
@@ -613,8 +613,12 @@ def _run_all(pattern):
                 except Exception as error:
                     own = {"raised": np.array(type(error).__name__)}
                     print(f"{name}: {type(error).__name__}: {str(error)[:150]}", file=sys.stderr)
-            categories = [w.category for w in caught if not issubclass(w.category, DeprecationWarning)]
-            categories = sorted(c.__name__ for c in categories if not c.__module__.startswith("numba"))
+            categories = [
+                w.category for w in caught if not issubclass(w.category, DeprecationWarning)
+            ]
+            categories = sorted(
+                c.__name__ for c in categories if not c.__module__.startswith("numba")
+            )
             own["warnings"] = np.array(categories, dtype=str)
             found.update({f"{name}/{attribute}": array for attribute, array in own.items()})
             seconds[name] = time.perf_counter() - started
