@@ -260,10 +260,10 @@ class PrimalNewtonOptions:
     direct_features: int = 1000
     """Largest number of features with which second derivatives are formed and factorized. Above it
     conjugate gradients are faster."""
-    refined_work: int = 5_000_000
+    exact_work: int = 5_000_000
     """Problems whose second derivatives take up to this many multiplications are solved to machine
     precision, which takes one or two more steps."""
-    refined_tol: float = 1e-13
+    exact_tol: float = 1e-13
     """Relative norm of the gradient that counts as machine precision."""
     gradient_steps: int = 1000
     """Most steps of conjugate gradients for one Newton step."""
@@ -275,7 +275,48 @@ class PrimalNewtonOptions:
     """Relative duality gap with which a point is accepted that rounding keeps from tol."""
 
 
+@dataclass(frozen=True)
+class CrammerSingerOptions:
+    """Options of the solvers of Crammer and Singer; measured by `benchmarks/linear.py`."""
+
+    slice_work: int = 50_000_000
+    """Multiplications between two reports: about a fifth of a second."""
+    visit_work: int = 50
+    """Work of visiting a sample apart from its features, in multiplications."""
+    newton_passes: int = 5
+    """Passes over the samples between two attempts at a Newton step."""
+    cheap_newton_work: int = 2_000_000
+    """Work of a Newton step that is taken however little the passes before it have cost."""
+    newton_speed: int = 8
+    """How much faster a multiplication is in a Newton step than in a pass, where rows are read in
+    random order. Larger takes Newton steps more often."""
+    batch_samples: int = 512
+    """Largest number of samples optimized together over a Gram matrix. Larger batches need fewer
+    updates of all scores, each more expensive."""
+    batch_passes: int = 20
+    """Most passes over a batch before a Newton step."""
+    update_columns: int = 4096
+    """Columns of the Gram matrix that one thread takes when the scores are updated."""
+    linear_rounding: float = 8.0
+    """Rounding error of a violation, in units of machine epsilon, from weights of features."""
+    kernel_rounding: float = 64.0
+    """The same from scores that were updated in every batch."""
+    refined_size: int = 200_000
+    """Problems whose dual variables times features (or samples, with a kernel) are up to this many
+    are solved to high precision, in less time than is noticed."""
+    refined_violation: float = 1e-10
+    """Violation that counts as high precision."""
+    refine_steps: int = 100
+    """Most Newton steps, or batches, towards high precision."""
+    refine_passes: int = 20
+    """Most passes after each Newton step."""
+    tie_tolerance: float = 1e-8
+    """Difference of scores, relative to their bound, up to which classes are tied. Must exceed the
+    error of the scores, and be too small to matter for a prediction."""
+
+
 coordinate_descent_options = CoordinateDescentOptions()
+crammer_singer_options = CrammerSingerOptions()
 primal_newton_options = PrimalNewtonOptions()
 
 

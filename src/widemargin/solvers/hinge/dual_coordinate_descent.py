@@ -238,6 +238,7 @@ def _check_gap(state: State, gap_tol: float) -> None:
         return
     state.passes_at_check = state.iterations
     solution = solution_at(state)
+    assert solution.weights is not None
     state.weights = solution.weights
     if solution.gap <= gap_tol:
         state.set_status(finished=True, converged=True)

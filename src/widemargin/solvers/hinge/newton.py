@@ -115,10 +115,10 @@ def start(
         )
     d = problem.X.shape[1]
     weights = np.zeros(d + 1) if weights is None else np.array(weights, dtype=np.float64)
-    if d <= options.direct_features and problem.entries * d <= options.refined_work:
+    if d <= options.direct_features and problem.entries * d <= options.exact_work:
         # Near the optimum a step gains more digits than it costs time here.
-        tol = min(tol, options.refined_tol)
-    positive = np.count_nonzero(problem.sign > 0)
+        tol = min(tol, options.exact_tol)
+    positive = int(np.count_nonzero(problem.sign > 0))
     share = max(min(positive, problem.size - positive), 1) / problem.size
     pull = problem.cost * loss.derivative(problem.margin)
     at_zero = _norm(problem.combine(problem.sign * pull))

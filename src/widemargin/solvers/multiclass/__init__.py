@@ -1,1 +1,1 @@
-"""Solvers of the multi-class problem of Crammer and Singer."""
+"""Solvers of the multi-class problem of Crammer and Singer, with features or with a kernel."""

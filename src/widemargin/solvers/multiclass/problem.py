@@ -1,4 +1,4 @@
-"""The multi-class machine of Crammer and Singer: one problem over the functions of all classes.
+"""The multi-class problem of Crammer and Singer: one problem over the functions of all classes.
 
     min over f   1/2 sum_k ||f_k||^2
                  + sum_i cost_i * max_k (margin_i 1[k != y_i] + f_k(x_i) - f_y_i(x_i))
@@ -8,21 +8,20 @@ Its dual, with f_k = sum_i alpha_ik k(x_i, .):
     max over alpha   sum_i margin_i alpha_iy_i - 1/2 sum_k ||f_k||^2
     subject to       sum_k alpha_ik = 0,   alpha_iy_i <= cost_i,   alpha_ik <= 0 for k != y_i
 
-One row at a time is moved to its best dual variables with those of all others fixed (Keerthi et
-al., 2008). With g_k = f_k(x_i) + margin_i 1[k != y_i], curvature a = k(x_i, x_i), bounds u_k
-and top_k = g_k + a (u_k - alpha_k), they are
+The dual variables of one sample at a time are set to their optimal values with those of all others
+fixed (Keerthi et al., 2008). With g_k = f_k(x_i) + margin_i 1[k != y_i], curvature a = k(x_i, x_i),
+bounds u_k and top_k = g_k + a (u_k - alpha_k), they are
 
     alpha_k = u_k - max(0, top_k - level) / a    where   sum_k max(0, top_k - level) = a cost_i
 
-which is exact and needs no search. A row is optimal when no g_k exceeds the least one among the
-classes that are not at their bound; the largest excess is what ``tol`` is about, as in liblinear.
+which is exact and needs no search. A sample is optimal when no g_k exceeds the least one among the
+classes that are not at their bound; ``tol`` bounds the largest excess, as in liblinear.
 
-That crawls where features are ill-conditioned. Where few variables are not at their bounds, Newton
-steps on these (see `crammer_singer_leap`) come between the passes.
+These steps converge slowly where features are ill-conditioned. If few variables are not at their
+bounds, Newton steps on these (see `newton`) come between the passes.
 
-`crammer_singer_rows` keeps the weights of linear functions, `crammer_singer_gram` the scores of all
-rows over a Gram matrix. The constant feature ``bias`` stands for an intercept: it adds bias^2 to
-every kernel value.
+`linear` keeps the weights of linear functions, `kernel` the scores of all samples over a Gram
+matrix. The constant feature ``bias`` stands for an intercept: it adds bias^2 to every kernel value.
 
 References
 ----------
@@ -36,75 +35,124 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FIRST_GAP_TOL = 0.1
-"""Where the tolerance starts from that is lowered until the gap is closed."""
+from widemargin.solvers.solution import Solution, relative_gap
 
-SMALLEST_TOL = 1e-13
+__all__ = ["CrammerSingerProblem"]
 
 
 @dataclass(frozen=True)
-class MultiClassSolution:
-    """What a solver found.
+class CrammerSingerProblem:
+    """Arrays and numbers that define the problem, apart from the samples.
 
-    Attributes
+    Parameters
     ----------
-    dual : ndarray of shape (n, n_classes)
-    weights : ndarray of shape (d + 1, n_classes) or None
-        Of the features and of the constant one; None for a solution over a Gram matrix.
-    objective : float
-    dual_objective : float
-        A lower bound of the objective where the kernel is positive semidefinite.
-    gap : float
-        (objective - dual_objective) / objective, at most 1; nan where the kernel is not known to be
-        positive semidefinite.
-    iterations : int
-        Passes over rows, or batches of them.
-    converged : bool
+    label : ndarray of shape (n,)
+        Integers from 0 to ``n_classes - 1``.
+    cost : ndarray of shape (n,)
+        Positive and finite.
+    n_classes : int
+    margin : ndarray of shape (n,), optional
+        Positive; 1 for all samples if not given.
+    bias : float, default=0.0
+        Value of the constant feature; 0 for no intercept.
     """
 
-    dual: np.ndarray
-    weights: np.ndarray | None
-    objective: float
-    dual_objective: float
-    gap: float
-    iterations: int
-    converged: bool
+    label: np.ndarray
+    cost: np.ndarray
+    n_classes: int
+    margin: np.ndarray = None  # type: ignore[assignment]
+    bias: float = 0.0
 
+    def __post_init__(self) -> None:
+        margin = np.ones(len(self.label)) if self.margin is None else self.margin
+        for name, value, dtype in (
+            ("label", self.label, np.int64),
+            ("cost", self.cost, np.float64),
+            ("margin", margin, np.float64),
+        ):
+            object.__setattr__(self, name, np.asarray(value, dtype=dtype))
 
-def certify(state, dual, weights, scores, norm, known=True) -> MultiClassSolution:
-    """The solution of a state at ``dual``, with the bound that it proves.
+    @property
+    def size(self) -> int:
+        return len(self.label)
 
-    ``scores`` has a row for each class, ``norm`` is sum_k ||f_k||^2, and ``known`` says whether the
-    kernel is known to be positive semidefinite.
-    """
-    rows = np.arange(len(dual))
-    own = scores[state.label, rows]
-    rivals = scores + state.margin
-    rivals[state.label, rows] = own
-    loss = np.sum(state.cost * (rivals.max(axis=0) - own))
-    objective = 0.5 * norm + float(loss)
-    dual_objective = float(np.sum(state.margin * dual[rows, state.label])) - 0.5 * norm
-    gap = max(0.0, objective - max(dual_objective, 0.0)) / max(objective, np.finfo(float).tiny)
-    return MultiClassSolution(
-        dual,
-        weights,
-        objective,
-        dual_objective,
-        gap if known else np.nan,
-        state.iterations,
-        state.converged,
-    )
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the dual variables."""
+        return self.size, self.n_classes
 
+    def subset(self, index: np.ndarray) -> "CrammerSingerProblem":
+        """Return the problem of some of the samples."""
+        return CrammerSingerProblem(
+            self.label[index], self.cost[index], self.n_classes, self.margin[index], self.bias
+        )
 
-def feasible(dual, label, cost, n_classes) -> np.ndarray:
-    """A copy of ``dual`` made feasible, to start from: it may be that of other labels or costs."""
-    rivals = np.array(dual, dtype=np.float64)
-    if rivals.shape != (len(label), n_classes):
-        raise ValueError(f"dual must have shape {(len(label), n_classes)}, got {rivals.shape}.")
-    rows = np.arange(len(label))
-    rivals = np.minimum(rivals, 0.0)
-    rivals[rows, label] = 0.0
-    own = -rivals.sum(axis=1)
-    rivals *= np.divide(cost, own, out=np.ones_like(own), where=own > cost)[:, np.newaxis]
-    rivals[rows, label] = np.minimum(-rivals.sum(axis=1), cost)
-    return rivals
+    def upper(self) -> np.ndarray:
+        """Return the upper bounds of the dual variables."""
+        upper = np.zeros(self.shape)
+        upper[np.arange(self.size), self.label] = self.cost
+        return upper
+
+    def gradients(self, scores: np.ndarray) -> np.ndarray:
+        """Return g of all classes and samples, from scores of shape (n_classes, n)."""
+        gradients = scores + self.margin
+        gradients[self.label, np.arange(self.size)] -= self.margin
+        return gradients
+
+    def make_feasible(self, dual: np.ndarray) -> np.ndarray:
+        """Return a feasible copy of dual variables, which may be those of other labels or costs."""
+        others = np.array(dual, dtype=np.float64)
+        if others.shape != self.shape:
+            raise ValueError(f"dual must have shape {self.shape}, got {others.shape}.")
+        samples = np.arange(self.size)
+        others = np.minimum(others, 0.0)
+        others[samples, self.label] = 0.0
+        own = -others.sum(axis=1)
+        too_large = own > self.cost
+        others *= np.divide(self.cost, own, out=np.ones_like(own), where=too_large)[:, np.newaxis]
+        others[samples, self.label] = np.minimum(-others.sum(axis=1), self.cost)
+        return others
+
+    def certify(
+        self,
+        dual: np.ndarray,
+        scores: np.ndarray,
+        norm: float,
+        iterations: int,
+        converged: bool,
+        *,
+        weights: np.ndarray | None = None,
+        positive_semidefinite: bool = True,
+    ) -> Solution:
+        """Return the solution at a dual point, with the bound that it gives.
+
+        Parameters
+        ----------
+        dual : ndarray of shape (n, n_classes)
+        scores : ndarray of shape (n_classes, n)
+        norm : float
+            sum_k ||f_k||^2.
+        iterations : int
+        converged : bool
+        weights : ndarray of shape (d + 1, n_classes), optional
+            Weights of the features and of the constant one, for linear functions.
+        positive_semidefinite : bool, default=True
+            Whether the kernel is known to be positive semidefinite.
+        """
+        samples = np.arange(self.size)
+        own = scores[self.label, samples]
+        others = scores + self.margin
+        others[self.label, samples] = own
+        loss = np.sum(self.cost * (others.max(axis=0) - own))
+        objective = 0.5 * norm + float(loss)
+        dual_objective = float(np.sum(self.margin * dual[samples, self.label])) - 0.5 * norm
+        return Solution(
+            dual,
+            0.0,
+            objective,
+            dual_objective,
+            relative_gap(objective, max(dual_objective, 0.0), positive_semidefinite),
+            iterations,
+            converged,
+            weights,
+        )

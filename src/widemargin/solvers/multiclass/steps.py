@@ -1,15 +1,21 @@
-"""The compiled steps of Crammer and Singer's machine (see `crammer_singer`).
+"""Compiled steps for the problem of Crammer and Singer (see `problem`).
 
-`sweep` passes over the rows of a matrix and keeps the weights of linear functions; `settle` solves
-over a batch of rows whose Gram matrix is at hand and keeps their scores. What a row does is the
-same in both.
+`sweep` passes over the rows of a matrix and keeps the weights of linear functions;
+`optimize_batch` optimizes a batch of samples with a given Gram matrix and keeps their scores. The
+step of a sample is the same in both.
 """
 
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin.solvers.jit.random import random_below
+from widemargin.solvers.jit.rows import column_of, row_ends
+from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION
 
-PASSES, FINISHED, CONVERGED, ACTIVE, POSITION, FULL = range(6)
+__all__ = ["FULL", "LOOSE", "WORST", "optimize_batch", "sweep"]
+
+# Further entries of the counts of `PassState`, and entries of the levels.
+FULL = POSITION + 1
 WORST, LOOSE = range(2)
 
 
@@ -18,7 +24,7 @@ def sweep(
     data, indices, indptr, bias, label, margin, cost, norms, dual, weights, order, classes,
     active_classes, counts, levels, random, tol, max_iter, steps,
 ):  # fmt: skip
-    """Best responses of rows, pass after pass, until the end or ``steps``; how many there were."""
+    """Optimize one sample after another until the end or ``steps``; return the steps taken."""
     n, n_classes = dual.shape
     gradient, change = np.empty(n_classes), np.empty(n_classes)
     moved = np.empty(n_classes, np.uint32)
@@ -41,15 +47,17 @@ def sweep(
             counts[FINISHED] = 1
             return done
         position, active = counts[POSITION], counts[ACTIVE]
-        other = position + _below(random, active - position)
+        other = position + random_below(random, active - position)
         i = order[other]
         order[other] = order[position]
         order[position] = i
         members, own, mine = classes[i], label[i], dual[i]
         m = active_classes[i]
-        _gradient(data, indices, indptr, i, bias, own, margin[i], members, m, weights, gradient)
+        _compute_gradient(
+            data, indices, indptr, i, bias, own, margin[i], members, m, weights, gradient
+        )
         highest, lowest = _extremes(gradient, mine, own, cost[i], members, m)
-        m = _rest(gradient, mine, own, cost[i], members, m, lowest)
+        m = _count_active(gradient, mine, own, cost[i], members, m, lowest)
         active_classes[i] = m
         if m <= 1:
             counts[ACTIVE] -= 1
@@ -59,16 +67,16 @@ def sweep(
         counts[POSITION] += 1
         levels[WORST] = max(levels[WORST], highest - lowest)
         if highest - lowest > 1e-3 * tol:
-            _respond(gradient, mine, own, cost[i], norms[i], members, m, change)
-            _add(data, indices, indptr, i, bias, members, m, change, weights, moved)
+            _optimize_sample(gradient, mine, own, cost[i], norms[i], members, m, change)
+            _update_weights(data, indices, indptr, i, bias, members, m, change, weights, moved)
     return steps
 
 
 @compiled
-def settle(square, label, margin, cost, norms, dual, scores, random, tol, passes):
-    """Best responses of the rows of a batch; whether in the end none violates by more than tol.
+def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol, passes):
+    """Optimize the samples of a batch; return whether no violation exceeds tol in the end.
 
-    Rows found at rest are left out from then on.
+    Samples found optimal are left out from then on.
     """
     n, n_classes = dual.shape
     active = n
@@ -77,7 +85,7 @@ def settle(square, label, margin, cost, norms, dual, scores, random, tol, passes
     for _ in range(passes):
         worst, position = 0.0, 0
         while position < active:
-            other = position + _below(random, active - position)
+            other = position + random_below(random, active - position)
             i = order[other]
             order[other] = order[position]
             order[position] = i
@@ -93,8 +101,8 @@ def settle(square, label, margin, cost, norms, dual, scores, random, tol, passes
             position += 1
             worst = max(worst, highest - lowest)
             if highest - lowest > 0.1 * tol:
-                _respond(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
-                row = square[i]
+                _optimize_sample(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
+                row = matrix[i]
                 for k in range(n_classes):
                     if change[k] != 0.0:
                         line, amount = scores[k], change[k]
@@ -107,7 +115,7 @@ def settle(square, label, margin, cost, norms, dual, scores, random, tol, passes
 
 @compiled
 def _extremes(gradient, mine, own, cost, members, m):
-    """The greatest g of all active classes, and the least of those not at their bound."""
+    """Return the greatest g of all active classes, and the least of those not at their bound."""
     highest, lowest = -np.inf, np.inf
     for t in range(m):
         k = members[t]
@@ -118,8 +126,8 @@ def _extremes(gradient, mine, own, cost, members, m):
 
 
 @compiled
-def _rest(gradient, mine, own, cost, members, m, lowest):
-    """Move classes held at their bounds behind the active ones; how many stay active."""
+def _count_active(gradient, mine, own, cost, members, m, lowest):
+    """Move classes held at their bounds behind the active ones; return how many are active."""
     t = 0
     while t < m:
         k = members[t]
@@ -133,8 +141,8 @@ def _rest(gradient, mine, own, cost, members, m, lowest):
 
 
 @compiled
-def _respond(gradient, mine, own, cost, norm, members, m, change):
-    """Give a row its best dual variables; ``change`` is by how much they changed.
+def _optimize_sample(gradient, mine, own, cost, norm, members, m, change):
+    """Set the dual variables of a sample to their optimal values; store their ``change``.
 
     The level is found by dropping classes that do not reach it until all that are left do.
     """
@@ -163,22 +171,22 @@ def _respond(gradient, mine, own, cost, norm, members, m, change):
 
 
 @compiled
-def _gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, gradient):
-    """g of the active classes of row i: of all where most are active, else four at a time."""
+def _compute_gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, gradient):
+    """Compute g of the active classes of sample i: of all if most are active, else by fours."""
     n_classes = gradient.shape[0]
     constant = weights.shape[0] - 1
-    first, last = _ends(indices, indptr, i, constant)
+    first, last = row_ends(indices, indptr, i, constant)
     if 2 * m > n_classes:
         for k in range(n_classes):
             gradient[k] = margin + bias * weights[constant, k]
         for p in range(first, last - 1, 2):
             value, other = data[p], data[p + 1]
-            line = weights[_feature(indices, p, first)]
-            next_line = weights[_feature(indices, p + 1, first)]
+            line = weights[column_of(indices, p, first)]
+            next_line = weights[column_of(indices, p + 1, first)]
             for k in range(n_classes):
                 gradient[k] += value * line[k] + other * next_line[k]
         if (last - first) % 2 == 1:
-            value, line = data[last - 1], weights[_feature(indices, last - 1, first)]
+            value, line = data[last - 1], weights[column_of(indices, last - 1, first)]
             for k in range(n_classes):
                 gradient[k] += value * line[k]
     else:
@@ -188,7 +196,7 @@ def _gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, 
             c, d = members[min(t + 2, m - 1)], members[min(t + 3, m - 1)]
             at_a, at_b, at_c, at_d = 0.0, 0.0, 0.0, 0.0
             for p in range(first, last):
-                value, line = data[p], weights[_feature(indices, p, first)]
+                value, line = data[p], weights[column_of(indices, p, first)]
                 at_a += value * line[a]
                 at_b += value * line[b]
                 at_c += value * line[c]
@@ -201,10 +209,10 @@ def _gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, 
 
 
 @compiled
-def _add(data, indices, indptr, i, bias, members, m, change, weights, moved):
-    """Carry a change of the dual variables of row i over to the weights, two classes at a time."""
+def _update_weights(data, indices, indptr, i, bias, members, m, change, weights, moved):
+    """Update the weights for a change of the dual variables of sample i, two classes at a time."""
     constant = weights.shape[0] - 1
-    first, last = _ends(indices, indptr, i, constant)
+    first, last = row_ends(indices, indptr, i, constant)
     count = 0
     for t in range(m):
         k = members[t]
@@ -216,37 +224,11 @@ def _add(data, indices, indptr, i, bias, members, m, change, weights, moved):
         a, b = moved[t], moved[t + 1]
         by_a, by_b = change[a], change[b]
         for p in range(first, last):
-            value, line = data[p], weights[_feature(indices, p, first)]
+            value, line = data[p], weights[column_of(indices, p, first)]
             line[a] += value * by_a
             line[b] += value * by_b
     if count % 2 == 1:
         a = moved[count - 1]
         by_a = change[a]
         for p in range(first, last):
-            weights[_feature(indices, p, first), a] += data[p] * by_a
-
-
-@compiled
-def _ends(indices, indptr, i, length):
-    """Where the entries of row i begin and end."""
-    if indices is None:
-        return i * length, (i + 1) * length
-    return np.int64(indptr[i]), np.int64(indptr[i + 1])
-
-
-@compiled
-def _feature(indices, p, first):
-    """Which feature entry p is of, in a row whose entries begin at ``first``."""
-    return p - first if indices is None else indices[p]
-
-
-@compiled
-def _below(random, bound):
-    """A random whole number from 0 to below ``bound``, by Marsaglia's xorshift."""
-    z = random[0]
-    z ^= z << np.uint64(13)
-    z ^= z >> np.uint64(7)
-    z ^= z << np.uint64(17)
-    random[0] = z
-    # The high bits as a fraction of the bound: no division.
-    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+            weights[column_of(indices, p, first), a] += data[p] * by_a

@@ -1,0 +1,207 @@
+"""The problem of Crammer and Singer over a Gram matrix (see `problem`).
+
+The samples that violate their optimality conditions most are optimized together, a batch at a
+time, and the scores of all samples are updated for the change of their dual variables.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from widemargin._base.callbacks import run_in_slices
+from widemargin._base.options import crammer_singer_options as options
+from widemargin._base.threads import for_each, single_threaded_blas
+from widemargin.kernels import Gram
+from widemargin.solvers.jit.random import random_state
+from widemargin.solvers.multiclass.newton import free_samples, newton_step
+from widemargin.solvers.multiclass.problem import CrammerSingerProblem
+from widemargin.solvers.multiclass.steps import optimize_batch
+from widemargin.solvers.solution import Solution
+from widemargin.solvers.states import Resumable
+from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
+
+__all__ = ["State", "advance", "finish", "solution_at", "solve_kernel", "start"]
+
+
+def solve_kernel(
+    gram: Gram,
+    problem: CrammerSingerProblem,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
+    seed: int = 0,
+    dual: np.ndarray | None = None,
+    report: Callable[["State"], bool] | None = None,
+) -> Solution:
+    """Solve the problem over a Gram matrix.
+
+    Parameters are those of `solve_linear`, with the Gram matrix in place of the samples; an
+    iteration is a batch of samples.
+    """
+    state = start(gram, problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, seed=seed, dual=dual)
+    run_in_slices(advance, state, report)
+    return finish(state)
+
+
+@dataclass
+class State(Resumable):
+    """State of the solver."""
+
+    kept: ClassVar = (
+        "dual", "scores", "tol", "random", "iterations", "finished", "converged", "working",
+    )  # fmt: skip
+
+    gram: Gram
+    problem: CrammerSingerProblem
+    gap_tol: float | None
+    max_iter: int
+    dual: np.ndarray
+    # One row for each class.
+    scores: np.ndarray
+    tol: float
+    random: np.ndarray
+    iterations: int = 0
+    finished: bool = False
+    converged: bool = False
+    working: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    norms: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.norms = self.gram.diagonal() + self.problem.bias**2
+
+
+def start(
+    gram: Gram,
+    problem: CrammerSingerProblem,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    max_iter: int = -1,
+    seed: int = 0,
+    dual: np.ndarray | None = None,
+) -> State:
+    """Return a state at ``dual``, or at zero."""
+    dual = np.zeros(problem.shape) if dual is None else problem.make_feasible(dual)
+    if not gram.positive_semidefinite:
+        gap_tol = None  # there is no gap to stop on
+    scores = np.zeros((problem.n_classes, problem.size))
+    tol = initial_tol(tol, gap_tol)
+    state = State(gram, problem, gap_tol, max_iter, dual, scores, tol, random_state(seed))
+    nonzero = np.flatnonzero(dual.any(axis=1))
+    step = min(options.batch_samples, gram.max_rows)
+    for first in range(0, len(nonzero), step):
+        samples = nonzero[first : first + step]
+        _update_scores(state, samples, dual[samples])
+    return state
+
+
+def advance(state: State) -> bool:
+    """Optimize one batch of samples; return whether the solver has finished."""
+    if state.finished:
+        return True
+    violation = _violations(state)
+    worst, rounding = float(violation.max(initial=0.0)), _rounding(state)
+    if worst <= max(state.tol, rounding):
+        state.finished = state.converged = True
+        if state.gap_tol is not None:
+            state.converged = solution_at(state).gap <= state.gap_tol
+            tol = next_tol(state.tol, closed=state.converged, rounded=worst <= rounding)
+            if tol is not None:
+                state.tol, state.finished = tol, False
+    elif 0 <= state.max_iter <= state.iterations:
+        state.finished = True
+    else:
+        _optimize_worst(state, violation, max(0.5 * state.tol, 0.1 * worst))
+        state.iterations += 1
+    return state.finished
+
+
+def finish(state: State) -> Solution:
+    """Return the solution, refined to high precision where that is cheap."""
+    small = state.dual.size * state.gram.size <= options.refined_size
+    if state.converged and state.gap_tol is None and small:
+        for _ in range(options.refine_steps):
+            violation = _violations(state)
+            if violation.max(initial=0.0) <= max(options.refined_violation, _rounding(state)):
+                break
+            _optimize_worst(state, violation, 0.5 * options.refined_violation)
+    return solution_at(state)
+
+
+def solution_at(state: State) -> Solution:
+    """Return the solution at the state."""
+    dual = state.dual.copy()
+    norm = float(np.sum(dual * state.scores.T))
+    known = state.gram.positive_semidefinite
+    counts = state.iterations, state.converged
+    return state.problem.certify(dual, state.scores, norm, *counts, positive_semidefinite=known)
+
+
+def _violations(state: State) -> np.ndarray:
+    """Return the violation of the optimality conditions of every sample."""
+    problem = state.problem
+    gradients = problem.gradients(state.scores)
+    samples = np.arange(problem.size)
+    free = state.dual.T < 0.0
+    free[problem.label, samples] = state.dual[samples, problem.label] < problem.cost
+    return gradients.max(axis=0) - gradients.min(axis=0, where=free, initial=np.inf)
+
+
+def _rounding(state: State) -> float:
+    """Return the violation that rounding errors of the scores may cause."""
+    size = np.abs(state.scores).max(initial=0.0)
+    return rounding_floor(1.0 + size, options.kernel_rounding)
+
+
+def _optimize_worst(state: State, violation: np.ndarray, tol: float) -> None:
+    """Optimize the samples that violate most, half of them kept from the last batch."""
+    size = min(options.batch_samples, state.gram.max_rows, state.gram.size)
+    kept = state.working[-(size // 2) :] if size < state.gram.size else state.working[:0]
+    rest = violation.copy()
+    rest[kept] = -np.inf
+    new = np.argsort(-rest, kind="stable")[: size - len(kept)]
+    working = np.concatenate([kept, new])
+    problem = state.problem.subset(working)
+    matrix = state.gram.block(working, working) + problem.bias**2
+    dual, scores = state.dual[working], np.ascontiguousarray(state.scores[:, working])
+    converged = optimize_batch(
+        matrix, problem.label, problem.margin, problem.cost, state.norms[working], dual, scores,
+        state.random, max(tol, _rounding(state)), options.batch_passes,
+    )  # fmt: skip
+    if not converged:
+        _newton_step(problem, matrix, dual, scores)
+    change = dual - state.dual[working]
+    moved = change.any(axis=1)
+    state.dual[working] = dual
+    state.working = working
+    _update_scores(state, working[moved], change[moved])
+
+
+def _newton_step(
+    problem: CrammerSingerProblem, matrix: np.ndarray, dual: np.ndarray, scores: np.ndarray
+) -> None:
+    """Take a Newton step on the free variables of a batch that has not converged."""
+    free = free_samples(problem, dual)
+    part, values = dual[free], np.ascontiguousarray(scores[:, free])
+    if newton_step(problem.subset(free), matrix[np.ix_(free, free)], part, values):
+        with single_threaded_blas():
+            scores += (part - dual[free]).T @ matrix[free]
+        dual[free] = part
+
+
+def _update_scores(state: State, samples: np.ndarray, change: np.ndarray) -> None:
+    """Update all scores for a change of the dual variables of ``samples``."""
+    array, places = state.gram.rows(samples)
+    coefficients = np.ascontiguousarray(change.T)
+    shift = state.problem.bias**2 * change.sum(axis=0)[:, np.newaxis]
+
+    def update(first):
+        columns = slice(first, first + options.update_columns)
+        values = array[places, columns].astype(np.float64, copy=False)
+        with single_threaded_blas():
+            state.scores[:, columns] += coefficients @ values + shift
+
+    for_each(update, range(0, state.gram.size, options.update_columns))
