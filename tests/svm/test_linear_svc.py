@@ -24,7 +24,7 @@ from tests.suites.callbacks import Recorder
 from widemargin import LinearSVC, LinearSVCCV
 from widemargin.datasets import load_satimage
 from widemargin.solvers.hinge import dual_coordinate_descent
-from widemargin.solvers.multiclass import rows as crammer_singer_rows
+from widemargin.solvers.multiclass import linear as crammer_singer
 
 WAYS = [
     {"loss": "hinge"},
@@ -317,7 +317,7 @@ class TestThreads:
         ("model", "solver"),
         [
             (LinearSVC(loss="hinge", max_iter=30), dual_coordinate_descent),
-            (LinearSVC(multi_class="crammer_singer", max_iter=30), crammer_singer_rows),
+            (LinearSVC(multi_class="crammer_singer", max_iter=30), crammer_singer),
         ],
         ids=str,
     )

@@ -746,6 +746,74 @@ DESCRIPTIONS = {
             self : object
                 Fitted estimator.
             """,
+        "loss": """
+            loss : {'hinge', 'squared_hinge'}, default='squared_hinge'
+                Loss function: the hinge loss or its square.
+            """,
+        "dual": """
+            dual : bool or 'auto', default='auto'
+                Whether to solve the dual problem by coordinate descent, or the primal problem by
+                Newton's method (for the squared hinge only). 'auto' solves the primal problem
+                where the loss permits it and there are at least as many samples as features.
+            """,
+        "linear_tol": """
+            tol : float, default=1e-4
+                Tolerance of the stopping criterion, as in liblinear: the largest difference between
+                projected gradients of the dual, or the norm of the gradient of the primal relative
+                to that at zero and to the share of the rarer side.
+            """,
+        "joint_multi_class": """
+            multi_class : {'ovr', 'crammer_singer'}, default='ovr'
+                Whether to solve a binary subproblem for each class against the rest, or one problem
+                over all classes as in `CrammerSingerSVC`, in which `loss` and `dual` are ignored.
+            """,
+        "fit_intercept": """
+            fit_intercept : bool, default=True
+                Whether to fit an intercept.
+            """,
+        "intercept_scaling": """
+            intercept_scaling : float, default=1.0
+                Value of the constant feature whose weight gives the intercept. The larger it is,
+                the less the intercept is regularized.
+            """,
+        "solver_random_state": """
+            random_state : int, RandomState instance or None, default=None
+                Seed of the order in which coordinate descent visits the samples. If None, a fixed
+                seed is used, so that results are reproducible.
+            """,
+        "passes_max_iter": """
+            max_iter : int, default=1000
+                Maximum number of passes over the samples, or of Newton steps, for each binary
+                subproblem.
+            """,
+        "linear_attributes": """
+            coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+                Weights of the features; one row for two classes.
+
+            intercept_ : ndarray of shape (1,) or (n_classes,)
+                Intercept of each decision function.
+
+            <<classes_>>
+
+            <<class_weight_>>
+
+            <<class_margin_>>
+
+            objective_ : ndarray of shape (n_subproblems,)
+                Objective value of each binary subproblem; one entry with
+                ``multi_class='crammer_singer'``.
+
+            dual_gap_ : ndarray of shape (n_subproblems,)
+                Relative duality gap: a bound on how far `objective_` is from the optimum, relative
+                to it.
+
+            n_iter_ : int
+                Largest number of passes or Newton steps of a subproblem.
+
+            <<n_features_in_>>
+
+            <<feature_names_in_>>
+            """,
         "returns_labels": """
             y : ndarray of shape (n_samples,)
                 Predicted class labels.

@@ -16,7 +16,7 @@ from widemargin.gated.teacher import (
     separate_values,
     teacher_classes,
 )
-from widemargin.svm.crammer_singer import tie_tolerance
+from widemargin.svm.scores import tie_tolerance
 
 
 def early_exit_predict(

@@ -1,60 +1,72 @@
-"""CrammerSingerSVC: one problem over all classes, linear or with a kernel."""
+"""CrammerSingerSVC: multi-class support vector classification by one problem over all classes."""
 
-from functools import partial
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
-from widemargin._base.matmul import tiled_multiply
+from widemargin._base.docs import shared_docs
+from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin._base.targets import encode_targets
-from widemargin._base.threads import for_each
+from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.validation import (
-    canonical_csr,
-    check_class_labels,
     check_magnitude,
+    validate_kernel_training,
     validate_predict,
-    validate_training,
 )
-from widemargin.kernels import GramCache
+from widemargin.kernels import Gram, GramCache
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.parameters import KernelParameters
-from widemargin.solvers.multiclass.gram import solution_at as gram_solution_at
-from widemargin.solvers.multiclass.gram import solve_gram
-from widemargin.solvers.multiclass.problem import MultiClassSolution
-from widemargin.solvers.multiclass.rows import solution_at as rows_solution_at
-from widemargin.solvers.multiclass.rows import solve_rows
-from widemargin.svm import support
-from widemargin.svm.linear_svc import (
-    TIE,
-    LinearSVC,
-    constant_feature,
-    largest_scores,
-    linear_scores,
-    with_ties,
-)
+from widemargin.solvers.multiclass import kernel as kernel_solver
+from widemargin.solvers.multiclass import linear as linear_solver
+from widemargin.solvers.multiclass.problem import CrammerSingerProblem
+from widemargin.solvers.solution import Solution
+from widemargin.svm.linear_training import constant_feature, random_seeds
+from widemargin.svm.scores import linear_scores, linear_tie_tolerance, merge_ties
+from widemargin.svm.training import solve_problems
 
-_PREDICT_BYTES = 1 << 25
-_OF_ONE_KIND = (
-    "coef_", "support_", "support_vectors_", "dual_coef_", "_gamma", "_X_fit", "_size",
+__all__ = ["CrammerSingerSVC", "joint_expansion"]
+
+# Attributes that depend on the kernel: those of the last fit are removed.
+_KERNEL_ATTRIBUTES = (
+    "coef_", "support_", "support_vectors_", "dual_coef_", "_expansion", "_tolerance",
 )  # fmt: skip
 
 
-class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    r"""Multi-class support vector classification as one problem over all classes.
+@dataclass(frozen=True)
+class Training(Targets):
+    """Validated training data of the joint problem."""
 
-    The machine of Crammer and Singer pays for the class that most nearly beats the right one,
-    instead of for every class by itself; it is the structural machine with the zero-one loss. It
-    gives comparable scores of all classes and tells how far from the optimum it stopped:
+    X: Any
+    """All samples as given; of those with index ``samples`` the weight is positive."""
+    samples: np.ndarray
+    parameters: KernelParameters
+    bias: float
+    gram: Gram | None
+    """Gram matrix of these samples; None with linear functions."""
+
+    def problem(self, C: float) -> CrammerSingerProblem:
+        return CrammerSingerProblem(
+            self.codes, self.costs(C), len(self.classes), self.margins(), self.bias
+        )
+
+
+@shared_docs
+class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    r"""Multi-class support vector classification by one problem over all classes.
+
+    The loss of Crammer and Singer compares the score of the true class with the largest score of
+    the other classes, instead of comparing it with each of them: it is the structured SVM with the
+    zero-one loss. The scores of all classes are comparable, and the fit reports how far from the
+    optimum it stopped:
 
     .. math::
 
@@ -62,115 +74,104 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         + \sum_i C_i \max_k (m_i 1[k \neq y_i] + f_k(x_i) - f_{y_i}(x_i)), \qquad
         C_i = C \cdot \mathrm{class\ weight} \cdot \mathrm{sample\ weight}
 
-    As in liblinear, an intercept is the weight of a constant feature and is regularised with the
-    others. The margin :math:`m_i` is 1 unless `class_margin` says otherwise.
+    As in liblinear, an intercept is the weight of a constant feature and is regularized with the
+    others. The margin :math:`m_i` is 1 unless `class_margin` is given.
 
     Parameters
     ----------
     C : float, default=1.0
-        Cost of a unit of slack; multiplies the sum of the losses.
+        Regularization parameter. The strength of the regularization is inversely proportional to
+        C. Must be strictly positive.
 
     kernel : str or callable, default='linear'
-        One of 'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' and 'precomputed'. With 'linear' the
-        solver keeps weights of the features, else kernel values between rows.
-        A function ``kernel(X, Y)`` returns the kernel values between the rows of X and Y.
+        Kernel function, as in `SVC`. With 'linear' the solver keeps the weights of the features,
+        otherwise kernel values between samples.
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    gamma : {'scale', 'auto'} or float, default='scale'
-        Coefficient of 'rbf', 'poly', 'sigmoid' and 'laplacian', as in `SVC`.
+    <<gamma>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    fit_intercept : bool, default=True
-        Whether every class has an intercept.
+    <<fit_intercept>>
 
-    intercept_scaling : float, default=1.0
-        Value of the constant feature behind the intercepts; the larger, the less they are
-        regularised.
+    <<intercept_scaling>>
 
     tol : float, default=1e-3
-        Largest violation of a row's optimality conditions at which the solver stops.
+        Tolerance on the violation of a sample's optimality conditions at which the solver stops.
 
     gap_tol : float, default=None
-        Stop on this relative duality gap instead of on `tol`. Without meaning where the kernel is
+        If given, stop at this relative duality gap instead of at `tol`. Ignored if the kernel is
         not positive semidefinite.
 
     cache_size : float, default=200
-        Memory for kernel values in MB.
+        Size of the kernel cache in MB.
 
-    class_weight : dict, 'balanced' or 'effective', default=None
-        Multiplies `C` by class. 'balanced' weighs inversely to class frequencies, 'effective' to
-        effective numbers of rows (see `effective_class_weight`).
+    <<class_weight>>
 
     class_margin : dict or 'ldam', default=None
-        By how much the score of a row's own class should exceed those of the others, 1 for classes
-        not named. 'ldam' asks more of rarer classes (see `ldam_class_margin`).
+        Margin by which the score of the true class should exceed those of the others, 1 for classes
+        that are not named. 'ldam' gives rare classes larger margins (see `ldam_class_margin`).
 
     verbose : bool, default=False
-        Print a line at the end.
+        Whether to print a line at the end of the fit.
 
     max_iter : int, default=10000
-        Most passes over the rows, or batches of rows with a kernel; -1 for no limit.
+        Maximum number of passes over the samples, or of batches of samples with a kernel; -1 for no
+        limit.
 
     warm_start : bool, default=False
-        Whether to start from the solution of the previous fit, where that was to the same classes
-        and number of rows. So a fit that a callback or `max_iter` stopped goes on.
+        Whether to start from the solution of the previous fit, if that had the same classes and
+        number of samples. A fit that was stopped by a callback or by `max_iter` is continued in
+        this way.
 
-    random_state : int, RandomState instance or None, default=None
-        Seed of the order in which rows are taken. None is a fixed seed too: a fit can be repeated.
+    <<solver_random_state>>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    <<classes_>>
 
-    class_weight_ : ndarray of shape (n_classes,)
-        Multiplier of `C` for each class.
+    <<class_weight_>>
 
-    class_margin_ : ndarray of shape (n_classes,)
-        Margin of each class.
+    <<class_margin_>>
 
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of the features, for ``kernel='linear'``.
 
     intercept_ : ndarray of shape (n_classes,)
-        Constants of the classes.
+        Intercepts of the classes.
 
     support_ : ndarray of shape (n_support,)
-        Indices of the rows that the functions are made of, for other kernels.
+        Indices of the support vectors, for other kernels.
 
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        Those rows, for other kernels; empty for 'precomputed' and callables.
+        Support vectors, for other kernels; empty for a precomputed or callable kernel.
 
     dual_coef_ : ndarray of shape (n_classes, n_support)
-        Their dual variables, for other kernels.
+        Dual variables of the support vectors, for other kernels.
 
     objective_ : float
-        Value of the minimised objective.
+        Objective value.
 
     dual_gap_ : float
-        Bound on how far `objective_` is from the optimum, relative to it; nan for kernels that are
-        not known to be positive semidefinite ('sigmoid', and matrices that are not).
+        Relative duality gap: a bound on how far `objective_` is from the optimum, relative to it.
+        nan if the kernel is not known to be positive semidefinite ('sigmoid', and matrices that
+        are not).
 
     n_iter_ : int
-        Passes over the rows, or batches.
+        Number of passes over the samples, or of batches.
 
     fit_status_ : int
-        0 if the solver converged, else 1 (and a warning was given).
+        0 if the solver converged, 1 otherwise (with a warning).
 
-    n_features_in_ : int
-        Number of features seen during fit.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    LinearSVC : One class against the rest.
-    SVC : Pairs of classes, with kernels.
+    LinearSVC : Linear support vector classification, each class against the rest.
+    SVC : Support vector classification with kernels, by pairs of classes.
 
     References
     ----------
@@ -256,270 +257,212 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
-        """Train the functions of all classes.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+        <<X_kernel_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. A row of weight k counts as k rows, one of weight 0
-            as none.
+        <<sample_weight>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
-        X, y = self._check_training_data(X, y)
-        rows, labels = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
-        index = np.arange(len(y))[rows]
-        gamma = self._gram_maker()._effective_gamma(X, rows, labels.weight, self.gamma)
-        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
-        latest, radius = self._nothing(len(index), X, len(labels.classes)), 0.0
-
-        def attributes():
-            return self._attributes(X, index, labels, gamma, latest, radius)
-
-        with progress.task(0, attributes) as stop:
-
-            def report(state):
-                nonlocal latest
-                if progress.active:
-                    latest = solution_at(state)
-                return stop()
-
-            solution_at, solve, radius = self._solver(X, index, gamma)
-            latest = solve(
-                labels.codes, labels.costs(self.C), len(labels.classes), margin=labels.margins(),
-                dual=self._start(index, labels), report=report, **self._solver_options(),
-            )  # fmt: skip
-        for name in _OF_ONE_KIND:  # of the last fit
+        training = self._prepare(X, y, sample_weight)
+        progress = FitProgress.open(self, 1, training.X, y, {"sample_weight": sample_weight})
+        (solution,) = solve_problems(
+            lambda _, report: self._solve(training, report),
+            1,
+            1,
+            progress,
+            lambda solutions: self._attributes(training, solutions[0]),
+            linear_solver.solution_at if training.gram is None else kernel_solver.solution_at,
+        )
+        for name in _KERNEL_ATTRIBUTES:
             self.__dict__.pop(name, None)
-        self.__dict__.update(attributes())
+        self.__dict__.update(self._attributes(training, solution))
+        self._dual = solution.dual if self.warm_start else None
         progress.close()
-        report_convergence(self, [latest], progress.stop_requested)
+        report_convergence(self, [solution], progress.stop_requested)
         return self
 
-    def decision_function(self, X):
-        """Scores of the classes.
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the decision function.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, the score of the second less that of the first.
+            Scores of the classes. With two classes, the score of the second one minus that of the
+            first.
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X):
-        """The class of every row.
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
 
-        At the optimum the rivals of a training row that it pays for have equal scores. Of classes
-        whose scores agree to eight digits of the largest the first is taken; `decision_function`
-        gives them the same score.
+        At the optimum, the classes that a training sample on the margin is compared with have equal
+        scores. Of classes whose scores agree up to rounding the first one is
+        predicted; `decision_function` returns the same score for them.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        <<returns_labels>>
         """
         scores = self._scores(X)
         return self.classes_[scores.argmax(axis=1)]
 
-    def top_two(self, X):
-        """The two best classes of every row, and their scores.
+    def top_two(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predict the two best classes of every sample, with their scores.
 
-        Their difference is how sure the machine is: at least its margin where a training row costs
-        nothing.
-        Ties are settled as in `predict`.
+        The difference of the scores measures the confidence of the prediction: it is at least the
+        margin for training samples without loss. Ties are broken as in `predict`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
         Returns
         -------
         labels : ndarray of shape (n_samples, 2)
-            The best class and the runner-up.
+            The best class and the second best.
 
         scores : ndarray of shape (n_samples, 2)
             Their scores.
         """
         scores = self._scores(X)
-        rows = np.arange(len(scores))
+        samples = np.arange(len(scores))
         best = scores.argmax(axis=1)
-        first = scores[rows, best]
-        scores[rows, best] = -np.inf
+        first = scores[samples, best]
+        scores[samples, best] = -np.inf
         second = scores.argmax(axis=1)
         labels = self.classes_[np.column_stack([best, second])]
-        return labels, np.column_stack([first, scores[rows, second]])
+        return labels, np.column_stack([first, scores[samples, second]])
 
-    def _check_training_data(self, X, y):
-        if sp.issparse(X) and self.kernel == "precomputed":
-            raise TypeError("Sparse precomputed kernels are not supported: give X as an array.")
-        if callable(self.kernel):
-            check_consistent_length(X, y)
-            y = column_or_1d(y, warn=True)
-            check_class_labels(y)
-            return X, y
-        X, y = validate_training(self, X, y)
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"X must be a square matrix for kernel='precomputed', got shape {X.shape}: the "
-                "kernel values between all training rows."
-            )
-        return X, y
-
-    def _solver(self, X, index, gamma):
-        """How to look at the solver's states, the solver, and how far rows are from the origin."""
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        kept, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
+        samples = np.arange(len(y))[kept]
+        parameters = KernelParameters.of(self).resolve(X, kept, targets.weight)
+        gram = None
         if self.kernel == "linear":
             check_magnitude(X)
-            X = X if len(index) == X.shape[0] else X[index]
-            return rows_solution_at, partial(solve_rows, X), 0.0
-        gram = GramCache(self._gram_maker()._gram(X, index, gamma), self.cache_size * 2**20).of()
-        gram.use_float64()
-        radius = float(np.sqrt(np.abs(gram.diagonal()).max(initial=0.0)))
-        return gram_solution_at, partial(solve_gram, gram), radius
+        else:
+            gram = GramCache(parameters.gram(X, samples), int(self.cache_size * 2**20)).of()
+            gram.use_float64()
+        bias = constant_feature(self)
+        return Training(
+            **vars(targets), X=X, samples=samples, parameters=parameters, bias=bias, gram=gram
+        )
 
-    def _solver_options(self):
-        random = check_random_state(0 if self.random_state is None else self.random_state)
-        return {
-            "bias": constant_feature(self),
+    def _solve(self, training: Training, report: Any) -> Solution:
+        problem = training.problem(self.C)
+        solver_options = {
             "tol": self.tol,
             "gap_tol": self.gap_tol,
             "max_iter": self.max_iter,
-            "seed": int(random.randint(np.iinfo(np.int32).max)),
+            "seed": int(random_seeds(self.random_state)),
+            "dual": self._start(training),
+            "report": report,
         }
+        if training.gram is not None:
+            return kernel_solver.solve_kernel(training.gram, problem, **solver_options)
+        X, samples = training.X, training.samples
+        X = X if len(samples) == X.shape[0] else X[samples]
+        return linear_solver.solve_linear(X, problem, **solver_options)
 
-    def _start(self, index, labels):
-        """Where to start from: the last solution, if it is wanted and fits."""
+    def _start(self, training: Training) -> np.ndarray | None:
+        """Return the dual variables to start from: the last ones, if they are wanted and fit."""
         dual = getattr(self, "_dual", None)
-        same = np.array_equal(getattr(self, "classes_", ()), labels.classes)
-        fits = self.warm_start and dual is not None and same and len(dual) == len(index)
+        same = np.array_equal(getattr(self, "classes_", ()), training.classes)
+        fits = self.warm_start and dual is not None and same and len(dual) == len(training.samples)
         return dual if fits else None
 
-    def _gram_maker(self):
-        """An `SVC` with this estimator's kernel, which knows how to make Gram matrices."""
-        return support.TransitionalSVC(
-            kernel=self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0
-        )
-
-    def _attributes(self, X, index, labels, gamma, solution, radius):
-        """Fitted attributes by name."""
-        bias = constant_feature(self)
+    def _attributes(self, training: Training, solution: Solution | None) -> dict[str, Any]:
+        """Return fitted attributes by name; without a solution yet, all functions are 0."""
+        linear, n_classes = training.gram is None, len(training.classes)
+        if solution is None:
+            dual = np.zeros((len(training.samples), n_classes))
+            weights = np.zeros((training.X.shape[1] + 1, n_classes)) if linear else None
+            solution = Solution(dual, 0.0, np.nan, np.nan, np.nan, 0, False, weights)
         attributes = {
-            "classes_": labels.classes,
-            "class_weight_": labels.class_weight,
-            "class_margin_": labels.class_margin,
+            "classes_": training.classes,
+            "class_weight_": training.class_weight,
+            "class_margin_": training.class_margin,
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
             "n_iter_": solution.iterations,
             "fit_status_": int(not solution.converged),
-            "_dual": solution.dual if self.warm_start else None,
         }
-        if self.kernel == "linear":
-            weights = solution.weights
-            attributes["coef_"] = np.ascontiguousarray(weights[:-1].T)
-            attributes["intercept_"] = bias * weights[-1]
-            return attributes
-        support = np.flatnonzero(solution.dual.any(axis=1))
-        given = callable(self.kernel) or self.kernel == "precomputed"
-        return {
-            **attributes,
-            "support_": index[support].astype(np.int32),
-            "support_vectors_": np.empty((0, 0)) if given else X[index[support]],
-            "dual_coef_": np.ascontiguousarray(solution.dual[support].T),
-            "intercept_": bias**2 * solution.dual.sum(axis=0),
-            "_gamma": gamma,
-            "_X_fit": X if callable(self.kernel) else None,
-            "_size": radius * _norm(solution, labels),
-        }
+        if solution.weights is not None:
+            coef = np.ascontiguousarray(solution.weights[:-1].T)
+            return {**attributes, "coef_": coef, "intercept_": training.bias * solution.weights[-1]}
+        return {**attributes, **_kernel_attributes(training, solution)}
 
-    def _scores(self, X):
-        """Scores of all classes."""
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of all classes, with ties merged."""
         check_is_fitted(self)
-        if callable(self.kernel):
-            X = self._gram_maker()._call_kernel(X, self._X_fit)
-        else:
-            X = canonical_csr(validate_predict(self, X))
-        if hasattr(self, "coef_"):
+        expansion = getattr(self, "_expansion", None)
+        if expansion is None or not callable(expansion.parameters.kernel):
+            X = validate_predict(self, X)
+        if expansion is None:
             scores = linear_scores(X, self.coef_) + self.intercept_
-            return with_ties(scores, largest_scores(X, self.coef_, self.intercept_))
-        values = self._kernel_values(X)
-        step = max(1, _PREDICT_BYTES // (8 * max(len(self.support_), 1)))
-        dual = np.ascontiguousarray(self.dual_coef_.T)
-        scores = for_each(
-            lambda first: tiled_multiply(values(first, first + step), dual),
-            range(0, X.shape[0], step),
-        )
-        return with_ties(np.concatenate(scores) + self.intercept_, self._size)
+        else:
+            scores = expansion.evaluate(X)
+        return merge_ties(scores, self._tie_tolerance(X))
 
-    def _kernel_values(self, X):
-        """A function from a range of rows to their kernel values against the support vectors."""
-        if callable(self.kernel) or self.kernel == "precomputed":
-            return lambda first, last: np.ascontiguousarray(X[first:last, self.support_])
-        support = self.support_vectors_
-        if sp.issparse(support) and not sp.issparse(X):
-            X = type(support)(X)
-        gram = self._gram_maker()._rows_gram(support, self._gamma)
-        return lambda first, last: gram.cross_values(X[first:last])
-
-    def _nothing(self, n, X, n_classes):
-        """The functions that are 0, before anything is known."""
-        weights = np.zeros((X.shape[1] + 1, n_classes)) if self.kernel == "linear" else None
-        dual = np.zeros((n, n_classes))
-        return MultiClassSolution(dual, weights, np.nan, np.nan, np.nan, 0, False)
-
-
-def _norm(solution, labels):
-    """The norm of all functions together, from what the dual says of it: gain - norm^2 / 2."""
-    own = solution.dual[np.arange(len(labels.codes)), labels.codes]
-    gain = float(np.sum(labels.margins() * own))
-    return np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))
+    def _tie_tolerance(self, X: Any) -> float | np.ndarray:
+        """Difference of scores up to which classes are tied, for validated samples."""
+        if hasattr(self, "_expansion"):
+            return self._tolerance
+        return linear_tie_tolerance(X, self.coef_, self.intercept_)
 
 
 def joint_expansion(estimator: CrammerSingerSVC) -> KernelExpansion | None:
-    """Return the functions of all classes of a fitted estimator, None if they are linear."""
-    if hasattr(estimator, "coef_") or not estimator.support_vectors_.shape[0]:
-        return None
-    kernel = estimator.kernel, estimator._gamma, estimator.degree, estimator.coef0
-    return KernelExpansion(
-        KernelParameters(*kernel),
-        estimator.support_vectors_,
-        estimator.dual_coef_,
-        estimator.intercept_,
-    )
+    """Return the functions of a fitted estimator; None for linear or pairwise kernels."""
+    expansion = getattr(estimator, "_expansion", None)
+    return None if expansion is None or expansion.parameters.is_pairwise else expansion
 
 
-def tie_tolerance(estimator: Any, X: Any) -> np.ndarray | float:
-    """Return the difference up to which `predict` takes the scores of classes as equal.
+def _kernel_attributes(training: Training, solution: Solution) -> dict[str, Any]:
+    """Return the fitted attributes of functions with a kernel."""
+    positions = np.flatnonzero(solution.dual.any(axis=1))
+    support = training.samples[positions].astype(np.int32)
+    parameters = training.parameters
+    vectors = np.empty((0, 0)) if parameters.is_pairwise else training.X[support]
+    dual_coef = np.ascontiguousarray(solution.dual[positions].T)
+    intercept = training.bias**2 * solution.dual.sum(axis=0)
+    radius = np.sqrt(np.abs(training.gram.diagonal()).max(initial=0.0))  # type: ignore[union-attr]
+    return {
+        "support_": support,
+        "support_vectors_": vectors,
+        "dual_coef_": dual_coef,
+        "intercept_": intercept,
+        "_expansion": KernelExpansion(
+            parameters,
+            training.X if callable(parameters.kernel) else vectors,
+            dual_coef,
+            intercept,
+            columns=support,
+        ),
+        "_tolerance": options.tie_tolerance * (float(radius) * _norm(training, solution)),
+    }
 
-    ``X`` are validated samples; only estimators with a joint problem over all classes have ties.
-    """
-    if isinstance(estimator, LinearSVC) and estimator.multi_class == "crammer_singer":
-        return TIE * largest_scores(X, estimator.coef_, estimator.intercept_)
-    if not isinstance(estimator, CrammerSingerSVC):
-        return 0.0
-    if hasattr(estimator, "coef_"):
-        return TIE * largest_scores(X, estimator.coef_, estimator.intercept_)
-    return TIE * estimator._size
+
+def _norm(training: Training, solution: Solution) -> float:
+    """Return the norm of all functions together: the dual objective is gain - norm^2 / 2."""
+    own = solution.dual[np.arange(len(training.codes)), training.codes]
+    gain = float(np.sum(training.margins() * own))
+    return np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))

@@ -1,12 +1,16 @@
-"""LinearSVCCV: the C of a LinearSVC by cross-validation."""
+"""LinearSVCCV: LinearSVC with C chosen by cross-validation."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
@@ -18,14 +22,26 @@ from widemargin.svm.cross_validation import (
     takes_weights,
     warn_if_stopped,
 )
-from widemargin.svm.linear_svc import LinearSVC, Training
+from widemargin.svm.linear_svc import LinearClassifierMixin, LinearSVC, fitted_linear_svc
+from widemargin.svm.linear_training import (
+    LinearTraining,
+    prepare_linear_training,
+    validate_linear_training,
+)
+from widemargin.svm.training import solve_problems
+
+__all__ = ["LinearSVCCV"]
 
 
-class LinearSVCCV(Search, LinearSVC):
-    r"""A `LinearSVC` that chooses its C by cross-validation.
+@shared_docs
+class LinearSVCCV(
+    Search, CallbackSupportMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator
+):
+    r"""Linear support vector classification with C chosen by cross-validation.
 
-    Gives what ``GridSearchCV(LinearSVC(), {"C": Cs})`` gives, sooner: in every fold each machine is
-    solved along increasing C from the solution before. It then is the `LinearSVC` with the best C:
+    Gives the result of ``GridSearchCV(LinearSVC(), {"C": Cs})`` in less time: in every fold each
+    binary subproblem is solved for increasing C, starting from the previous solution. The model is
+    then fitted to all samples with the best C:
 
     .. math::
 
@@ -35,66 +51,56 @@ class LinearSVCCV(Search, LinearSVC):
     Parameters
     ----------
     Cs : array-like of float, default=(0.01, 0.1, 1.0, 10.0)
-        The costs to try, as `C` of `LinearSVC`.
+        Values of the regularization parameter to try, as `C` of `LinearSVC`.
 
     penalty : {'l2'}, default='l2'
-        The norm of the weights.
+        Norm of the weights in the penalty.
 
-    loss : {'hinge', 'squared_hinge'}, default='squared_hinge'
-        What a unit of slack costs: itself or its square.
+    <<loss>>
 
     cv : int, splitter or iterable, default=None
-        How rows fall into folds: a number of stratified folds (5 when None), a splitter, or pairs
-        of training and test rows.
+        Cross-validation: the number of stratified folds (5 if None), a splitter, or pairs of
+        training and test indices.
 
     scoring : str or callable, default=None
-        What makes a fold's machine good: the name of a scorer or a function
-        ``scoring(machine, X, y)``, where ``machine`` is a fitted `LinearSVC`. Accuracy when None.
+        Name of a scorer or a callable ``scoring(estimator, X, y)``, where ``estimator`` is a fitted
+        `LinearSVC`. If None, the accuracy is used.
 
     refit : bool, default=True
-        Whether to train on all rows in the end. If not, there are scores but no predictions.
+        Whether to fit the model to all samples with the best C. If False, there are scores but no
+        predictions.
 
-    dual : bool or 'auto', default='auto'
-        As in `LinearSVC`.
+    <<dual>>
 
-    tol : float, default=1e-4
-        When to stop, as in `LinearSVC`.
+    <<linear_tol>>
 
-    multi_class : {'ovr', 'crammer_singer'}, default='ovr'
-        As in `LinearSVC`.
+    <<joint_multi_class>>
 
-    fit_intercept : bool, default=True
-        Whether there is an intercept.
+    <<fit_intercept>>
 
-    intercept_scaling : float, default=1.0
-        Value of the constant feature behind the intercept.
+    <<intercept_scaling>>
 
-    class_weight : dict, 'balanced' or 'effective', default=None
-        Multiplies `C` by class, as in `LinearSVC`.
+    <<class_weight>>
 
-    class_margin : dict or 'ldam', default=None
-        How far from the boundary the rows of each class should be, as in `LinearSVC`.
+    <<class_margin>>
 
     verbose : int, default=0
-        Whether to print a line for every machine of the last fit.
+        Whether to print a line for each binary subproblem of the final fit.
 
-    random_state : int, RandomState instance or None, default=None
-        Seed, as in `LinearSVC`.
+    <<solver_random_state>>
 
-    max_iter : int, default=1000
-        Most passes over the rows, or Newton steps, for each machine.
+    <<passes_max_iter>>
 
-    n_jobs : int, default=None
-        How many machines are trained at once, in threads. The result does not depend on it.
+    <<n_jobs>>
 
     Attributes
     ----------
     C_ : float
-        The best of `Cs`; of equally good ones the first, as in
+        Best value of `Cs`; the first of equally good ones, as in
         :class:`sklearn.model_selection.GridSearchCV`.
 
     best_score_ : float
-        Its mean score over the folds.
+        Mean score of the best C over the folds.
 
     best_params_ : dict
         ``{"C": C_}``.
@@ -103,42 +109,14 @@ class LinearSVCCV(Search, LinearSVC):
         Scores of all fits.
 
     cv_results_ : dict
-        The same in the manner of :class:`sklearn.model_selection.GridSearchCV`, without times.
+        Scores in the format of :class:`sklearn.model_selection.GridSearchCV`, without times.
 
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features. This and what follows describe the machine trained on all rows.
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Constant of each decision function.
-
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-
-    class_weight_ : ndarray of shape (n_classes,)
-        Multiplier of `C` for each class.
-
-    class_margin_ : ndarray of shape (n_classes,)
-        Margin of each class.
-
-    objective_ : ndarray of shape (n_machines,)
-        Value of the minimised objective.
-
-    dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it.
-
-    n_iter_ : int
-        Most passes or Newton steps of any machine.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<linear_attributes>>
 
     See Also
     --------
-    LinearSVC : The machine for one C.
-    SVCCV : The same for machines with kernels.
+    LinearSVC : Linear support vector classification with a given C.
+    SVCCV : The same with kernels.
 
     Examples
     --------
@@ -200,54 +178,53 @@ class LinearSVCCV(Search, LinearSVC):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
-        """Try every C and train with the best of them.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Try every C and fit the model with the best one.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        <<X_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. Rows are counted by it in scores too, where the
-            scorer takes weights.
+            Non-negative weights that multiply `C` for each sample. They are passed to the scorer
+            too, if it accepts weights.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         Cs = check_costs(self.Cs, finite=True)
-        X, y = self._check_training_data(X, y)
-        whole = self._prepare(X, y, sample_weight)
+        X, y = validate_linear_training(self, X, y)
+        whole = prepare_linear_training(self, X, y, sample_weight)
         weight = validate_all_weights(sample_weight, y)
         folds = self._folds(X, y, weight)
-        pieces = [
-            (fold, number) for fold in folds for number in range(self._n_problems(fold.training))
-        ]
-        last = self._n_problems(whole) if self.refit else 0
-        progress = FitProgress.open(
-            self, len(pieces) + last, X, y, {"sample_weight": sample_weight}
-        )
+        tasks = [(fold, number) for fold in folds for number in range(fold.training.n_problems)]
+        last = whole.n_problems if self.refit else 0
+        progress = FitProgress.open(self, len(tasks) + last, X, y, {"sample_weight": sample_weight})
         path = sorted(set(Cs))
 
         def solve(task):
-            fold, number = pieces[task]
+            fold, number = tasks[task]
             with progress.task(task) as stop:
-                fold.solutions[number] = self._solve_path(fold.training, number, path, stop)
+                fold.solutions[number] = _solve_path(fold.training, number, path, stop)
 
-        for_each(solve, range(len(pieces)), effective_n_jobs(self.n_jobs))
+        jobs = effective_n_jobs(self.n_jobs)
+        for_each(solve, range(len(tasks)), jobs)
         scores = self._score_folds(X, y, weight, folds, path)[[path.index(C) for C in Cs]]
         best = best_of(scores)
+        solutions: list = [None] * whole.n_problems
         if self.refit:
-            solutions = self._train(whole, Cs[best[0]], progress, first_task=len(pieces))
-            self.__dict__.update(self._attributes(whole, solutions))
-        else:
-            for name in self._attributes(whole, [None] * self._n_problems(whole)):
-                self.__dict__.pop(name, None)
+            C = Cs[best[0]]
+            solutions = solve_problems(
+                lambda number, report: whole.solve(C, number, None, report), whole.n_problems,
+                jobs, progress, whole.attributes, whole.solution_at, first_task=len(tasks),
+            )  # fmt: skip
+        attributes = whole.attributes(solutions)
+        for name in attributes:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes if self.refit else {})
         self._keep_search(scores, best, {"C": Cs})
         progress.close()
         tried = [s for fold in folds for solved in fold.solutions for s in solved]
@@ -256,49 +233,52 @@ class LinearSVCCV(Search, LinearSVC):
             report_convergence(self, solutions, progress.stop_requested)
         return self
 
-    def _starts_warm(self):
-        return False
-
-    def _folds(self, X, y, weight):
+    def _folds(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> list["Fold"]:
         folds = []
         for train, test in self._splits(X, y, weight):
             weight_train = None if weight is None else weight[train]
-            training = self._prepare(X[train], y[train], weight_train)
-            folds.append(Fold(test, training, [None] * self._n_problems(training)))
+            training = prepare_linear_training(self, X[train], y[train], weight_train)
+            folds.append(Fold(test, training, [None] * training.n_problems))
         return folds
 
-    def _solve_path(self, training, number, path, stop):
-        """Solve a machine for increasing C, each time from the solution before."""
-        keeps_dual = self._keeps_dual(training.X.shape)
-        solutions: list = []
-        start = None
-        for C in path:
-            solution = self._solve(training, C, number, start, keep=lambda _: stop())
-            start = solution.dual if keeps_dual else solution.weights
-            solutions.append(solution)
-        return solutions
-
-    def _score_folds(self, X, y, weight, folds, path):
-        """Scores by C and fold."""
+    def _score_folds(
+        self, X: Any, y: np.ndarray, weight: np.ndarray | None, folds: list["Fold"], path: list
+    ) -> np.ndarray:
+        """Compute the scores of each C and fold."""
         scorer = self._scorer()
         weighted = weight is not None and takes_weights(scorer)
+        names = LinearSVC._parameter_constraints.keys() & self._parameter_constraints.keys()
+        parameters = {name: getattr(self, name) for name in names}
         scores = np.empty((len(path), len(folds)))
         for column, fold in enumerate(folds):
-            weights = {"sample_weight": weight[fold.test]} if weighted else {}
+            weights = (
+                {"sample_weight": weight[fold.test]} if weight is not None and weighted else {}
+            )
             X_test, y_test = X[fold.test], y[fold.test]
             for row, C in enumerate(path):
-                model = self._new_estimator(LinearSVC, C=C)
                 solutions = [solved[row] for solved in fold.solutions]
-                vars(model).update(self._attributes(fold.training, solutions))
-                model.n_features_in_ = X.shape[1]
+                attributes = fold.training.attributes(solutions)
+                attributes["n_features_in_"] = X.shape[1]
+                model = fitted_linear_svc({**parameters, "C": C}, attributes)
                 scores[row, column] = scorer(model, X_test, y_test, **weights)
         return scores
 
 
 @dataclass(frozen=True)
 class Fold:
-    """The problems of one fold; ``solutions`` has a list over increasing C for every machine."""
+    """Test samples and training of a fold, and for each problem the solutions by increasing C."""
 
     test: np.ndarray
-    training: Training
+    training: LinearTraining
     solutions: list
+
+
+def _solve_path(training: LinearTraining, number: int, path: list, stop: Any) -> list:
+    """Solve a problem for increasing C, each time from the previous solution."""
+    solutions: list = []
+    start = None
+    for C in path:
+        solution = training.solve(C, number, start, lambda _: stop())
+        start = training.start(solution)
+        solutions.append(solution)
+    return solutions

@@ -1,0 +1,57 @@
+"""Scores of linear classifiers, and the rule for ties between classes.
+
+At the optimum of a joint problem over all classes, the classes that a training sample on the
+margin is compared with have equal scores. Which of them is largest in floating-point arithmetic is
+rounding error. So classes whose scores differ from the best one by no more than a tolerance are
+tied with it, and the first of the tied classes is predicted.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._base.matmul import tiled_multiply
+from widemargin._base.options import crammer_singer_options as options
+from widemargin._base.validation import canonical_csr
+from widemargin.kernels.functions import squared_norms
+
+__all__ = ["linear_scores", "linear_tie_tolerance", "merge_ties", "tie_tolerance"]
+
+
+def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
+    """Compute <w_k, x_i> of all samples and classes, each sample independently of the others."""
+    if sp.issparse(X):
+        return np.asarray(X @ np.ascontiguousarray(coef.T))
+    return tiled_multiply(X, np.ascontiguousarray(coef.T))
+
+
+def linear_tie_tolerance(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Return the difference of scores up to which classes are tied, for each sample."""
+    norm = np.sqrt(np.sum(coef**2) + np.sum(intercept**2))
+    return options.tie_tolerance * (norm * np.sqrt(squared_norms(canonical_csr(X)) + 1.0))
+
+
+def merge_ties(scores: np.ndarray, tolerance: float | np.ndarray) -> np.ndarray:
+    """Return the scores with those of tied classes set to the best one.
+
+    ``tolerance`` is a number for all samples or an array with one for each.
+    """
+    best = scores.max(axis=1)
+    least = best - tolerance
+    return np.where(scores >= least[:, np.newaxis], best[:, np.newaxis], scores)
+
+
+def tie_tolerance(estimator: Any, X: Any) -> float | np.ndarray:
+    """Return the difference of scores up to which a fitted estimator considers classes tied.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Only those with one problem over all classes have a method ``_tie_tolerance``; for others
+        the tolerance is 0.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Validated samples.
+    """
+    own_rule = getattr(estimator, "_tie_tolerance", None)
+    return 0.0 if own_rule is None else own_rule(X)
