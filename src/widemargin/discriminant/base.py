@@ -169,6 +169,14 @@ class IncrementalMixin:
         self._store(classes, merged)
         return self
 
+    def _begin_fit(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return validated samples, the classes, the class indices, and the weights."""
+        self._check_solver()
+        X, y = validate_samples(self, X, y)
+        return X, *encode_targets(y, sample_weight)
+
     def _check_options(self) -> None:
         """Raise an error for parameters that are incompatible with each other."""
         estimator: Any = self

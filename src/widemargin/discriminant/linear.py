@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,10 +22,8 @@ from widemargin.discriminant.base import (
     BayesMixin,
     IncrementalMixin,
     class_priors,
-    encode_targets,
     log_priors,
     project,
-    validate_samples,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, whitening, within_covariance
 from widemargin.discriminant.directions import (
@@ -40,6 +38,16 @@ from widemargin.discriminant.namespaces import empty_like
 from widemargin.discriminant.statistics import ClassStatistics, as_dense
 
 __all__ = ["LinearDiscriminantAnalysis"]
+
+
+class _Problem(NamedTuple):
+    """Input of the solvers: class statistics, priors, means, and the samples where needed."""
+
+    statistics: ClassStatistics
+    priors: np.ndarray
+    means: np.ndarray
+    components: int
+    samples: Any
 
 
 @shared_docs
@@ -247,9 +255,7 @@ class LinearDiscriminantAnalysis(
         -------
         <<returns_self>>
         """
-        self._check_solver()
-        X, y = validate_samples(self, X, y)
-        classes, codes, weight = encode_targets(y, sample_weight)
+        X, classes, codes, weight = self._begin_fit(X, y, sample_weight)
         solver = self._solver_for(X)
         needs_samples = self._needs_samples(solver)
         self._check_support(X, weight, needs_samples)
@@ -376,7 +382,7 @@ class LinearDiscriminantAnalysis(
         }[solver]
         components = self.n_components or most
         with single_threaded_blas():
-            fitted = solve(statistics, priors, means, components, samples)
+            fitted = solve(_Problem(statistics, priors, means, components, samples))
         if n_classes == 2:
             for name in ("coef_", "intercept_"):
                 fitted[name] = fitted[name][[1]] - fitted[name][[0]]
@@ -394,14 +400,8 @@ class LinearDiscriminantAnalysis(
             "_n_features_out": min(components, fitted.get("between_rank_", components)),
         }
 
-    def _solve_gram(
-        self,
-        statistics: ClassStatistics,
-        priors: np.ndarray,
-        means: np.ndarray,
-        components: int,
-        samples: Any = None,
-    ) -> dict[str, Any]:
+    def _solve_gram(self, problem: _Problem) -> dict[str, Any]:
+        statistics, priors, means, components, samples = problem
         covariance, amounts = self._pooled(statistics)
         factor = whitening(covariance, self.tol)
         if samples is not None and not self.shrinkage and is_ill_conditioned(covariance, factor):
@@ -416,14 +416,8 @@ class LinearDiscriminantAnalysis(
         pooling = self.shrinkage, self._inflation(statistics)
         return fitted | {"shrinkage_": amounts, "_pooling": pooling}
 
-    def _solve_svd(
-        self,
-        statistics: ClassStatistics,
-        priors: np.ndarray,
-        means: np.ndarray,
-        components: int,
-        samples: Any,
-    ) -> dict[str, Any]:
+    def _solve_svd(self, problem: _Problem) -> dict[str, Any]:
+        statistics, priors, means, components, samples = problem
         factor = whitening_of_samples(statistics, self.tol, *samples)
         factor /= np.sqrt(self._inflation(statistics))
         fitted = fisher_directions(factor, priors, means, self.tol, components)
@@ -431,14 +425,8 @@ class LinearDiscriminantAnalysis(
             fitted["covariance_"] = self._pooled(statistics, priors)[0]
         return fitted | {"shrinkage_": 0.0}
 
-    def _solve_lsqr(
-        self,
-        statistics: ClassStatistics,
-        priors: np.ndarray,
-        means: np.ndarray,
-        components: int,
-        samples: Any = None,
-    ) -> dict[str, Any]:
+    def _solve_lsqr(self, problem: _Problem) -> dict[str, Any]:
+        statistics, priors, means, _, samples = problem
         covariance, amounts = self._prior_covariance(statistics, priors, samples)
         factor = whitening(covariance, self.tol)
         origin = priors @ means
@@ -451,14 +439,8 @@ class LinearDiscriminantAnalysis(
             "n_iter_": 1,
         }
 
-    def _solve_eigen(
-        self,
-        statistics: ClassStatistics,
-        priors: np.ndarray,
-        means: np.ndarray,
-        components: int,
-        samples: Any = None,
-    ) -> dict[str, Any]:
+    def _solve_eigen(self, problem: _Problem) -> dict[str, Any]:
+        statistics, priors, means, components, samples = problem
         within, amounts = self._prior_covariance(statistics, priors, samples)
         between = self._total_covariance(statistics, samples) - within / self._inflation(statistics)
         factor = whitening(within, 0.0)

@@ -15,10 +15,8 @@ from widemargin.discriminant.base import (
     BayesMixin,
     IncrementalMixin,
     class_priors,
-    encode_targets,
     log_priors,
     sample_blocks,
-    validate_samples,
 )
 from widemargin.discriminant.covariance import SHRINKAGES, class_covariance
 from widemargin.discriminant.namespaces import empty_like
@@ -157,9 +155,7 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
         -------
         <<returns_self>>
         """
-        self._check_solver()
-        X, y = validate_samples(self, X, y)
-        classes, codes, weight = encode_targets(y, sample_weight)
+        X, classes, codes, weight = self._begin_fit(X, y, sample_weight)
         needs_samples = self._needs_samples()
         self._check_support(X, weight, needs_samples)
         options = {"scatter": "none"} if needs_samples else self._statistics_options()

@@ -86,16 +86,9 @@ class DiscriminantDensityDisplay(ClassDisplay):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        grid_resolution: int = 1000,
-        ax: Any = None,
-        colors: Sequence | None = None,
-        legend: bool = True,
-    ) -> Self:
+        cls, estimator: Any, X: Any, y: Any = None, *, grid_resolution: int = 1000, ax: Any = None,
+        colors: Sequence | None = None, legend: bool = True,
+    ) -> Self:  # fmt: skip
         """Plot a discriminant analysis that was fitted on one feature.
 
         Parameters

@@ -12,9 +12,6 @@ from widemargin.plotting.display import ClassDisplay, Plane, PlaneDisplay
 
 __all__ = ["DiscriminantProjectionDisplay", "DiscriminantRegionDisplay", "shared_covariance"]
 
-# Ellipses contain this many standard deviations.
-_DEVIATIONS = 1.0, 2.0
-
 
 @shared_docs
 class DiscriminantProjectionDisplay(ClassDisplay):
@@ -67,15 +64,9 @@ class DiscriminantProjectionDisplay(ClassDisplay):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        ax: Any = None,
-        colors: Sequence | None = None,
+        cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, colors: Sequence | None = None,
         legend: bool = True,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Plot samples projected by a fitted discriminant analysis.
 
         Parameters
@@ -280,7 +271,7 @@ def _draw_ellipses(ax: Any, mean: Any, covariance: np.ndarray, color: Any) -> li
     look: dict[str, Any] = {"angle": angle, "fill": False, "edgecolor": color, "zorder": 4}
     return [
         ax.add_patch(Ellipse(mean, d * width, d * height, linewidth=1.4 / d, **look))
-        for d in _DEVIATIONS
+        for d in (1.0, 2.0)  # standard deviations
     ]
 
 

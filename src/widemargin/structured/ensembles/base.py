@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -27,7 +28,29 @@ from widemargin.structured.ensembles.voting import Reranker, consensus, disagree
 from widemargin.structured.learners.base import check_samples, to_arrays
 from widemargin.structured.models.base import StructuredModel
 
-__all__ = ["StructuredEnsemble", "output_directions", "random_directions"]
+__all__ = ["EnsembleProblem", "StructuredEnsemble", "output_directions", "random_directions"]
+
+
+@dataclass(frozen=True)
+class EnsembleProblem:
+    """Training problem of an ensemble.
+
+    Attributes
+    ----------
+    oracle : Oracle
+        The samples.
+    cost : ndarray of shape (n_samples,)
+        Costs of the slacks.
+    random : numpy.random.Generator
+        Source of random numbers.
+    report : callable
+        ``report(**figures)`` reports progress and returns whether to stop.
+    """
+
+    oracle: Any
+    cost: np.ndarray
+    random: np.random.Generator
+    report: Callable[..., bool]
 
 
 @shared_docs
@@ -49,16 +72,10 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
     model_: StructuredModel
     reranker_: Reranker | None
 
-    def _train(
-        self,
-        oracle: Any,
-        cost: np.ndarray,
-        random: np.random.Generator,
-        report: Callable[..., bool],
-    ) -> dict[str, Any]:
+    def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         """Return the fitted attributes by name, `W` in the order of the oracle among them.
 
-        ``report(**figures)`` is called regularly and returns whether to stop.
+        ``problem.report(**figures)`` is called regularly and returns whether to stop.
         """
         raise NotImplementedError
 
@@ -256,7 +273,8 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
                 printed = line
                 return stop()
 
-            fitted = self._train(oracle, self.C * weight, np.random.default_rng(seed), report)
+            random = np.random.default_rng(seed)
+            fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))
         for name, value in fitted.items():
             setattr(self, name, value)
         self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
@@ -274,14 +292,9 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             return effective_n_jobs(self.n_jobs)
         return None if self.model_.is_compiled else 1
 
-    def _fit_single(
-        self,
-        oracle: Any,
-        cost: np.ndarray,
-        random: np.random.Generator,
-        report: Callable[..., bool],
-    ) -> StructuredSolution:
+    def _fit_single(self, problem: EnsembleProblem) -> StructuredSolution:
         """Return the single structured SVM that the members start from."""
+        report, seed = problem.report, int(problem.random.integers(2**31))
 
         def report_check(state: Any) -> bool:
             curves = state.record.curves
@@ -289,7 +302,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             return report(passes=state.iterations, gap=curves["gap"][-1]) if checked else False
 
         solution = solve_frank_wolfe(
-            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=int(random.integers(2**31)),
+            problem.oracle, problem.cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
             report=report_check,
         )  # fmt: skip
         report(passes=solution.iterations, gap=solution.gap)

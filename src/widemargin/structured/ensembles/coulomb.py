@@ -21,7 +21,11 @@ from widemargin.solvers.structured.coulomb import (
     coulomb_energy,
 )
 from widemargin.solvers.structured.problem import StructuredSolution
-from widemargin.structured.ensembles.base import StructuredEnsemble, output_directions
+from widemargin.structured.ensembles.base import (
+    EnsembleProblem,
+    StructuredEnsemble,
+    output_directions,
+)
 from widemargin.structured.ensembles.perturbed import perturb
 
 __all__ = ["CoulombSSVM", "default_repulsion"]
@@ -175,14 +179,8 @@ class CoulombSSVM(StructuredEnsemble):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(
-        self,
-        oracle: Any,
-        cost: np.ndarray,
-        random: np.random.Generator,
-        report: Callable[..., bool],
-    ) -> dict[str, Any]:
-        single = self._fit_single(oracle, cost, random, report)
+    def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
+        single, oracle, random = self._fit_single(problem), problem.oracle, problem.random
         alpha = default_repulsion(single.objective, oracle.size)
         alpha = alpha if self.alpha == "auto" else float(self.alpha)
         if alpha == 0.0 or self.n_estimators == 1:
@@ -195,33 +193,27 @@ class CoulombSSVM(StructuredEnsemble):
         start = perturb(single.w, self.noise * noise) if single.w.any() else noise
         if self.keep_single:
             start[0] = single.w
-        state = self._optimize(oracle, cost, alpha, random, start, single.w, report)
+        state = self._optimize(problem, alpha, start, single.w)
         self._warn_not_converged(state.converged, state.passes, "Consider increasing tol.")
         W = best_weights(state)
         best = int(np.argmin(state.curves["objective"]))
         return self._attributes(single, W, state.curves, best, state.iterations, alpha)
 
     def _optimize(
-        self,
-        oracle: Any,
-        cost: np.ndarray,
-        alpha: float,
-        random: np.random.Generator,
-        start: np.ndarray,
-        w: np.ndarray,
-        report: Callable[..., bool],
+        self, problem: EnsembleProblem, alpha: float, start: np.ndarray, w: np.ndarray
     ) -> CoulombState:
+        oracle, cost = problem.oracle, problem.cost
         options, anchored = coulomb_options, self.solver == "anchored"
         steps = options.anchored_rounds if anchored else options.subgradient_steps
         state = CoulombState(
-            oracle, cost, alpha, self.exponent, self._assignment(oracle), random, start,
+            oracle, cost, alpha, self.exponent, self._assignment(oracle), problem.random, start,
             max_iter=self.n_steps or steps, check_every=options.check_every,
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
             tol=self.tol, passes=min(options.anchored_passes, self.max_iter),
         )  # fmt: skip
 
         def report_last(state: CoulombState) -> bool:
-            return report(**{name: values[-1] for name, values in state.curves.items()})
+            return problem.report(**{name: values[-1] for name, values in state.curves.items()})
 
         run_in_slices(advance_anchored if anchored else advance_subgradient, state, report_last)
         return state

@@ -15,7 +15,7 @@ from widemargin._base.sklearn_compat import Interval
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
-from widemargin.structured.ensembles.base import StructuredEnsemble
+from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
 
 __all__ = ["DiverseMultipleChoiceSSVM", "MultipleChoiceSSVM"]
 
@@ -98,13 +98,8 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(
-        self,
-        oracle: Any,
-        cost: np.ndarray,
-        random: np.random.Generator,
-        report: Callable[..., bool],
-    ) -> dict[str, Any]:
+    def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
+        oracle, cost, random = problem.oracle, problem.cost, problem.random
         member, slacks, W, curve = self._cluster(oracle, random), None, None, []
         converged = np.ones(self.n_estimators, dtype=bool)
         for _ in range(self.n_rounds):
@@ -130,7 +125,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
             curve.append(0.5 * float(np.sum(W**2)) + float(np.sum(cost * slacks.min(axis=0))))
             before, member = member, slacks.argmin(axis=0)
-            stop = report(round=len(curve), objective=curve[-1])
+            stop = problem.report(round=len(curve), objective=curve[-1])
             unchanged = len(curve) > 1 and (member == before).all()
             if stop or (unchanged and not self._rewards_diversity()):
                 break

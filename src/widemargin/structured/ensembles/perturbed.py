@@ -1,6 +1,5 @@
 """PerturbedSSVM: a structured SVM and random perturbations of it, the control for ensembles."""
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -10,6 +9,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import TINY
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.structured.ensembles.base import (
+    EnsembleProblem,
     StructuredEnsemble,
     output_directions,
     random_directions,
@@ -101,14 +101,8 @@ class PerturbedSSVM(StructuredEnsemble):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(
-        self,
-        oracle: Any,
-        cost: np.ndarray,
-        random: np.random.Generator,
-        report: Callable[..., bool],
-    ) -> dict[str, Any]:
-        single = self._fit_single(oracle, cost, random, report)
+    def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
+        single, oracle, random = self._fit_single(problem), problem.oracle, problem.random
         if self.directions == "weights":
             noise = random_directions(random, self.n_estimators, oracle.size)
         else:

@@ -13,12 +13,28 @@ The features of nodes and edges are stored as (column, value) pairs, dense or no
 run over the states.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.frank_wolfe import block_products, step_block
+
+__all__ = [
+    "Graphs",
+    "Layout",
+    "add_difference",
+    "add_marginals",
+    "decode",
+    "evaluate",
+    "find_forests",
+    "make_graphs",
+    "potentials",
+    "run_pass",
+    "violations",
+]
+
+Array: TypeAlias = np.ndarray
 
 
 class Layout(NamedTuple):
@@ -136,7 +152,10 @@ def make_graphs(
 
 
 @compiled
-def find_forests(nodes, links, edges, order, parent, via, forest):
+def find_forests(
+    nodes: Array, links: Array, edges: Array, order: Array, parent: Array, via: Array,
+    forest: Array,
+) -> None:  # fmt: skip
     """Find an elimination order from leaves to roots for each sample without cycles.
 
     Roots are the last nodes of their trees, so that a chain is processed from its beginning.
@@ -185,7 +204,10 @@ def find_forests(nodes, links, edges, order, parent, via, forest):
 
 
 @compiled
-def decode(graphs, layout, weights, extra, samples, labels, scores):
+def decode(
+    graphs: Graphs, layout: Layout, weights: Array, extra: Array, samples: Array, labels: Array,
+    scores: Array,
+) -> None:  # fmt: skip
     """Write the best labels of samples that are forests, and their scores.
 
     ``extra`` of shape (n_nodes, n_states), or empty, is added to the unary potentials.
@@ -201,8 +223,9 @@ def decode(graphs, layout, weights, extra, samples, labels, scores):
 
 @compiled
 def violations(
-    graphs, layout, weights, truth, cost, extra, samples, weight, labels, losses, slacks, rows
-):  # fmt: skip
+    graphs: Graphs, layout: Layout, weights: Array, truth: Array, cost: Array, extra: Array,
+    samples: Array, weight: Any, labels: Array, losses: Array, slacks: Array, rows: Array,
+) -> None:  # fmt: skip
     """Write the results of loss-augmented inference on samples that are forests.
 
     For each of ``samples``: the labels with the largest score + loss, where the loss is the sum of
@@ -226,9 +249,11 @@ def violations(
 
 @compiled
 def run_pass(
-    graphs, layout, truth, node_cost, extra, extra_first, samples, order, cost, line_search,
-    averaging, steps, weights, blocks, losses, average, average_loss
-):  # fmt: skip
+    graphs: Graphs, layout: Layout, truth: Array, node_cost: Array, extra: Array,
+    extra_first: Array, samples: Array, order: Array, cost: Array, line_search: bool,
+    averaging: bool, steps: int, weights: Array, blocks: Array, losses: Array, average: Array,
+    average_loss: float,
+) -> float:  # fmt: skip
     """Take steps of block-coordinate Frank-Wolfe on samples that are forests.
 
     Block k, with ``cost``, ``blocks`` and ``losses``, is that of ``samples[k]``; ``order`` is the
@@ -269,7 +294,10 @@ def run_pass(
 
 
 @compiled
-def evaluate(graphs, layout, weights, truth, cost, labels, weight, losses, slacks, row):
+def evaluate(
+    graphs: Graphs, layout: Layout, weights: Array, truth: Array, cost: Array, labels: Array,
+    weight: Any, losses: Array, slacks: Array, row: Array,
+) -> None:  # fmt: skip
     """Write the losses and slacks of labels of all samples; add their differences to ``row``."""
     signs, shared, _, position, factor = layout
     matrices = _matrices(weights, _n_unary(layout), position, factor)
@@ -286,7 +314,9 @@ def evaluate(graphs, layout, weights, truth, cost, labels, weight, losses, slack
 
 
 @compiled
-def potentials(graphs, layout, weights, i, unary, pairwise):
+def potentials(
+    graphs: Graphs, layout: Layout, weights: Array, i: int, unary: Array, pairwise: Array
+) -> None:
     """Write the potentials of sample ``i``."""
     signs, shared, _, position, factor = layout
     matrices = _matrices(weights, _n_unary(layout), position, factor)
@@ -297,7 +327,9 @@ def potentials(graphs, layout, weights, i, unary, pairwise):
 
 
 @compiled
-def add_difference(graphs, layout, truth, labels, i, weight, row):
+def add_difference(
+    graphs: Graphs, layout: Layout, truth: Array, labels: Array, i: int, weight: Any, row: Array
+) -> None:
     """Add weight times the difference of joint features of the truth and labels of a sample."""
     signs, shared, _, position, factor = layout
     n_unary = _n_unary(layout)
@@ -307,7 +339,9 @@ def add_difference(graphs, layout, truth, labels, i, weight, row):
 
 
 @compiled
-def add_marginals(graphs, layout, i, unary, pairwise, weight, row):
+def add_marginals(
+    graphs: Graphs, layout: Layout, i: int, unary: Array, pairwise: Array, weight: Any, row: Array
+) -> None:
     """Add weight times the joint feature of fractional labels: beliefs of nodes and edges."""
     signs, shared, _, position, factor = layout
     n_states = len(signs)

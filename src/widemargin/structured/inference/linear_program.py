@@ -12,9 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from widemargin._base.docs import shared_docs
+
 __all__ = ["relaxed_beliefs"]
 
 
+@shared_docs
 def relaxed_beliefs(
     unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -22,12 +25,7 @@ def relaxed_beliefs(
 
     Parameters
     ----------
-    unary : ndarray of shape (n_nodes, n_states)
-        Unary potentials.
-    edges : ndarray of shape (n_edges, 2)
-        Nodes that each edge connects.
-    pairwise : ndarray of shape (n_edges, n_states, n_states)
-        Pairwise potentials.
+    <<potentials>>
 
     Returns
     -------

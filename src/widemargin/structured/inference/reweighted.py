@@ -14,6 +14,7 @@ V. Kolmogorov: Convergent tree-reweighted message passing for energy minimizatio
 
 import numpy as np
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.jit import compiled
 from widemargin._base.options import inference_options
 from widemargin.structured.inference.search import incidence, iterated_modes
@@ -21,6 +22,7 @@ from widemargin.structured.inference.search import incidence, iterated_modes
 __all__ = ["reweighted_messages"]
 
 
+@shared_docs
 def reweighted_messages(
     unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
@@ -28,12 +30,7 @@ def reweighted_messages(
 
     Parameters
     ----------
-    unary : ndarray of shape (n_nodes, n_states)
-        Unary potentials.
-    edges : ndarray of shape (n_edges, 2)
-        Nodes that each edge connects.
-    pairwise : ndarray of shape (n_edges, n_states, n_states)
-        Pairwise potentials.
+    <<potentials>>
 
     Returns
     -------
