@@ -35,8 +35,8 @@ class SkipChainCRF(CRF):
 
     def pairwise_weights(self):
         n = self.n_states
-        place = np.stack([np.arange(n * n).reshape(n, n), np.full((n, n), n * n)])
-        return place, np.stack([np.ones((n, n)), np.eye(n)])
+        position = np.stack([np.arange(n * n).reshape(n, n), np.full((n, n), n * n)])
+        return position, np.stack([np.ones((n, n)), np.eye(n)])
 
 
 class StarCRF(CRF):

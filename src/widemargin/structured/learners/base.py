@@ -29,8 +29,6 @@ from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_c
 from widemargin.solvers.structured.problem import SolverState, StructuredSolution
 from widemargin.structured.models.base import StructuredModel
 
-__all__ = ["StructuredLearner", "check_samples", "to_arrays"]
-
 _NO_GAP = (
     ", unknown because inference is not exact and gives no bound, or does not maximize the loss of "
     "{}: define its loss_augmented_inference, or an argument extra of its inference"

@@ -11,8 +11,6 @@ from sklearn.base import BaseEstimator
 from widemargin._base.docs import shared_docs
 from widemargin.structured.oracles import PlainOracle
 
-__all__ = ["StructuredModel"]
-
 
 @shared_docs
 class StructuredModel(BaseEstimator):

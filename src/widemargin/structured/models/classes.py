@@ -11,8 +11,6 @@ from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_single
 from widemargin.structured.models.joint_feature import SignedWeights, full_matrices
 
-__all__ = ["BinaryClf", "MultiClassClf", "MultiLabelClf", "chow_liu_tree"]
-
 
 @shared_docs
 class _Classes(CRF):

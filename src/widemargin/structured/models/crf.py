@@ -22,8 +22,6 @@ from widemargin.structured.models.losses import NodeLoss
 from widemargin.structured.models.sizes import InferredSizes
 from widemargin.structured.oracles import GraphOracle, PlainOracle
 
-__all__ = ["CRF", "Inference"]
-
 # The methods that compiled code replaces, unless a subclass defines its own.
 _COMPILED = "joint_feature", "inference", "loss", "loss_augmented_inference"
 
@@ -109,7 +107,7 @@ class CRF(InferredSizes, StructuredModel):
 
         Returns
         -------
-        place : ndarray of shape (n_edge_features, n_states, n_states)
+        position : ndarray of shape (n_edge_features, n_states, n_states)
             Position of the weight of each entry of the matrix of each edge feature, counted from
             the first pairwise weight.
         factor : ndarray of shape (n_edge_features, n_states, n_states)
@@ -295,9 +293,9 @@ class CRF(InferredSizes, StructuredModel):
         energy : float
             Negative score, if ``return_energy``.
         """
-        labeling = GraphLabeling(self)
-        y, self.last_inference_ = labeling.infer(x, w, extra=extra, relaxed=relaxed)
-        return (y, labeling.energy(self.last_inference_, y)) if return_energy else y
+        found = GraphLabeling(self).infer(x, w, extra=extra, relaxed=relaxed)
+        y, energy, self.last_inference_ = found
+        return (y, energy) if return_energy else y
 
     def loss_augmented_inference(  # type: ignore[override]
         self,
@@ -329,9 +327,9 @@ class CRF(InferredSizes, StructuredModel):
         energy : float
             Negative sum of score and loss, if ``return_energy``.
         """
-        labeling = GraphLabeling(self)
-        y_hat, self.last_inference_ = labeling.infer(x, w, y=y, extra=extra, relaxed=relaxed)
-        return (y_hat, labeling.energy(self.last_inference_, y_hat)) if return_energy else y_hat
+        found = GraphLabeling(self).infer(x, w, y=y, extra=extra, relaxed=relaxed)
+        y_hat, energy, self.last_inference_ = found
+        return (y_hat, energy) if return_energy else y_hat
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """Compute the sum over wrong nodes of the weight of the true state.

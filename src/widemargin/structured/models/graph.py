@@ -10,8 +10,6 @@ from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_features
 from widemargin.structured.models.joint_feature import full_matrices, symmetric_matrix
 
-__all__ = ["ChainCRF", "EdgeFeatureGraphCRF", "GraphCRF"]
-
 
 @shared_docs
 class GraphCRF(CRF):
@@ -228,12 +226,12 @@ class EdgeFeatureGraphCRF(CRF):
         return graph._replace(edge_features=both)
 
     def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        place, factor = full_matrices(self.n_edge_features, self.n_states)
+        position, factor = full_matrices(self.n_edge_features, self.n_states)
         tied, signs = self._tied()
         halves = np.full((len(tied), self.n_states, self.n_states), 0.5)
         factor[tied] = halves
         return (
-            np.concatenate([place, place[tied].transpose(0, 2, 1)]),
+            np.concatenate([position, position[tied].transpose(0, 2, 1)]),
             np.concatenate([factor, signs[:, np.newaxis, np.newaxis] * halves]),
         )
 

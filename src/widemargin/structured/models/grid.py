@@ -9,8 +9,6 @@ from widemargin.structured.models.graph import GraphCRF
 from widemargin.structured.models.inputs import InputGraph
 from widemargin.structured.models.joint_feature import full_matrices
 
-__all__ = ["DirectionalGridCRF", "GridCRF", "make_grid_edges"]
-
 
 @shared_docs
 class GridCRF(GraphCRF):

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["InputGraph", "ParsedSamples", "check_features", "parse_samples"]
-
 
 class InputGraph(NamedTuple):
     """An input as a graph, parsed and checked once.

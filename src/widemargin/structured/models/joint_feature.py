@@ -2,9 +2,9 @@
 
 The weights of the nodes come first, those of the edges follow. `StateWeights` has one vector of
 node weights for each state, `SignedWeights` one for each label, which both of its states share
-with opposite signs. The pairwise matrix of an edge is a sum over the features of the edge; the
-tables ``place`` and ``factor`` of shape (n_edge_features, n_states, n_states) give for each of its
-entries the position of a weight and a factor, so that matrices can be symmetric or tied.
+with opposite signs. The pairwise matrix of an edge is a sum over the features of the edge. Two
+tables of shape (n_edge_features, n_states, n_states) give for each of its entries the position of a
+weight and a factor, so that matrices can be symmetric or tied.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,6 @@ import numpy as np
 
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.models.inputs import InputGraph, check_finite, stack_rows, to_dense
-
-__all__ = ["JointFeature", "SignedWeights", "StateWeights", "full_matrices", "symmetric_matrix"]
 
 
 class StateWeights:
@@ -128,7 +126,7 @@ class JointFeature:
     ----------
     nodes : StateWeights or SignedWeights
         Weights of the nodes.
-    place : ndarray of shape (n_edge_features, n_states, n_states)
+    position : ndarray of shape (n_edge_features, n_states, n_states)
         Positions of the weights of the edges.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
         Factors of these weights.
@@ -142,31 +140,31 @@ class JointFeature:
     """
 
     def __init__(
-        self, nodes: StateWeights | SignedWeights, place: np.ndarray, factor: np.ndarray
+        self, nodes: StateWeights | SignedWeights, position: np.ndarray, factor: np.ndarray
     ) -> None:
         self.nodes = nodes
-        self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.n_rows, place, factor)
+        self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.n_rows, position, factor)
         self.size = self.layout.size
 
     def compute(self, graph: InputGraph, beliefs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the joint feature of an input with beliefs of its nodes and edges."""
         sums = np.zeros(self.size - self.nodes.size)
         if len(graph.edges):
-            place, factor = self.layout.position, self.layout.factor
+            position, factor = self.layout.position, self.layout.factor
             across = graph.edge_matrix().T @ beliefs[1].reshape(len(graph.edges), -1)
-            np.add.at(sums, place.ravel(), factor.ravel() * across.ravel())
+            np.add.at(sums, position.ravel(), factor.ravel() * across.ravel())
         return np.concatenate([self.nodes.compute(graph.features, beliefs[0]), sums])
 
     def potentials(self, graph: InputGraph, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the unary and pairwise potentials of an input."""
         check_finite(graph.features, "x")
-        w, place, factor = self.check_weights(w), self.layout.position, self.layout.factor
+        w, position, factor = self.check_weights(w), self.layout.position, self.layout.factor
         unary = self.nodes.scores(graph.features, w[: self.nodes.size])
-        pairwise = np.empty((0, *place.shape[1:]))
+        pairwise = np.empty((0, *position.shape[1:]))
         if len(graph.edges):
             edge_features = graph.edge_matrix()
             check_finite(edge_features, "edge_features")
-            pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + place], axes=1)
+            pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
         return np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
 
     def check_weights(self, w: Any) -> np.ndarray:
@@ -203,7 +201,7 @@ def full_matrices(n_edge_features: int, n_states: int) -> tuple[np.ndarray, np.n
 
     Returns
     -------
-    place : ndarray of shape (n_edge_features, n_states, n_states)
+    position : ndarray of shape (n_edge_features, n_states, n_states)
         Positions of the weights, counted from the first weight of the edges.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
         Factors of the weights: 1.
@@ -222,7 +220,7 @@ def symmetric_matrix(n_states: int) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    place : ndarray of shape (1, n_states, n_states)
+    position : ndarray of shape (1, n_states, n_states)
         Positions of the weights, counted from the first weight of the edges.
     factor : ndarray of shape (1, n_states, n_states)
         Factors of the weights: 1.

@@ -14,8 +14,6 @@ from widemargin.structured.oracles import GraphOracle
 if TYPE_CHECKING:
     from widemargin.structured.models.crf import CRF
 
-__all__ = ["GraphLabeling", "Inference"]
-
 
 class Inference(NamedTuple):
     """Result of the latest inference of a model.
@@ -64,8 +62,12 @@ class GraphLabeling:
 
     def infer(
         self, x: Any, w: Any, *, y: Any = None, extra: Any = None, relaxed: bool = False
-    ) -> tuple[Any, Inference]:
-        """Return the best output for an input, augmented by the loss if ``y`` is given."""
+    ) -> tuple[Any, float, Inference]:
+        """Return the best output for an input, its energy and how it was found.
+
+        Inference is augmented by the loss if ``y`` is given. The energy of fractional beliefs is
+        that of the relaxation.
+        """
         graph = self._parse(x)
         unary, pairwise = self.joint.potentials(graph, w)
         if y is not None:
@@ -76,13 +78,8 @@ class GraphLabeling:
         found = infer(unary, graph.edges, pairwise, self.method)
         known = Inference(found.method, found.exact, -found.score, -found.bound)
         if relaxed and found.beliefs is not None:
-            return found.beliefs, known
-        return self.model.make_output(found.labels, graph.output_shape), known
-
-    @staticmethod
-    def energy(known: Inference, y: Any) -> float:
-        """Return the energy of an output, or that of the relaxation for beliefs."""
-        return known.bound if isinstance(y, tuple) else known.energy
+            return found.beliefs, known.bound, known
+        return self.model.make_output(found.labels, graph.output_shape), known.energy, known
 
     def oracle(self, samples: ParsedSamples, threads: int | None) -> GraphOracle:
         """Return the oracle of parsed samples."""

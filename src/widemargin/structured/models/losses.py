@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NodeLoss"]
-
 
 class NodeLoss:
     """Hamming loss of the nodes, weighted by the true state.

@@ -5,8 +5,6 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["InferredSizes"]
-
 
 class InferredSizes(BaseEstimator):
     """Mixin of models whose sizes can be inferred: a clone infers them from its own data."""

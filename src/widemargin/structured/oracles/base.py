@@ -18,9 +18,6 @@ import numpy as np
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
 
-__all__ = ["Decoded", "PlainOracle", "StructuredOracle", "Violations"]
-
-
 # Labels, losses, slacks and bounds of a chunk of samples.
 Chunk = tuple[list, np.ndarray, np.ndarray, np.ndarray]
 
@@ -118,13 +115,9 @@ class StructuredOracle:
         raise NotImplementedError
 
     def violations(
-        self,
-        w: np.ndarray,
-        samples: Any = None,
-        weight: Any = None,
-        extra: list[np.ndarray] | None = None,
+        self, w: np.ndarray, samples: Any = None, weight: Any = None, extra: Any = None,
         rows: bool = False,
-    ) -> Violations:
+    ) -> Violations:  # fmt: skip
         """Solve loss-augmented inference for several samples.
 
         Parameters
@@ -166,9 +159,7 @@ class StructuredOracle:
         total = difference if rows else difference.sum(axis=0)
         return Violations(labels, losses, slacks, bounds, total)
 
-    def violation(
-        self, i: Any, w: np.ndarray, out: np.ndarray, extra: np.ndarray | None = None
-    ) -> tuple[float, float]:
+    def violation(self, i: Any, w: Any, out: np.ndarray, extra: Any = None) -> tuple[float, float]:
         """Write the difference of sample ``i`` to ``out``; return its loss and slack."""
         out[:] = 0.0
         added = None if extra is None else [extra]

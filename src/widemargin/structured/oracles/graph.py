@@ -12,8 +12,6 @@ from widemargin.structured.inference.dispatch import infer, one_hot
 from widemargin.structured.inference.search import score_of
 from widemargin.structured.oracles.base import Chunk, Decoded, StructuredOracle
 
-__all__ = ["GraphOracle"]
-
 
 class GraphOracle(StructuredOracle):
     """Oracle of labeled graphs: exact on forests in one compiled call, by `infer` elsewhere.
@@ -37,16 +35,9 @@ class GraphOracle(StructuredOracle):
     """
 
     def __init__(
-        self,
-        graphs: flat.Graphs,
-        joint: Any,
-        method: str,
-        truth: np.ndarray | None = None,
-        cost: np.ndarray | None = None,
-        *,
-        make_output: Callable[[int, Any], Any],
-        threads: int | None = None,
-    ) -> None:
+        self, graphs: flat.Graphs, joint: Any, method: str, truth: np.ndarray | None = None,
+        cost: np.ndarray | None = None, *, make_output: Callable, threads: int | None = None,
+    ) -> None:  # fmt: skip
         self.graphs, self.joint, self.layout = graphs, joint, joint.layout
         self.method, self.make_output, self.threads = method, make_output, threads
         n_nodes = int(graphs.nodes[-1])
@@ -83,9 +74,7 @@ class GraphOracle(StructuredOracle):
             state.steps += len(piece)
         return True
 
-    def decode(
-        self, w: np.ndarray, extra: list[np.ndarray] | None = None, relaxed: bool = False
-    ) -> Decoded:
+    def decode(self, w: np.ndarray, extra: Any = None, relaxed: bool = False) -> Decoded:
         """Find the best labels of all samples, without the loss.
 
         Parameters
