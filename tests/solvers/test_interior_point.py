@@ -19,13 +19,13 @@ def test_the_method_solves_a_projection_onto_the_nonnegative_orthant():
     a = np.array([1.5, -2.0, 0.3, -0.01, 4.0])
     x, multiplier = np.ones(5), np.ones(5)
 
-    def direction(changes):
+    def direction(change):
         missing = a - x + multiplier
-        dx = (missing + changes[0] / x) / (1.0 + multiplier / x)
-        return None, [(dx, (changes[0] - multiplier * dx) / x)]
+        dx = (missing + change / x) / (1.0 + multiplier / x)
+        return dx, dx, (change - multiplier * dx) / x
 
     for _ in range(30):
-        _, [(dx, dm)], length = predictor_corrector(direction, [(x, multiplier)], 5)
+        _, dx, dm, length = predictor_corrector(direction, x, multiplier, 5)
         x, multiplier = x + length * dx, multiplier + length * dm
         assert (x > 0.0).all()
         assert (multiplier > 0.0).all()

@@ -21,7 +21,7 @@ S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM 
 Optimization 1992.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,45 +41,39 @@ __all__ = [
     "sum_over_chunks",
 ]
 
-Pair = tuple[np.ndarray, np.ndarray]
-
 
 def predictor_corrector(
-    direction: Callable[[list[np.ndarray]], tuple[Any, list[Pair]]],
-    pairs: Sequence[Pair],
+    direction: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    values: np.ndarray,
+    multipliers: np.ndarray,
     count: int,
-) -> tuple[Any, list[Pair], float]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Compute one step of the method.
 
     Parameters
     ----------
     direction : callable
-        ``direction(changes)`` returns the Newton step of the unknowns, and for every pair the steps
-        (dv, dm) with v dm + m dv = change.
-    pairs : sequence of (v, m)
-        Values and multipliers, arrays of the same shape.
+        ``direction(change)`` returns the Newton step of the unknowns, and steps dv and dm of values
+        and multipliers with v dm + m dv = change.
+    values, multipliers : ndarray
+        Pairs v and m, arrays of the same shape.
     count : int
         Number of products v m that are not 0 by definition.
 
     Returns
     -------
-    step : object
-        Step of the unknowns.
-    moves : list of (dv, dm)
+    step, value_step, multiplier_step : ndarray
     length : float
-        How much of the step to take.
+        How much of the steps to take.
     """
-    product = _total_product(pairs)
-    _, moves = direction([-(m * v) for v, m in pairs])
-    length = _longest(pairs, moves)
-    ahead = _total_product(
-        [(v + length * dv, m + length * dm) for (v, m), (dv, dm) in zip(pairs, moves, strict=True)]
-    )
+    product = float(np.vdot(multipliers, values))
+    _, dv, dm = direction(-(multipliers * values))
+    length = min(step_to_boundary(values, dv), step_to_boundary(multipliers, dm))
+    ahead = float(np.vdot(multipliers + length * dm, values + length * dv))
     target = (ahead / product) ** 3 * product / count
-    step, moves = direction(
-        [-(m * v + dm * dv - target) for (v, m), (dv, dm) in zip(pairs, moves, strict=True)]
-    )
-    return step, moves, options.step_share * _longest(pairs, moves)
+    step, dv, dm = direction(-(multipliers * values + dm * dv - target))
+    length = min(step_to_boundary(values, dv), step_to_boundary(multipliers, dm))
+    return step, dv, dm, options.step_share * length
 
 
 @dataclass
@@ -146,14 +140,3 @@ def sum_over_chunks(part: Callable[[slice], np.ndarray], n: int) -> np.ndarray:
     chunk = options.chunk
     parts = for_each(lambda first: part(slice(first, first + chunk)), range(0, n, chunk))
     return sum(parts[1:], start=parts[0])
-
-
-def _total_product(pairs: Sequence[Pair]) -> float:
-    return sum(float(np.vdot(m, v)) for v, m in pairs)
-
-
-def _longest(pairs: Sequence[Pair], moves: Sequence[Pair]) -> float:
-    return min(
-        min(step_to_boundary(v, dv), step_to_boundary(m, dm))
-        for (v, m), (dv, dm) in zip(pairs, moves, strict=True)
-    )

@@ -22,7 +22,7 @@ def told(n=60, seed=0, noise=0.3):
 
 
 def rows_of(X, Z, sign, C=1.0, penalty=1.0):
-    factor = SlackSpace.of_columns(Z, np.ones(len(Z)), True).factor(C, penalty)
+    factor = SlackSpace.of_features(Z, np.ones(len(Z)), True).factor(C, penalty)
     return np.hstack([X, sign[:, np.newaxis] * factor])
 
 

@@ -244,23 +244,23 @@ class InteriorPoint:
         inverse = 1.0 / np.where(self.fixed, np.inf, low / below + high / above)
         solve = self.equations.factorize(self._response(inverse))
 
-        def direction(changes: list[np.ndarray]) -> tuple[np.ndarray, list]:
-            low_change, high_change = changes[0], np.where(self.capped, changes[1], 0.0)
+        def direction(change: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            low_change, high_change = change[0], np.where(self.capped, change[1], 0.0)
             q = inverse * (residual + low_change / below - high_change / above)
             step = solve(self.unknowns, g + (self.u * q).sum(axis=0), h + (self.w * q).sum(axis=0))
             dF, dE = self.equations.values(step)
             move = q - inverse * (self.u * dF + self.w * dE)
             low_step = np.where(self.fixed, 0.0, (low_change - low * move) / below)
             high_step = np.where(self.capped, (high_change + high * move) / above, 0.0)
-            return step, [(move, low_step), (np.where(self.capped, -move, 0.0), high_step)]
+            up = np.where(self.capped, -move, 0.0)
+            return step, np.stack([move, up]), np.stack([low_step, high_step])
 
         count = int(np.count_nonzero(~self.fixed) + np.count_nonzero(self.capped))
-        pairs = [(below, low), (above, high)]
-        step, moves, length = predictor_corrector(direction, pairs, count)
-        (move, low_step), (up, high_step) = moves
+        values, multipliers = np.stack([below, above]), np.stack([low, high])
+        step, dv, dm, length = predictor_corrector(direction, values, multipliers, count)
         self.unknowns = self.unknowns + length * step
-        self.below, self.above = below + length * move, above + length * up
-        self.low, self.high = low + length * low_step, high + length * high_step
+        self.below, self.above = values + length * dv
+        self.low, self.high = multipliers + length * dm
 
     def _distance(
         self,

@@ -23,7 +23,6 @@ identity is added to K instead, and removed by iterative refinement (the proxima
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -228,17 +227,15 @@ def advance(state: State) -> bool:
     except linalg.LinAlgError:
         return True
 
-    def direction(changes: list[np.ndarray]) -> tuple[Any, list]:
-        (change,) = changes
+    def direction(change: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         step = solve(state.unknowns, sign * dual, sign * (change / dual - missing))
         slack_step = sign * state.equations.scores(step) + missing
         beta_step = state.equations.beta_of(step)
         if beta_step is None:
-            return step, [(slack_step, (change - dual * slack_step) / slack)]
-        return step, [(slack_step, sign * beta_step)]
+            return step, slack_step, (change - dual * slack_step) / slack
+        return step, slack_step, sign * beta_step
 
-    step, moves, length = predictor_corrector(direction, [(slack, dual)], len(dual))
-    ((slack_step, dual_step),) = moves
+    step, slack_step, dual_step, length = predictor_corrector(direction, slack, dual, len(dual))
     state.unknowns = state.unknowns + length * step
     state.slack = slack + length * slack_step
     state.dual = dual + length * dual_step

@@ -1,6 +1,6 @@
 """Shrinking: solve the hinge problem over the samples that are not held at a bound.
 
-Once half of the samples are at a bound, and their residuals say that they will stay there, the
+Once half of the samples are at a bound, and their residuals indicate that they will stay there, the
 problem is solved over the others alone. Rows of its Gram matrix are shorter, more of them fit into
 memory, and the problem may become small enough for a dense matrix. Afterwards the residual of the
 removed samples is brought up to date, and the solver continues if any of them violates now.
