@@ -1,4 +1,4 @@
-"""Draw the time to train over the number of rows, from what the benchmark kept."""
+"""Plot the training time over the number of samples, from the results of the benchmark."""
 
 import json
 from pathlib import Path
@@ -18,4 +18,4 @@ else:
         if points:
             ax.plot(*zip(*points, strict=True), "o-", color=color, label=name)
     ax.legend(fontsize="small")
-    ax.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds to train")
+    ax.set(xscale="log", yscale="log", xlabel="samples", ylabel="seconds to train")

@@ -1,4 +1,4 @@
-"""The benchmark of privileged columns runs from end to end, and its QP is the problem it says."""
+"""The benchmark of privileged features runs from end to end, and its QP is that of SVM1+."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def bench(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Random rows in the place of the real sets."""
+    """Random samples instead of the real data."""
     (tmp_path / "load.py").write_text(
         dedent("""
         import numpy as np
@@ -57,17 +57,18 @@ def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
     kept, printed = json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
     assert [table["title"] for table in kept["tables"]] == [
         "Time to train in the shapes of the paper",
-        "Growth over rows",
-        "Accuracy on test rows",
+        "Growth over samples",
+        "Methods for SVM1+ and SVM-2K",
+        "Accuracy on test samples",
     ]
-    methods = {row[1] for row in kept["tables"][2]["rows"]}
+    methods = {row[1] for row in kept["tables"][3]["rows"]}
     assert methods >= {"SVM", "SVM2+", "SVM1+", "SVM-2K", "SVM2+, shuffled", "SVM2+, constant"}
     assert "SVM, appended" in methods
     assert all(bar["bar"] in printed for bar in kept["bars"])
     assert str(folder) not in json.dumps(kept)
 
 
-def test_the_qp_of_the_comparison_is_solved_by_our_machine_too(bench):
+def test_the_qp_of_the_comparison_has_the_optimum_of_svm1plus(bench):
     from widemargin.solvers.coupled.svm1plus import solve_svm1plus
 
     X, Z, y = bench.two_classes(60)

@@ -1,4 +1,4 @@
-"""The picture of slack shows the slack."""
+"""SlackDisplay plots the slack."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ def fitted():
     return PrivilegedSVC(privileged_penalty=0.01).fit(X, y, privileged=frame), frame, y
 
 
-def test_points_stand_at_the_slack_of_their_rows(fitted):
+def test_points_are_at_the_slack_of_their_samples(fitted):
     model, Z, y = fitted
     display = SlackDisplay.from_estimator(model, Z, y)
     assert display.ax_.get_xlabel() == "noise"
@@ -35,19 +35,19 @@ def test_points_stand_at_the_slack_of_their_rows(fitted):
         np.testing.assert_allclose(points.get_offsets(), expected)
 
 
-def test_a_column_can_be_named_or_numbered(fitted):
+def test_a_feature_is_chosen_by_name_or_index(fitted):
     model, Z, y = fitted
     _, ax = pyplot.subplots()
-    display = SlackDisplay.from_estimator(model, Z, y, column="c", ax=ax, legend=False)
+    display = SlackDisplay.from_estimator(model, Z, y, feature="c", ax=ax, legend=False)
     assert display.ax_ is ax
     assert ax.get_xlabel() == "c"
     assert ax.get_legend() is None
-    numbered = SlackDisplay.from_estimator(model, Z.to_numpy(), y, column=0)
-    assert numbered.ax_.get_xlabel() == "privileged column 0"
+    numbered = SlackDisplay.from_estimator(model, Z.to_numpy(), y, feature=0)
+    assert numbered.ax_.get_xlabel() == "privileged feature 0"
 
 
-@pytest.mark.filterwarnings("ignore:The function")
-def test_of_several_classes_each_row_shows_the_machine_of_its_own():
+@pytest.mark.filterwarnings("ignore:The decision function")
+def test_with_several_classes_each_sample_has_the_slack_of_its_own_class():
     rng = np.random.default_rng(1)
     X, Z, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), np.arange(60) % 3
     X[:, 0] += y

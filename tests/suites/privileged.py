@@ -1,4 +1,4 @@
-"""Estimators with privileged columns for the shared suites, which give rows and labels only."""
+"""Estimators with privileged features for the shared suites, which pass samples and labels only."""
 
 from sklearn.utils import check_array
 
@@ -6,7 +6,7 @@ from widemargin import PrivilegedSVC, PrivilegedSVCCV, TwoViewSVC
 
 
 class FromRows:
-    """Takes the sizes of the first columns of X for privileged columns."""
+    """Uses the absolute values of X as privileged features."""
 
     def fit(self, X, y, sample_weight=None):
         return super().fit(X, y, privileged=sizes(X), sample_weight=sample_weight)
@@ -25,7 +25,7 @@ class SearchFromRows(FromRows, PrivilegedSVCCV):
 
 
 def sizes(X):
-    """Sizes of all entries; rows that are no numbers are for the estimator to refuse."""
+    """Absolute values; samples that are not numbers are left for the estimator to reject."""
     try:
         return abs(check_array(X, accept_sparse="csr", ensure_all_finite=False))
     except (TypeError, ValueError):

@@ -1,38 +1,39 @@
-"""What privileged columns say about how hard rows are, as a picture."""
+"""Display of the slack that privileged features explain."""
+
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from widemargin.plotting.display import import_pyplot
+from widemargin._base.docs import shared_docs
+from widemargin.plotting.display import Display, class_colors
 
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+__all__ = ["SlackDisplay"]
 
 
-class SlackDisplay:
-    """The learned slack of rows over one of their privileged columns.
+@shared_docs
+class SlackDisplay(Display):
+    """Slack of samples as a function of one of their privileged features.
 
-    Rows at 0 were taken for easy; those above 1 may stand on the wrong side of the boundary at no
-    further cost. A cloud without slope says that the column has nothing to tell.
+    Samples at 0 are easy; those above 1 may be misclassified at no further cost. If the slack does
+    not depend on the feature, the feature is not informative.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
-        The privileged column.
+        Values of the privileged feature.
     slack : ndarray of shape (n_samples,)
-        The slack of the rows.
+        Slack of the samples.
     y : ndarray of shape (n_samples,)
-        Their classes.
+        Their class labels.
     name : str
-        What the column is called.
+        Name of the feature.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     points_ : list of matplotlib PathCollection
-        The rows of each class.
+        Samples of each class.
 
     Examples
     --------
@@ -47,36 +48,45 @@ class SlackDisplay:
     >>> display.figure_.savefig("slack.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, values, slack, y, name):
+    def __init__(self, *, values: np.ndarray, slack: np.ndarray, y: np.ndarray, name: str):
         self.values = values
         self.slack = slack
         self.y = y
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator, privileged, y, *, column=None, ax=None, legend=True):
-        """Draw the slack that a fitted estimator gives rows.
+    def from_estimator(
+        cls,
+        estimator: Any,
+        privileged: Any,
+        y: Any,
+        *,
+        feature: int | str | None = None,
+        ax: Any = None,
+        legend: bool = True,
+    ) -> Self:
+        """Plot the slack that a fitted estimator computes for samples.
 
         Parameters
         ----------
         estimator : fitted PrivilegedSVC
-            It was fitted with privileged columns.
+            Estimator fitted with privileged features.
         privileged : array-like of shape (n_samples, n_privileged)
-            Privileged columns of the rows.
+            Privileged features of the samples.
         y : array-like of shape (n_samples,)
-            Their classes. With more than two, each row's slack is that of the machine of its class.
-        column : int or str, default=None
-            Number or name of the column to draw over; by default the one that goes with the slack
-            most.
+            Class labels. With more than two classes, the slack of a sample is that of the binary
+            subproblem of its class.
+        feature : int or str, default=None
+            Index or name of the feature to plot. If None, the one with the largest correlation
+            with the slack.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
         legend : bool, default=True
-            Whether to draw the legend.
+            Whether to add a legend.
 
         Returns
         -------
-        SlackDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         check_is_fitted(estimator)
         check_consistent_length(privileged, y)
@@ -87,52 +97,53 @@ class SlackDisplay:
         values = check_array(privileged, accept_sparse="csc")
         values = values.toarray() if hasattr(values, "toarray") else values
         names = [str(name) for name in getattr(privileged, "columns", range(values.shape[1]))]
-        number = _telling_column(values, slack) if column is None else names.index(str(column))
-        name = names[number] if hasattr(privileged, "columns") else f"privileged column {number}"
+        number = _most_correlated(values, slack) if feature is None else names.index(str(feature))
+        name = names[number] if hasattr(privileged, "columns") else f"privileged feature {number}"
         display = cls(values=values[:, number], slack=slack, y=y, name=name)
         return display.plot(ax=ax, legend=legend)
 
-    def plot(self, *, ax=None, legend=True):
-        """Draw it.
+    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to plot on. If None, a new figure is created.
         legend : bool, default=True
-            Whether to draw the legend.
+            Whether to add a legend.
 
         Returns
         -------
-        SlackDisplay
-            The display, drawn.
+        <<returns_display>>
         """
-        if ax is None:
-            _, ax = import_pyplot("SlackDisplay").subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        for level, text in ((0.0, "on its margin"), (1.0, "on the boundary")):
+        ax = self._use_axes(ax, layout="constrained")
+        for level, text in ((0.0, "on the margin"), (1.0, "on the boundary")):
             ax.axhline(level, color="0.6", linewidth=0.8, zorder=1)
             ax.annotate(
                 text, (1.0, level), xycoords=("axes fraction", "data"), xytext=(-4, 3),
                 textcoords="offset points", ha="right", fontsize="x-small", color="0.4",
             )  # fmt: skip
-        self.points_ = []
-        for k, label in enumerate(np.unique(self.y)):
-            own = self.y == label
-            look = {"s": 18, "alpha": 0.8, "linewidths": 0, "color": _COLORS[k % len(_COLORS)]}
-            points = ax.scatter(
-                self.values[own], self.slack[own], label=f"class {label}", zorder=2, **look
+        classes = np.unique(self.y)
+        look = {"s": 18, "alpha": 0.8, "linewidths": 0, "zorder": 2}
+        self.points_ = [
+            ax.scatter(
+                self.values[self.y == label],
+                self.slack[self.y == label],
+                label=f"class {label}",
+                color=color,
+                **look,
             )
-            self.points_.append(points)
+            for label, color in zip(classes, class_colors(None, len(classes)), strict=True)
+        ]
         ax.set(xlabel=self.name, ylabel="slack")
         if legend:
             ax.legend(fontsize="small")
         return self
 
 
-def _telling_column(values, slack):
-    """The column that goes with the slack most."""
-    distance = values - values.mean(axis=0)
-    size = np.sqrt((distance**2).sum(axis=0))
-    along = np.abs(distance.T @ (slack - slack.mean()))
-    return int(np.argmax(np.where(size > 0, along / np.where(size > 0, size, 1.0), 0.0)))
+def _most_correlated(values: np.ndarray, slack: np.ndarray) -> int:
+    """Return the feature with the largest correlation with the slack."""
+    centered = values - values.mean(axis=0)
+    size = np.sqrt((centered**2).sum(axis=0))
+    product = np.abs(centered.T @ (slack - slack.mean()))
+    return int(np.argmax(np.where(size > 0, product / np.where(size > 0, size, 1.0), 0.0)))

@@ -1,1 +1,1 @@
-"""Columns that exist for the training rows only: SVM2+, SVM1+ and SVM-2K."""
+"""Estimators with privileged features, which are known for the training samples only."""

@@ -1,5 +1,6 @@
 """What the estimators with privileged features have in common."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -8,15 +9,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions
+from widemargin._base.validation import validate_kernel_training
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.parameters import KernelParameters
-from widemargin.privileged.slack_functions import PrivilegedFunctions
+from widemargin.privileged.features import PrivilegedInput
+from widemargin.privileged.slack_functions import (
+    PrivilegedFunctions,
+    PrivilegedKernel,
+    validate_privileged,
+)
 from widemargin.svm.kernel_classifier import KernelClassifierMixin
 from widemargin.svm.svc import SVC
 from widemargin.svm.training import Training, prepare_training
 
-__all__ = ["PrivilegedBase", "prepare"]
+__all__ = ["FitData", "PrivilegedBase", "encode"]
 
 _SVC_PARAMETERS = (
     "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "class_weight", "verbose",
@@ -78,8 +86,39 @@ class PrivilegedBase(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixi
                 self.privileged_dual_coef_ = functions.expansion.coefficients
 
 
-def prepare(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Training:
-    """Encode the targets of a fit and resolve the kernel parameters of X."""
+@dataclass(frozen=True)
+class FitData:
+    """Validated and encoded arguments of a fit."""
+
+    X: Any
+    y: np.ndarray
+    privileged: PrivilegedInput | None
+    training: Training
+    kernel: PrivilegedKernel | None
+    metadata: dict[str, Any]
+
+    @staticmethod
+    def prepare(estimator: Any, X: Any, y: Any, privileged: Any, sample_weight: Any) -> "FitData":
+        """Validate the arguments of a fit, once, and resolve the parameters of both kernels."""
+        X, y = validate_kernel_training(estimator, X, y, estimator.kernel)
+        training = encode(estimator, X, y, sample_weight)
+        validated = validate_privileged(estimator, privileged, len(y))
+        kernel = PrivilegedKernel.fit(estimator, validated, training)
+        metadata = {"sample_weight": sample_weight, "privileged": privileged}
+        return FitData(X, y, validated, training, kernel, metadata)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of binary subproblems."""
+        return len(self.training.reduction.problems)
+
+    def open_progress(self, estimator: Any, n_tasks: int) -> FitProgress:
+        """Start the callbacks of the fit."""
+        return FitProgress.open(estimator, n_tasks, self.X, self.y, self.metadata)
+
+
+def encode(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Training:
+    """Encode validated targets and resolve the kernel parameters of X."""
     return prepare_training(
         X, y, sample_weight, KernelParameters.of(estimator), class_weight=estimator.class_weight
     )

@@ -96,7 +96,7 @@ class PrivilegedFeatures:
                 f"scaled robustly and clipped at {options.clip:g}. Transform these features (for "
                 "example by a logarithm) or remove them.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         fitted = PrivilegedFeatures(values.shape[1], extreme, center, spread, transformer, first)
         clipped = fitted._clip(values)

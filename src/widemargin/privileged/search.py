@@ -12,15 +12,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
-from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
-from widemargin._base.validation import validate_all_weights, validate_kernel_training
-from widemargin.privileged.base import prepare
-from widemargin.privileged.features import PrivilegedInput
-from widemargin.privileged.slack_functions import PrivilegedKernel, validate_privileged
+from widemargin._base.validation import validate_all_weights
+from widemargin.privileged.base import FitData, encode
+from widemargin.privileged.slack_functions import PrivilegedKernel
 from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier
 from widemargin.svm.cross_validation import (
     SEARCH_CONSTRAINTS,
@@ -33,8 +31,6 @@ from widemargin.svm.cross_validation import (
 from widemargin.svm.training import support_attributes
 
 __all__ = ["PrivilegedSVCCV"]
-
-Data = tuple[Any, np.ndarray, PrivilegedInput | None, np.ndarray | None]
 
 
 @shared_docs
@@ -206,11 +202,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        privileged: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, privileged: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Select the parameters by cross-validation and fit on all samples.
 
@@ -232,29 +224,24 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         """
         Cs = check_costs(self.Cs, finite=True)
         penalties = _check_penalties(self.privileged_penalties)
-        X, y = validate_kernel_training(self, X, y, self.kernel)
-        training = prepare(self, X, y, sample_weight)
-        validated = validate_privileged(self, privileged, len(y))
-        kernel = PrivilegedKernel.fit(self, validated, training)
-        weight = validate_all_weights(sample_weight, y)
-        splits = self._splits(X, y, weight)
-        metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        n_last = len(training.reduction.problems) * self.refit
-        progress = FitProgress.open(self, n_last + len(splits), X, y, metadata)
+        data = FitData.prepare(self, X, y, privileged, sample_weight)
+        weight = validate_all_weights(sample_weight, data.y)
+        splits = self._splits(data.X, data.y, weight)
+        n_last = data.n_problems * self.refit
+        progress = data.open_progress(self, n_last + len(splits))
 
         def work(number: int) -> tuple[np.ndarray, list]:
             with progress.task(n_last + number) as stop:
                 report = (lambda _: stop()) if progress.active else None
                 train, test = splits[number]
-                data = X, y, validated, weight
-                return self._score_fold(data, train, test, Cs, penalties, report)
+                return self._score_fold(data, weight, train, test, Cs, penalties, report)
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
         scores = np.dstack([fold for fold, _ in folds])
         best = best_of(scores)
         if self.refit:
             C, penalty = Cs[best[0]], penalties[best[1]]
-            solutions = self._fit_subproblems(X, training, kernel, C, penalty, progress)
+            solutions = self._fit_subproblems(data, C, penalty, progress)
         else:
             self.__dict__.pop("support_", None)
         self._keep_search(scores, best, {"C": Cs, "privileged_penalty": penalties})
@@ -267,7 +254,8 @@ class PrivilegedSVCCV(Search, SlackClassifier):
 
     def _score_fold(
         self,
-        data: Data,
+        data: FitData,
+        weight: np.ndarray | None,
         train: np.ndarray,
         test: np.ndarray,
         Cs: list[float],
@@ -275,10 +263,10 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         report: Callable | None,
     ) -> tuple[np.ndarray, list]:
         """Return the scores of one fold by C and penalty, and all solutions."""
-        X, y, privileged, weight = data
-        X_train, y_train = safe_split(self, X, y, train)
-        X_test, y_test = safe_split(self, X, y, test, train)
-        training = prepare(self, X_train, y_train, None if weight is None else weight[train])
+        X_train, y_train = safe_split(self, data.X, data.y, train)
+        X_test, y_test = safe_split(self, data.X, data.y, test, train)
+        training = encode(self, X_train, y_train, None if weight is None else weight[train])
+        privileged = data.privileged
         if privileged is not None:
             privileged = privileged.take(train, self.privileged_kernel == "precomputed")
         kernel = PrivilegedKernel.fit(self, privileged, training, warn=False)

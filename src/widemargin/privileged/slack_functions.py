@@ -25,7 +25,7 @@ def validate_privileged(estimator: Any, privileged: Any, n_samples: int) -> Priv
             f"{type(estimator).__name__} was fitted without privileged features, which gives a "
             "plain SVM with the same loss. Pass privileged to fit.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return None
     if num_samples(privileged) != n_samples:

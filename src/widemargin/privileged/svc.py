@@ -13,8 +13,7 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin._base.validation import validate_kernel_training
-from widemargin.privileged.base import PrivilegedBase, prepare
+from widemargin.privileged.base import FitData, PrivilegedBase
 from widemargin.privileged.problems import (
     SVM1Plus,
     SVM2Plus,
@@ -25,7 +24,6 @@ from widemargin.privileged.slack_functions import (
     PrivilegedFunctions,
     PrivilegedKernel,
     positive_weights,
-    validate_privileged,
 )
 from widemargin.solvers.coupled.svm1plus import SlackSolution
 from widemargin.svm.training import Training, solve_problems, support_attributes
@@ -103,15 +101,10 @@ class SlackClassifier(PrivilegedBase):
         )
 
     def _fit_subproblems(
-        self,
-        X: Any,
-        training: Training,
-        kernel: PrivilegedKernel | None,
-        C: float,
-        penalty: float,
-        progress: FitProgress,
+        self, data: FitData, C: float, penalty: float, progress: FitProgress
     ) -> list[SlackSolution]:
         """Solve the subproblems of all classes and set the fitted attributes."""
+        X, training, kernel = data.X, data.training, data.kernel
         subproblems = self._subproblems(X, training, kernel)
         solve = subproblems.solver(C, penalty, self._solver_options())
         problems = training.reduction.problems
@@ -340,11 +333,7 @@ class PrivilegedSVC(SlackClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        privileged: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, privileged: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit the model.
 
@@ -362,15 +351,9 @@ class PrivilegedSVC(SlackClassifier):
         -------
         <<returns_self>>
         """
-        X, y = validate_kernel_training(self, X, y, self.kernel)
-        training = prepare(self, X, y, sample_weight)
-        validated = validate_privileged(self, privileged, len(y))
-        kernel = PrivilegedKernel.fit(self, validated, training)
-        metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        progress = FitProgress.open(self, len(training.reduction.problems), X, y, metadata)
-        solutions = self._fit_subproblems(
-            X, training, kernel, self.C, self.privileged_penalty, progress
-        )
+        data = FitData.prepare(self, X, y, privileged, sample_weight)
+        progress = data.open_progress(self, data.n_problems)
+        solutions = self._fit_subproblems(data, self.C, self.privileged_penalty, progress)
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self

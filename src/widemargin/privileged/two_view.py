@@ -9,19 +9,13 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
-from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, fit_context
-from widemargin._base.validation import validate_kernel_training
 from widemargin.kernels import KernelGram, MatrixGram
-from widemargin.privileged.base import PrivilegedBase, prepare
+from widemargin.privileged.base import FitData, PrivilegedBase
 from widemargin.privileged.problems import hinge_solver
-from widemargin.privileged.slack_functions import (
-    PrivilegedKernel,
-    positive_weights,
-    validate_privileged,
-)
+from widemargin.privileged.slack_functions import PrivilegedKernel, positive_weights
 from widemargin.solvers import Solution
 from widemargin.solvers.coupled.svm2k import TwoViewSolution, solve_svm2k
 from widemargin.svm.training import gram_cache, solve_problems, support_attributes
@@ -174,11 +168,7 @@ class TwoViewSVC(PrivilegedBase):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        privileged: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, privileged: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit the model.
 
@@ -196,14 +186,11 @@ class TwoViewSVC(PrivilegedBase):
         -------
         <<returns_self>>
         """
-        X, y = validate_kernel_training(self, X, y, self.kernel)
-        training = prepare(self, X, y, sample_weight)
-        validated = validate_privileged(self, privileged, len(y))
-        kernel = PrivilegedKernel.fit(self, validated, training)
+        data = FitData.prepare(self, X, y, privileged, sample_weight)
+        X, training, kernel = data.X, data.training, data.kernel
         problems, jobs = training.reduction.problems, effective_n_jobs(self.n_jobs)
-        metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        progress = FitProgress.open(self, len(problems), X, y, metadata)
         weight, gram = positive_weights(training), training.parameters.gram(X, training.order)
+        progress = data.open_progress(self, len(problems))
         seconds: list[Any] = [None] * len(problems)
         if kernel is None:
             cache = gram_cache(gram, training.reduction, self.cache_size, jobs)

@@ -18,9 +18,8 @@ from widemargin._base.jit import compiled
 
 __all__ = ["update_pairs"]
 
-# Codes of moves: pairs of the kinds 0 to 2, triples in both senses, exchanges.
-_TRIPLES = 3
-_EXCHANGE = 5
+# Codes of moves: pairs of the three kinds, triples in both senses, exchanges.
+*_PAIRS, _TRIPLE, _REVERSED_TRIPLE, _EXCHANGE = range(6)
 
 
 @compiled
@@ -38,19 +37,14 @@ def update_pairs(
     gain, partner = np.empty(3), np.empty((3, 2), np.int64)
     size = 0.5 * np.abs(relation).sum()
     move, members = np.zeros(3), np.zeros((3, 2), np.int64)
-    worst = 0.0
+    slopes, worst = np.zeros(2), 0.0
     for step in range(steps):
         _extremes(kind, lower, upper, linear, directions, point, f, e, residual, value, at)
         worst, best, chosen = 0.0, 0.0, -1
         for number in range(3):
             worst = max(worst, value[0, number] - value[1, number])
-        slopes = np.zeros(2)
-        for direction in range(2):
-            for number in range(3):
-                side = 0 if (relation[number] > 0.0) == (direction == 0) else 1
-                factor = relation[number] if direction == 0 else -relation[number]
-                slopes[direction] += factor * value[side, number]
-            worst = max(worst, slopes[direction] / size)
+        _set_slopes(relation, value, slopes)
+        worst = max(worst, slopes[0] / size, slopes[1] / size)
         if exchange:
             i, j, exchanged, short = _best_exchange(
                 first, f_diagonal, kind, directions, residual, point, floor
@@ -72,31 +66,21 @@ def update_pairs(
                 _set_triple(relation, at, direction, move, members)
                 curvature = max(_curvature(first, second, directions, move, members), floor)
                 if slopes[direction] ** 2 / curvature > best:
-                    best, chosen = slopes[direction] ** 2 / curvature, _TRIPLES + direction
+                    best, chosen = slopes[direction] ** 2 / curvature, _TRIPLE + direction
         if chosen < 0:
             return step, worst
         if chosen == _EXCHANGE:
             _exchange(first, kind, directions, i, j, residual, point, f, floor)
-        elif chosen < _TRIPLES:
+        elif chosen < _TRIPLE:
             one, other = at[0, chosen], partner[chosen]
             _move_pair(
-                first,
-                second,
-                lower,
-                upper,
-                directions[chosen],
-                one,
-                other,
-                residual,
-                point,
-                f,
-                e,
+                first, second, lower, upper, directions[chosen], one, other, residual, point, f, e,
                 floor,
-            )
+            )  # fmt: skip
         else:
-            _set_triple(relation, at, chosen - _TRIPLES, move, members)
+            _set_triple(relation, at, chosen - _TRIPLE, move, members)
             curvature = max(_curvature(first, second, directions, move, members), floor)
-            length = slopes[chosen - _TRIPLES] / curvature
+            length = slopes[chosen - _TRIPLE] / curvature
             _move_triple(
                 first, second, lower, upper, directions, move, members, length, point, f, e
             )
@@ -147,6 +131,17 @@ def _partners(
                 if slope * slope > gain[number] * curvature:
                     gain[number] = slope * slope / curvature
                     partner[number, 0], partner[number, 1] = q, i
+
+
+@compiled
+def _set_slopes(relation, value, slopes):
+    """Set the derivatives of the dual objective along the best triple in both senses."""
+    for direction in range(2):
+        slopes[direction] = 0.0
+        for number in range(3):
+            side = 0 if (relation[number] > 0.0) == (direction == 0) else 1
+            factor = relation[number] if direction == 0 else -relation[number]
+            slopes[direction] += factor * value[side, number]
 
 
 @compiled

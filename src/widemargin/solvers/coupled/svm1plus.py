@@ -125,15 +125,7 @@ def solve_svm1plus(
     )
 
 
-def _problem(
-    first: np.ndarray,
-    second: np.ndarray,
-    sign: np.ndarray,
-    cost: np.ndarray,
-    penalty: float,
-    factor: np.ndarray | None = None,
-    low_rank: bool = False,
-) -> CoupledProblem:
+def _problem(first, second, sign, cost, penalty, factor=None, low_rank=False) -> CoupledProblem:
     """Return the dual problem."""
     n = len(sign)
     ones = np.ones((2, n))

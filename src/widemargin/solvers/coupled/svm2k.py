@@ -112,15 +112,7 @@ def solve_svm2k(
     )
 
 
-def _problem(
-    first: np.ndarray,
-    second: np.ndarray,
-    sign: np.ndarray,
-    costs: np.ndarray,
-    agreement: np.ndarray,
-    epsilon: float,
-    low_rank: bool = False,
-) -> CoupledProblem:
+def _problem(first, second, sign, costs, agreement, epsilon, low_rank=False) -> CoupledProblem:
     """Return the dual problem; with epsilon 0 one variable serves both sides of a disagreement."""
     n = len(sign)
     zeros = np.zeros(n)
