@@ -180,12 +180,12 @@ class DiscriminantRegionDisplay(PlaneDisplay):
         *,
         xx0: np.ndarray,
         xx1: np.ndarray,
-        probabilities: np.ndarray,
         classes: Any,
         X: np.ndarray,
         y: np.ndarray,
-        gaussians: list[tuple],
         feature_names: Sequence[str],
+        probabilities: np.ndarray,
+        gaussians: list[tuple],
     ) -> None:
         self.xx0 = xx0
         self.xx1 = xx1

@@ -64,12 +64,12 @@ class MarginDisplay(PlaneDisplay):
         *,
         xx0: np.ndarray,
         xx1: np.ndarray,
-        lead: np.ndarray,
         classes: Any,
         X: np.ndarray,
         y: np.ndarray,
-        support: np.ndarray,
         feature_names: Sequence[str],
+        lead: np.ndarray,
+        support: np.ndarray,
     ) -> None:
         self.xx0 = xx0
         self.xx1 = xx1
