@@ -506,7 +506,6 @@ class Case:
             "features": "constant" if who == "gate + bias" else None,
             "classes": self.classes,
             "tol": tol,
-            "n_jobs": 2,
         }
         if who == "SVM + score":
 
@@ -519,7 +518,7 @@ class Case:
 
             threads = Parallel(n_jobs=2, prefer="threads")
             return np.column_stack(threads(map(delayed(column), range(len(self.classes)))))
-        students = GatedStudents(targets=self.classes, **parameters)
+        students = GatedStudents(targets=self.classes, n_jobs=2, **parameters)
         students.fit(X, y, teacher_scores=np.zeros(S.shape) if plain else S)
         return students.decision_function(X_new, np.zeros(S_new.shape) if plain else S_new)
 

@@ -1,5 +1,7 @@
 """Early exit predicts what the teacher predicts, with fewer scores."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,6 +64,25 @@ def test_a_small_lead_is_a_lead_but_where_the_teacher_takes_it_for_none(three, k
     for label in teacher.classes_:
         expected = teacher.predict(X) == label
         assert_array_equal(early_exit_predict(teacher, X, label), expected)
+
+
+JOINT = [LinearSVC(multi_class="crammer_singer"), CrammerSingerSVC()]
+
+
+@pytest.mark.parametrize("teacher", JOINT, ids=str)
+def test_ties_follow_the_rule_of_the_teacher(three, teacher):
+    X, y = three[0][:80], three[1][:80]
+    teacher = clone(teacher).fit(X, y)
+    teacher.coef_ = np.zeros((3, 6))
+    results = set()
+    for steps in product(range(5), repeat=3):
+        # Of three scores, two may be tied that are not tied with the third.
+        teacher.intercept_ = 1.0 + 3e-8 * np.array(steps)
+        predicted = teacher.predict(X[:5])
+        results.add((predicted[0], int(np.argmax(steps))))
+        for label in teacher.classes_:
+            assert_array_equal(early_exit_predict(teacher, X[:5], label), predicted == label)
+    assert len(results) > 3  # not all are predicted by their largest score
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

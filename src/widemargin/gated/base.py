@@ -21,7 +21,6 @@ from widemargin.gated.problem import (
     StudentFit,
     TrainingData,
     given_samples,
-    linear_weights,
     map_features,
 )
 from widemargin.gated.teacher import Gate, make_gate
@@ -145,7 +144,7 @@ def fitted_attributes(
             "dual_coef_": dual_coef,
             "_expansion": KernelExpansion(data.kernel, vectors, dual_coef),
         }
-    attributes["theta_"] = np.array([linear_weights(data.phi, dual) for dual in duals])
+    attributes["theta_"] = np.array([fit.theta for fit in fits])
     sums = [dual.sum() if student.fit_intercept else 0.0 for dual in duals]
     attributes["theta_intercept_"] = np.array(sums)
     if data.phi_functions is not None:

@@ -28,7 +28,7 @@ from widemargin.gated.students import GatedStudents, fit_validated
 from widemargin.gated.teacher import class_scores
 from widemargin.solvers import HingeProblem
 from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
-from widemargin.svm.linear_svc import linear_scores
+from widemargin.svm.scores import linear_scores
 
 
 def compare_students(
@@ -145,7 +145,7 @@ def _fit_controls(
         linear_scores(phi, svm[np.newaxis, :-1])[:, 0] + svm[-1],
         gate - bias[-1],
         linear_scores(_append_feature(phi, gate), wide[np.newaxis, :-1])[:, 0] + wide[-1],
-        StudentFit(column, worst, [] if worst.converged else ["not converged"]),
+        StudentFit(column, worst, None, [] if worst.converged else ["not converged"]),
     )
 
 

@@ -12,7 +12,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
 
-from widemargin.svm.linear_svc import linear_scores
+from widemargin.svm.scores import linear_scores
 
 
 class LandmarkFeatures(NamedTuple):

@@ -124,12 +124,15 @@ class StudentFit(NamedTuple):
     column : int
         Column of the target class in the teacher's scores.
     solution : Solution
+    theta : ndarray of shape (n_phi,) or None
+        Weights of a linear student.
     issues : list of str
         Names of the warnings that apply, see `widemargin.gated.base`.
     """
 
     column: int
     solution: Solution
+    theta: np.ndarray | None
     issues: list[str]
 
 
@@ -191,7 +194,17 @@ def _jobs(student: Any) -> int:
 def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
     sign = target_sign(data, column)
     solution = _solve(student, data, student_problem(student, data, column, sign))
-    return StudentFit(column, solution, _find_issues(student, data, column, sign, solution))
+    theta, own = None, np.zeros(len(sign))
+    support = np.flatnonzero(solution.dual)
+    if student.kernel == "linear":
+        theta, intercept = _linear_weights(data.phi, solution.dual), solution.dual.sum()
+        own = inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept * student.fit_intercept
+    elif len(support):
+        dual_coef = solution.dual[np.newaxis, support]
+        own = KernelExpansion(data.kernel, data.phi[support], dual_coef).evaluate(data.phi)[:, 0]
+    issues = _find_issues(student, data.scores, column, sign, own)
+    issues += [] if solution.converged else ["not converged"]
+    return StudentFit(column, solution, theta, issues)
 
 
 def target_sign(data: TrainingData, column: int) -> np.ndarray:
@@ -237,36 +250,22 @@ def linear_problem(problem: HingeProblem, phi: Any, bias: float) -> LinearProble
     return LinearProblem(phi, problem.sign, problem.cost, Hinge(), bias, problem.margin)
 
 
-def linear_weights(phi: Any, dual: np.ndarray) -> np.ndarray:
+def _linear_weights(phi: Any, dual: np.ndarray) -> np.ndarray:
     """Return theta = sum_i dual_i phi_i of a linear student."""
     with single_threaded_blas():
         return np.asarray(phi.T @ dual)
 
 
-def _training_values(student: Any, data: TrainingData, dual: np.ndarray) -> np.ndarray:
-    """Return <theta, phi_i> of the training samples."""
-    if student.kernel == "linear":
-        theta, intercept = linear_weights(data.phi, dual), dual.sum() * student.fit_intercept
-        return inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept
-    support = np.flatnonzero(dual)
-    if not len(support):
-        return np.zeros(len(dual))
-    expansion = KernelExpansion(data.kernel, data.phi[support], dual[np.newaxis, support])
-    return expansion.evaluate(data.phi)[:, 0]
-
-
 def _find_issues(
-    student: Any, data: TrainingData, column: int, sign: np.ndarray, solution: Solution
+    student: Any, scores: np.ndarray, column: int, sign: np.ndarray, own: np.ndarray
 ) -> list[str]:
-    """Return the names of the warnings that apply to a student."""
-    gate, zero = data.scores[:, column], gated_options.zero_scores
-    own = _training_values(student, data, solution.dual)
+    """Return the names of the warnings that apply to a student with the values <theta, phi_i>."""
+    gate, zero = scores[:, column], gated_options.zero_scores
     predicted = gate - own >= 0.0
     no_theta = np.abs(own).max() <= zero * np.abs(gate).max()
     margin_met = (sign * gate).min() >= student.margin * (1.0 - zero)
     found = {
-        "not converged": not solution.converged,
-        "zero scores": np.abs(data.scores).max() <= zero,
+        "zero scores": np.abs(scores).max() <= zero,
         "margin met": no_theta and margin_met,
         "zero theta": no_theta and not margin_met,
         "constant": predicted.all() or not predicted.any(),

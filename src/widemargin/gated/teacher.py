@@ -35,7 +35,8 @@ from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.svm.crammer_singer import CrammerSingerSVC, joint_expansion
 from widemargin.svm.kernel_classifier import class_expansion
-from widemargin.svm.linear_svc import LinearSVC, linear_scores
+from widemargin.svm.linear_svc import LinearSVC
+from widemargin.svm.scores import linear_scores
 from widemargin.svm.svc import SVC
 
 # Their decision functions are their coefficients, which need not be verified.
@@ -325,7 +326,9 @@ def _separate_gate(teacher: Any, columns: np.ndarray, steps: Pipeline | None) ->
         expansion = class_expansion(teacher)
     elif isinstance(teacher, CrammerSingerSVC):
         expansion = joint_expansion(teacher)
-    return None if expansion is None else ExpansionGate(steps, expansion.select(columns))
+    if expansion is None or not expansion.coefficients.shape[1]:
+        return None
+    return ExpansionGate(steps, expansion.select(columns))
 
 
 def separate_values(teacher: Any, functions: Coefficients | None, X: Any) -> Any:
