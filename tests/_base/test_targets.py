@@ -37,7 +37,7 @@ def test_effective_weights_lie_between_equal_and_balanced_ones(uneven):
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan])
 def test_class_weights_that_are_no_weights_are_refused_by_name(uneven, weight):
-    with pytest.raises(ValueError, match="class_weight must hold numbers of at least 0, got"):
+    with pytest.raises(ValueError, match="class_weight must contain non-negative numbers, got"):
         SVC(class_weight={0: weight}).fit(*uneven)
 
 
@@ -89,9 +89,9 @@ def test_a_class_that_is_not_named_has_margin_one():
 @pytest.mark.parametrize(
     ("margins", "message"),
     [
-        ({5: 1.0}, r"class_margin must name classes of y \(\[0, 1, 2\]\), got \[5\]"),
-        ({0: 0.0}, "class_margin must hold numbers greater than 0"),
-        ({0: np.inf}, "class_margin must hold numbers greater than 0"),
+        ({5: 1.0}, r"class_margin must be classes of y \(\[0, 1, 2\]\), got \[5\]"),
+        ({0: 0.0}, "class_margin must contain finite numbers greater than 0"),
+        ({0: np.inf}, "class_margin must contain finite numbers greater than 0"),
     ],
 )
 def test_impossible_margins_are_refused(uneven, margins, message):

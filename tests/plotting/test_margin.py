@@ -114,7 +114,7 @@ def test_more_than_two_features_are_refused(iris):
 
 def test_other_rows_than_the_training_rows_are_refused(blobs):
     X, y = blobs
-    with pytest.raises(ValueError, match="X must be the 60 rows"):
+    with pytest.raises(ValueError, match="X must contain the 60 samples"):
         MarginDisplay.from_estimator(SVC().fit(X, y), X[:50], y[:50])
 
 

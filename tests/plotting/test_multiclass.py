@@ -19,7 +19,7 @@ def test_the_picture_is_the_matrix_with_the_names_of_classes():
     display = CodeMatrixDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.image_.get_array(), model.code_matrix_)
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == names.tolist()
-    assert display.ax_.get_title() == "3 machines, minimum distance 2"
+    assert display.ax_.get_title() == "3 columns, minimum distance 2"
 
 
 def test_colours_tell_the_signs_apart():

@@ -170,5 +170,5 @@ def test_bad_grids_are_refused(bad):
     X, Z, y = data()
     with pytest.raises(ValueError, match="privileged_penalties must contain"):
         PrivilegedSVCCV(privileged_penalties=bad).fit(X, y, privileged=Z)
-    with pytest.raises(ValueError, match="Cs must hold"):
+    with pytest.raises(ValueError, match="Cs must contain"):
         PrivilegedSVCCV(Cs=bad).fit(X, y, privileged=Z)

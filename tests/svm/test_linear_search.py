@@ -93,7 +93,7 @@ def test_without_refit_there_are_scores_only(data):
 
 def test_costs_must_be_positive(data):
     for Cs in ([], [0.0], [1.0, np.inf], ["1"]):
-        with pytest.raises(ValueError, match="Cs must hold finite numbers"):
+        with pytest.raises(ValueError, match="Cs must contain finite numbers"):
             LinearSVCCV(Cs=Cs).fit(*data)
 
 

@@ -200,7 +200,7 @@ class TestMargins:
         plain, ldam = (LinearSVC(class_margin=margin).fit(X, y) for margin in (None, "ldam"))
         assert ldam.class_margin_[1] == 1.0 > ldam.class_margin_[0]
         assert ldam.predict(X).sum() > plain.predict(X).sum()
-        with pytest.raises(ValueError, match="class_margin must name classes"):
+        with pytest.raises(ValueError, match="class_margin must be classes"):
             LinearSVC(class_margin={7: 1.0}).fit(X, y)
 
     @pytest.mark.parametrize("way", WAYS, ids=str)

@@ -245,7 +245,9 @@ class TestWeights:
         X, y = classes(2)
         weights = np.where(np.arange(len(y)) < 40, 0.0, 1.0)
         search = clone(search).set_params(cv=KFold(4))
-        with pytest.raises(ValueError, match="test rows whose sample_weight is positive, fold 0"):
+        with pytest.raises(
+            ValueError, match="test samples whose sample_weight is positive, but fold 0"
+        ):
             search.fit(X, y, sample_weight=weights)
         # A scorer that takes no weights does not mind.
         search.set_params(scoring=lambda machine, X, y: 1.0)
@@ -259,7 +261,7 @@ class TestFolds:
             search.fit(*four_classes)
 
     def test_without_test_rows_are_refused(self, four_classes):
-        with pytest.raises(ValueError, match="cv must give every fold test rows"):
+        with pytest.raises(ValueError, match="cv must give every fold test samples"):
             SVCCV(cv=[(np.arange(100), [])]).fit(*four_classes)
 
     def test_that_infinite_costs_cannot_separate_are_scored_nan(self):
@@ -274,7 +276,7 @@ class TestFolds:
         ):
             theirs.fit(X, y)
         ours = SVCCV(Cs=grid["C"], kernel="linear", cv=cv)
-        with pytest.warns(FitFailedWarning, match="1 of 4 fits of folds failed"):
+        with pytest.warns(FitFailedWarning, match="1 of 4 cross-validation fits failed"):
             ours.fit(X, y)
         expected = [theirs.cv_results_[f"split{k}_test_score"] for k in range(2)]
         assert np.isnan(ours.scores_).sum() == 1
@@ -376,7 +378,7 @@ def test_a_search_that_stopped_early_warns(four_classes):
 
 @pytest.mark.parametrize("Cs", [[], [0.0], [1.0, -1.0], ["1"], [np.nan]])
 def test_costs_that_are_not_positive_numbers_are_refused(four_classes, Cs):
-    with pytest.raises(ValueError, match="Cs must hold numbers greater than 0, got"):
+    with pytest.raises(ValueError, match="Cs must contain numbers greater than 0, got"):
         SVCCV(Cs=Cs).fit(*four_classes)
 
 

@@ -166,6 +166,42 @@ DESCRIPTIONS = {
                 Number of binary subproblems solved at once, in threads. The result does not
                 depend on it.
             """,
+        "search_parameters": """
+            cv : int, splitter or iterable, default=None
+                Cross-validation splits: a number of stratified folds (5 if None), a splitter, or an
+                iterable of training and test indices. For groups, pass
+                ``GroupKFold().split(X, y, groups)``.
+
+            scoring : str or callable, default=None
+                Score to maximize: the name of a scorer or a callable
+                ``scoring(estimator, X, y)``, whose estimator is fitted to the training samples of
+                a fold. Accuracy if None.
+
+            refit : bool, default=True
+                Whether to fit to all samples with the best parameters. If False, there are scores
+                but no predictions.
+            """,
+        "search_sample_weight": """
+            sample_weight : array-like of shape (n_samples,), default=None
+                Non-negative weights that multiply `C` for each sample, and count in the scores if
+                the scorer accepts weights.
+            """,
+        "search_results": """
+            best_params_ : dict
+                Best parameters by name.
+
+            best_score_ : float
+                Mean cross-validated score of the best parameters. Ties are broken as in
+                :class:`sklearn.model_selection.GridSearchCV`, with C varying slowest.
+
+            cv_results_ : dict
+                Scores in the format of :class:`sklearn.model_selection.GridSearchCV`, without
+                times.
+            """,
+        "counting_weight": """
+            sample_weight : array-like of shape (n_samples,), default=None
+                Non-negative sample weights. A sample of weight k counts as k samples.
+            """,
         "unused_random_state": """
             random_state : int, RandomState instance or None, default=None
                 Not used; present for compatibility with scikit-learn. The solver is deterministic.

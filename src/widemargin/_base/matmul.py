@@ -1,37 +1,36 @@
 """Matrix products with the same bits for any number of threads and any choice of rows.
 
-BLAS rounds an entry of ``A @ B.T`` in a way that depends on the shape of the call: on the place of
-the entry among the blocks of its inner loops, on the rows left over at the edge, on the number of
-threads. A row of kernel values would then change in its last bits with the company in which it
-was asked for. Here a product is cut into tiles of shapes in which, by a trial on the BLAS at
-hand, every place is rounded alike. BLAS runs on one thread and the tiles on the threads of ours.
+The rounding of an entry of ``A @ B.T`` in BLAS depends on the shape of the call: on the position of
+the entry among the blocks of the inner loops, on the rows left over at the edge, on the number of
+threads. A row of kernel values would then change in its last bits with the other rows that are
+computed in the same call. Here a product is cut into tiles of shapes for which, by a trial with the
+installed BLAS, all positions are rounded alike. BLAS runs on one thread, and the tiles are computed
+in parallel.
 """
 
 import functools
 import threading
-from contextlib import nullcontext
-from typing import NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from widemargin._base.options import matmul_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
 
 __all__ = ["tiled_multiply", "tiled_product"]
 
-# The largest tile: about as fast as one large product, and small enough to be finished in cache.
-_HEIGHT = 384
-_WIDTH = 288
-
-# OpenBLAS starts no threads for a product of no more multiplications than this.
-_BLAS_STAYS_SINGLE = 262_144
-
-# Multiplications worth handing to another thread at a time.
-_PORTION = 4_000_000
-
-_here = threading.local()
+_thread_buffers = threading.local()
 
 
-def tiled_product(A, B, out=None, threads=None, finish=None):
+def tiled_product(
+    A: np.ndarray,
+    B: np.ndarray,
+    out: np.ndarray | None = None,
+    threads: int | None = None,
+    finish: Callable[[np.ndarray, slice, slice], None] | None = None,
+) -> np.ndarray:
     """Return ``A @ B.T``, each entry of which depends on its own two rows only, to the last bit.
 
     Parameters
@@ -41,12 +40,12 @@ def tiled_product(A, B, out=None, threads=None, finish=None):
     B : ndarray of shape (n, k)
         C-contiguous, of the same dtype.
     out : ndarray of shape (m, n), default=None
-        Where to write the product.
+        Array to write the product to.
     threads : int, default=None
-        ``None`` means `effective_threads()`. It does not change the result.
+        Number of threads, `effective_threads()` by default. It does not change the result.
     finish : callable, default=None
         Called as ``finish(tile, rows, columns)`` when the view ``tile = out[rows, columns]`` is
-        complete and still in cache, on the thread that has made it; the last two are slices.
+        complete and still in cache, on the thread that computed it. The last two are slices.
 
     Returns
     -------
@@ -61,7 +60,7 @@ def tiled_product(A, B, out=None, threads=None, finish=None):
     column_step = layout.width - 2 * layout.guard
     column_panels = _panels(B, column_step, layout.column_quantum, layout.guard)
 
-    def make_tile(columns, right, rows, left):
+    def make_tile(columns: slice, right: np.ndarray, rows: slice, left: np.ndarray) -> None:
         target = out[rows, columns]
         fits = target.shape == (left.shape[0], right.shape[0])
         if fits and target.strides[1] == target.itemsize:
@@ -84,7 +83,9 @@ def tiled_product(A, B, out=None, threads=None, finish=None):
     return out
 
 
-def tiled_multiply(A, V, out=None, threads=None):
+def tiled_multiply(
+    A: np.ndarray, V: np.ndarray, out: np.ndarray | None = None, threads: int | None = None
+) -> np.ndarray:
     """Return ``A @ V`` for few columns, with the properties of `tiled_product`.
 
     Parameters
@@ -94,9 +95,9 @@ def tiled_multiply(A, V, out=None, threads=None):
     V : ndarray of shape (k, p)
         Of the same dtype; p is small.
     out : ndarray of shape (m, p), default=None
-        Where to write the product.
+        Array to write the product to.
     threads : int, default=None
-        ``None`` means `effective_threads()`. It does not change the result.
+        As in `tiled_product`.
 
     Returns
     -------
@@ -104,49 +105,49 @@ def tiled_multiply(A, V, out=None, threads=None):
     """
     if out is None:
         out = np.empty((A.shape[0], V.shape[1]), dtype=A.dtype)
-    # The few columns stand as rows, the dimension that is padded least.
+    # The few columns become rows, the dimension that is padded least.
     tiled_product(np.ascontiguousarray(V.T), A, out=out.T, threads=threads)
     return out
 
 
 class _Layout(NamedTuple):
-    """Shapes of tiles in which every place is rounded alike.
+    """Shapes of tiles in which all positions are rounded alike.
 
     A tile has a multiple of ``row_quantum`` rows, at most ``height``, and a multiple of
     ``column_quantum`` columns, at most ``width``. Its first and last ``guard`` columns are
-    computed and thrown away.
+    computed and discarded.
     """
 
     row_quantum: int
     column_quantum: int
     guard: int
-    height: int = _HEIGHT
-    width: int = _WIDTH
+    height: int = options.tile_height
+    width: int = options.tile_width
 
 
-# From cheap to dear. Some BLAS libraries have other routines for small products: then all tiles
-# must have one shape. In the last one places are fixed by the grid at least.
+# In order of cost. Some BLAS libraries have other routines for small products: then all tiles must
+# have one shape. In the last layout at least the grid fixes the positions.
 _LAYOUTS = [
     _Layout(row_quantum=4, column_quantum=16, guard=0),
     _Layout(row_quantum=12, column_quantum=32, guard=8),
     _Layout(row_quantum=48, column_quantum=96, guard=16),
-    _Layout(row_quantum=48, column_quantum=_WIDTH, guard=0, height=48),
-    _Layout(row_quantum=48, column_quantum=_WIDTH, guard=16, height=48),
-    _Layout(row_quantum=_HEIGHT, column_quantum=_WIDTH, guard=0),
+    _Layout(row_quantum=48, column_quantum=options.tile_width, guard=0, height=48),
+    _Layout(row_quantum=48, column_quantum=options.tile_width, guard=16, height=48),
+    _Layout(row_quantum=options.tile_height, column_quantum=options.tile_width, guard=0),
 ]
 
 
-def _layout(dtype, k):
-    # BLAS cuts long rows into blocks, so that longer ones bring nothing new.
+def _layout(dtype: np.dtype, k: int) -> _Layout:
+    # BLAS cuts long rows into blocks, so that longer ones are like shorter ones.
     return _tried_layout(dtype, min(k, 400))
 
 
 @functools.cache
-def _tried_layout(dtype, k):
-    """Return the first layout in which the BLAS of this machine rounds every place alike."""
+def _tried_layout(dtype: Any, k: int) -> _Layout:
+    """Return the first layout in which the installed BLAS rounds all positions alike."""
     generator = np.random.default_rng(0)
-    left = generator.random((_HEIGHT, k), dtype=dtype) - dtype.type(0.5)
-    right = generator.random((_WIDTH, k), dtype=dtype) - dtype.type(0.5)
+    left = generator.random((options.tile_height, k), dtype=dtype) - dtype.type(0.5)
+    right = generator.random((options.tile_width, k), dtype=dtype) - dtype.type(0.5)
     with single_threaded_blas():
         for layout in _LAYOUTS[:-1]:
             if _rounds_alike(layout, left[: layout.height], right, generator):
@@ -154,8 +155,10 @@ def _tried_layout(dtype, k):
     return _LAYOUTS[-1]
 
 
-def _rounds_alike(layout, left, right, generator):
-    """Return whether tiles of all sizes, in which rows have moved, repeat those of the largest."""
+def _rounds_alike(
+    layout: _Layout, left: np.ndarray, right: np.ndarray, generator: np.random.Generator
+) -> bool:
+    """Return whether tiles of all sizes, with rows permuted, repeat the bits of the largest."""
     largest = np.matmul(left, right.T)
     for size in (1, 1, 2, 3, 5, 7):
         height = min(size * layout.row_quantum, layout.height)
@@ -169,11 +172,14 @@ def _rounds_alike(layout, left, right, generator):
     return True
 
 
-def _panels(matrix, step, quantum, guard):
+def _panels(
+    matrix: np.ndarray, step: int, quantum: int, guard: int
+) -> list[tuple[slice, np.ndarray]]:
     """Cut the rows of ``matrix`` into steps.
 
-    Return for each its slice and a matrix with the rows, ``guard`` rows before them and at least
-    as many after them, a multiple of ``quantum`` together. They are neighbours or zeros.
+    Return for each its slice and a matrix with these rows, ``guard`` rows before them and at least
+    as many after them, a multiple of ``quantum`` together. The rows around are those of ``matrix``,
+    or zeros.
     """
     panels = []
     length = len(matrix)
@@ -192,20 +198,23 @@ def _panels(matrix, step, quantum, guard):
     return panels
 
 
-def _scratch(rows, columns, dtype):
-    """Return an uninitialised matrix that is this thread's own until its next call."""
-    buffers = vars(_here)
+def _scratch(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
+    """Return an uninitialized matrix that the calling thread may use until its next call."""
+    buffers = vars(_thread_buffers)
     if dtype.char not in buffers:
-        buffers[dtype.char] = np.empty(_HEIGHT * _WIDTH, dtype=dtype)
+        buffers[dtype.char] = np.empty(options.tile_height * options.tile_width, dtype=dtype)
     return buffers[dtype.char][: rows * columns].reshape(rows, columns)
 
 
-def _run(make_tile, tiles, tile_work, threads):
-    limit = nullcontext() if tile_work <= _BLAS_STAYS_SINGLE else single_threaded_blas()
-    step = max(1, _PORTION // max(1, tile_work))
+def _run(
+    make_tile: Callable[..., None], tiles: list[tuple], tile_work: int, threads: int | None
+) -> None:
+    is_serial = tile_work <= options.serial_work
+    limit: AbstractContextManager = nullcontext() if is_serial else single_threaded_blas()
+    step = max(1, options.portion_work // max(1, tile_work))
 
-    def make_portion(start):
-        # Where BLAS runs on OpenMP, each thread has a setting of its own.
+    def make_portion(start: int) -> None:
+        # Where BLAS runs on OpenMP, each thread has its own setting.
         with limit:
             for tile in tiles[start : start + step]:
                 make_tile(*tile)

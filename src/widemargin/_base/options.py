@@ -77,6 +77,35 @@ matmul_options = MatmulOptions()
 # ---- svm -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class CodeMatrixOptions:
+    """Options of code matrices and their decoding; measured by `benchmarks/multiclass.py`."""
+
+    most_exhaustive: int = 12
+    """Largest number of classes for which all splits are used: 2047 binary subproblems."""
+    most_enumerated: int = 4096
+    """Largest number of distinct columns that are listed; of more, a sample is drawn."""
+    tries: int = 200
+    """Random matrices of which the one with the largest minimum distance is taken."""
+    fewest_tries: int = 10
+    """The same, where distances between many code words take long."""
+    trial_work: int = 50_000_000
+    """Multiplications spent on all tries, within these bounds."""
+    coupling_iterations: int = 500
+    """Limit on the iterations of probability coupling."""
+    coupling_tol: float = 1e-8
+    """Largest change of a probability at which coupling stops."""
+    longest_extrapolation: float = 100.0
+    """Limit on the step length of the accelerated coupling: longer ones are seldom accepted."""
+    smallest_log: float = -50.0
+    """Smallest log-probability in coupling: keeps logarithms finite."""
+    tie: float = 1e-9
+    """Losses that differ by less are taken as equal, and the classes ordered by confidence."""
+
+
+code_matrix_options = CodeMatrixOptions()
+
+
 # ---- solvers.hinge -------------------------------------------------------------------------------
 
 

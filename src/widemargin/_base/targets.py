@@ -10,13 +10,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import check_sample_weight
 from widemargin._base.validation import validate_weights
 
-__all__ = ["Targets", "effective_class_weight", "encode_targets", "ldam_class_margin"]
+__all__ = [
+    "Targets",
+    "class_margins",
+    "class_weights",
+    "effective_class_weight",
+    "encode_targets",
+    "ldam_class_margin",
+    "sample_costs",
+]
 
 
 @dataclass(frozen=True)
@@ -70,32 +80,33 @@ def encode_targets(
     return positive, Targets(classes, codes, weight, weights, margins)
 
 
-def effective_class_weight(y, *, beta=0.999, sample_weight=None):
-    r"""Class weights by effective numbers, for `class_weight`.
+@shared_docs
+def effective_class_weight(
+    y: ArrayLike, *, beta: float = 0.999, sample_weight: ArrayLike | None = None
+) -> dict[Any, float]:
+    r"""Compute class weights from effective numbers of samples, for `class_weight`.
 
-    The more rows a class has, the more of them say the same: n rows are worth
-    :math:`(1 - \beta^n) / (1 - \beta)`. A class weighs inversely to what its rows are worth,
+    Samples of a class overlap: n of them are worth :math:`(1 - \beta^n) / (1 - \beta)` distinct
+    ones, their effective number. A class is weighted inversely to it,
 
     .. math::
 
         w_j \propto \frac{1 - \beta}{1 - \beta^{n_j}}, \qquad \text{with mean } 1
 
     which lies between equal weights (beta = 0) and "balanced" ones (beta near 1).
-    ``class_weight="effective"`` is this with the default beta.
+    ``class_weight="effective"`` uses the default beta.
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Labels.
+    <<y>>
     beta : float, default=0.999
-        At least 0 and less than 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A row of weight k counts as k rows.
+        Overlap of samples. At least 0 and less than 1.
+    <<counting_weight>>
 
     Returns
     -------
     class_weight : dict
-        The weight of every class.
+        Weight of each class.
 
     References
     ----------
@@ -111,34 +122,35 @@ def effective_class_weight(y, *, beta=0.999, sample_weight=None):
     """
     if not 0.0 <= beta < 1.0:
         raise ValueError(f"beta must be at least 0 and less than 1, got {beta!r}.")
-    classes, counts = _counted(y, sample_weight)
+    classes, counts = _class_counts(y, sample_weight)
     return dict(zip(classes.tolist(), _effective(counts, beta).tolist(), strict=True))
 
 
-def ldam_class_margin(y, *, largest=1.0, sample_weight=None):
-    r"""Label-distribution-aware margins, for `class_margin`.
+@shared_docs
+def ldam_class_margin(
+    y: ArrayLike, *, largest: float = 1.0, sample_weight: ArrayLike | None = None
+) -> dict[Any, float]:
+    r"""Compute label-distribution-aware margins, for `class_margin`.
 
-    The rarer a class, the further the boundary should keep from its rows:
+    The rarer a class, the larger its margin:
 
     .. math::
 
         m_j = m_{\max} \left( \frac{n_{\min}}{n_j} \right)^{1/4}
 
-    ``class_margin="ldam"`` is this with the default largest margin.
+    ``class_margin="ldam"`` uses the default largest margin.
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Labels.
+    <<y>>
     largest : float, default=1.0
         Margin of the rarest class.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A row of weight k counts as k rows.
+    <<counting_weight>>
 
     Returns
     -------
     class_margin : dict
-        The margin of every class.
+        Margin of each class.
 
     References
     ----------
@@ -153,21 +165,23 @@ def ldam_class_margin(y, *, largest=1.0, sample_weight=None):
     """
     if not 0.0 < largest < np.inf:
         raise ValueError(f"largest must be a number greater than 0, got {largest!r}.")
-    classes, counts = _counted(y, sample_weight)
+    classes, counts = _class_counts(y, sample_weight)
     return dict(zip(classes.tolist(), (largest * _ldam(counts)).tolist(), strict=True))
 
 
-def class_weights(class_weight, classes, y, sample_weight=None) -> np.ndarray:
-    """The weight of every class, in the order of ``classes``.
+def class_weights(
+    class_weight: Any, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the weight of each class, in the order of ``classes``.
 
     Parameters
     ----------
     class_weight : dict, "balanced", "effective" or None
     classes : ndarray of shape (n_classes,)
-    y : ndarray of shape (n,)
+    y : ndarray of shape (n_samples,)
         Labels.
-    sample_weight : ndarray of shape (n,), optional
-        A row of weight k counts as k rows.
+    sample_weight : ndarray of shape (n_samples,), optional
+        A sample of weight k counts as k samples.
 
     Returns
     -------
@@ -176,82 +190,78 @@ def class_weights(class_weight, classes, y, sample_weight=None) -> np.ndarray:
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "effective":
-        return _effective(_counted(y, sample_weight)[1])
+        return _effective(_class_counts(y, sample_weight)[1])
     weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
     if not (weights >= 0).all():
-        raise ValueError(f"class_weight must hold numbers of at least 0, got {class_weight}.")
+        raise ValueError(f"class_weight must contain non-negative numbers, got {class_weight}.")
     return weights
 
 
-def class_margins(class_margin, classes, y, sample_weight=None) -> np.ndarray:
-    """The margin of every class, in the order of ``classes``.
+def class_margins(
+    class_margin: Any, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the margin of each class, in the order of ``classes``.
 
-    Parameters
-    ----------
-    class_margin : dict, "ldam" or None
-        A class that is not in the dict has margin 1.
-    classes : ndarray of shape (n_classes,)
-    y : ndarray of shape (n,)
-        Labels.
-    sample_weight : ndarray of shape (n,), optional
-        A row of weight k counts as k rows.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
+    ``class_margin`` is a dict, in which classes that are missing have margin 1, "ldam" or None. The
+    other parameters are those of `class_weights`.
     """
     if class_margin is None:
         return np.ones(len(classes))
     if isinstance(class_margin, str):
-        return _ldam(_counted(y, sample_weight)[1])
+        return _ldam(_class_counts(y, sample_weight)[1])
     names = classes.tolist()
     unknown = [name for name in class_margin if name not in names]
     if unknown:
-        raise ValueError(f"class_margin must name classes of y ({names}), got {unknown}.")
+        raise ValueError(f"The keys of class_margin must be classes of y ({names}), got {unknown}.")
     margins = np.array([class_margin.get(name, 1.0) for name in names], dtype=np.float64)
     if not (np.isfinite(margins) & (margins > 0)).all():
-        raise ValueError(f"class_margin must hold numbers greater than 0, got {class_margin}.")
+        raise ValueError(
+            f"class_margin must contain finite numbers greater than 0, got {class_margin}."
+        )
     return margins
 
 
-def sample_costs(C, codes, class_weight, sample_weight) -> np.ndarray:
-    """C times the weight of each row's class times its own weight.
+def sample_costs(
+    C: float, codes: np.ndarray, class_weight: np.ndarray, sample_weight: np.ndarray | None
+) -> np.ndarray:
+    """Return C times the weight of the class of each sample times its own weight.
 
     Parameters
     ----------
     C : float
-    codes : ndarray of shape (n,)
-        Index of each row's class.
+    codes : ndarray of shape (n_samples,)
+        Index of the class of each sample.
     class_weight : ndarray of shape (n_classes,)
-    sample_weight : ndarray of shape (n,) or None
+    sample_weight : ndarray of shape (n_samples,) or None
 
     Returns
     -------
-    ndarray of shape (n,)
+    ndarray of shape (n_samples,)
     """
     if np.isinf(C) and not class_weight.all():
         raise ValueError(
-            "class_weight must be greater than 0 for every class where C is infinite: give a "
-            "finite C, or leave rows that are not to count out by a sample_weight of 0."
+            "class_weight must be greater than 0 for every class if C is infinite. Use a finite "
+            "C, or leave samples out by a sample_weight of 0."
         )
     costs = C * class_weight[codes]
     return costs if sample_weight is None else costs * sample_weight
 
 
-def _counted(y, sample_weight):
-    """The classes of rows with positive weight, and the sums of their weights."""
-    y = column_or_1d(y)
+def _class_counts(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of samples of positive weight, and the sums of their weights."""
+    labels: np.ndarray = column_or_1d(y)
+    weight = None
     if sample_weight is not None:
-        sample_weight = check_sample_weight(sample_weight, y, ensure_non_negative=True)
-        y, sample_weight = y[sample_weight > 0], sample_weight[sample_weight > 0]
-    classes, codes = np.unique(y, return_inverse=True)
-    return classes, np.bincount(codes, weights=sample_weight).astype(np.float64)
+        weight = check_sample_weight(sample_weight, labels, ensure_non_negative=True)
+        labels, weight = labels[weight > 0], weight[weight > 0]
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, np.bincount(codes, weights=weight).astype(np.float64)
 
 
-def _effective(counts, beta=0.999):
+def _effective(counts: np.ndarray, beta: float = 0.999) -> np.ndarray:
     weights = 1.0 / (1.0 - beta**counts)
     return weights / weights.mean()
 
 
-def _ldam(counts):
+def _ldam(counts: np.ndarray) -> np.ndarray:
     return (counts.min() / counts) ** 0.25

@@ -191,7 +191,7 @@ class Linear(KernelFunction):
 
     name = "linear"
     uses_gamma = False
-    positive_semidefinite = True  # type: ignore[assignment]
+    positive_semidefinite = True
 
     def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
         """Leave the inner products as they are."""
@@ -223,7 +223,7 @@ class RBF(KernelFunction):
 
     name = "rbf"
     uses_norms = translation_invariant = finishes_upper = True
-    positive_semidefinite = True  # type: ignore[assignment]
+    positive_semidefinite = True
 
     def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
         finish = _finish_rbf_float32 if out.dtype == np.float32 else _finish_rbf_float64
@@ -252,7 +252,7 @@ class Laplacian(KernelFunction):
 
     name = "laplacian"
     translation_invariant = True
-    positive_semidefinite = True  # type: ignore[assignment]
+    positive_semidefinite = True
 
     def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
         """Turn distances into kernel values."""

@@ -134,7 +134,7 @@ class KernelGram:
 
     def as_float32(self, dense_bytes: int) -> "KernelGram":
         """Return the same in float32; sparse samples become dense if that is faster and fits."""
-        X = self.X.astype(np.float32)
+        X: Any = self.X.astype(np.float32)
         if sp.issparse(X) and _is_faster_dense(X, dense_bytes):
             X = X.toarray()
         return object.__new__(KernelGram)._set(self.function, X, self.origin)

@@ -138,12 +138,13 @@ class KernelParameters:
         gram: KernelGram | MatrixGram
         if self.is_pairwise:
             matrix = self.call(X, X) if callable(self.kernel) else X
-            if not _is_identity(order, len(matrix)):
+            if order is not None and not _is_identity(order, len(matrix)):
                 matrix = matrix[np.ix_(order, order)]
             check_symmetric(matrix, "kernel's matrix" if callable(self.kernel) else "X")
             gram = MatrixGram(matrix, positive_semidefinite=is_positive_semidefinite(matrix))
         else:
-            gram = self.gram_of_vectors(X if _is_identity(order, X.shape[0]) else X[order])
+            same = order is None or _is_identity(order, X.shape[0])
+            gram = self.gram_of_vectors(X if same else X[order])
         if not gram.is_finite():
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: X contains values that are "
@@ -207,7 +208,7 @@ def effective_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None
     return scale
 
 
-def _variance(X, weight):
+def _variance(X: Any, weight: np.ndarray | None) -> float:
     """The variance of all values, in two passes: no digits are lost to a common offset."""
     if weight is None and not sp.issparse(X):
         return float(X.var())
@@ -223,5 +224,5 @@ def _variance(X, weight):
     return float(np.average(sums / X.shape[1], weights=weight))
 
 
-def _is_identity(order, n):
-    return order is None or (len(order) == n and bool((order == np.arange(n)).all()))
+def _is_identity(order: np.ndarray, n: int) -> bool:
+    return len(order) == n and bool((order == np.arange(n)).all())

@@ -1,4 +1,4 @@
-"""The picture of a machine on two features: regions, margins, support vectors."""
+"""Display of a classifier on two features: regions, margins, support vectors."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -21,11 +21,11 @@ _LINES: dict[int, dict[str, Any]] = {
 class MarginDisplay(PlaneDisplay):
     """Regions, margins and support vectors of a classifier on two features.
 
-    A class owns the points where it leads: where every binary machine that judges it decides for
-    it. Its region is filled, darker where the lead is at least one, so that the boundary (lead 0)
-    runs in the middle of the margin (lead 1 on either side). With two classes these are the lines
-    at 0, -1 and 1 of the decision function. Where no class leads, as in the ties of one-vs-one
-    voting, the picture stays white.
+    The region of a class contains the points at which all its binary subproblems decide for it,
+    that is, at which its lead is positive. It is filled, darker where the lead is at least one, so
+    that the boundary (lead 0) is in the middle of the margin (lead 1 on either side). With two
+    classes these are the lines at 0, -1 and 1 of the decision function. Points without such a
+    class, as in the ties of one-vs-one voting, stay white.
 
     Create it with :meth:`from_estimator`.
 
@@ -97,7 +97,7 @@ class MarginDisplay(PlaneDisplay):
         self._plot_rings()
         self.ax_.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
 
-    def _plot_region(self, lead, color):
+    def _plot_region(self, lead: np.ndarray, color: Any) -> None:
         levels = [0, 1, max(2, lead.max() + 1)]
         fills = [(color, 0.18), (color, 0.38)]
         grid = self.xx0, self.xx1, lead
@@ -106,10 +106,10 @@ class MarginDisplay(PlaneDisplay):
             if lead.min() < level < lead.max():
                 self.lines_.append(self.ax_.contour(*grid, levels=[level], zorder=2, **line))
 
-    def _plot_rings(self):
-        rows = self.X[self.support]
+    def _plot_rings(self) -> None:
+        vectors = self.X[self.support]
         look = {"s": 75, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
-        self.rings_ = self.ax_.scatter(*rows.T, label="support vector", zorder=4, **look)
+        self.rings_ = self.ax_.scatter(*vectors.T, label="support vector", zorder=4, **look)
 
     def _draw_legend(self) -> None:
         from matplotlib.lines import Line2D
@@ -121,20 +121,20 @@ class MarginDisplay(PlaneDisplay):
         self.ax_.legend(handles=handles, fontsize="small", framealpha=0.9)
 
 
-def _lead(estimator, rows):
-    """By how much each class leads its closest rival, of shape (n_rows, n_classes).
+def _lead(estimator: Any, samples: Any) -> np.ndarray:
+    """Return the lead of each class over its closest competitor.
 
-    Pairwise machines give it directly: the smallest of a class's own decision values. Scores per
-    class are halved differences, so that +1 for a class and -1 for all others is a lead of one, as
-    it is with two classes.
+    In one-vs-one it is the smallest of the decision values of a class. Scores of classes are
+    compared by halved differences, so that +1 for a class and -1 for all others is a lead of one,
+    as it is with two classes.
     """
     estimator = deepcopy(estimator)
-    machine = _machine(estimator)
-    pairwise = hasattr(machine, "decision_function_shape")
-    pairwise = pairwise and getattr(machine, "multi_class", "ovo") == "ovo"
+    classifier = _classifier(estimator)
+    pairwise = hasattr(classifier, "decision_function_shape")
+    pairwise = pairwise and getattr(classifier, "multi_class", "ovo") == "ovo"
     if pairwise:
-        machine.decision_function_shape = "ovo"
-    scores = estimator.decision_function(rows)
+        classifier.decision_function_shape = "ovo"
+    scores = estimator.decision_function(samples)
     if scores.ndim == 1:
         return np.column_stack([-scores, scores])
     n_classes = len(estimator.classes_)
@@ -146,17 +146,17 @@ def _lead(estimator, rows):
     return lead
 
 
-def _support(estimator, points):
-    machine = _machine(estimator)
-    if not hasattr(machine, "support_"):
+def _support(estimator: Any, points: np.ndarray) -> np.ndarray:
+    classifier = _classifier(estimator)
+    if not hasattr(classifier, "support_"):
         return np.empty(0, dtype=int)
-    if machine.shape_fit_[0] != len(points):
+    if classifier.shape_fit_[0] != len(points):
         raise ValueError(
-            f"X must be the {machine.shape_fit_[0]} rows the estimator was fitted on, "
-            f"got {len(points)} rows: the support vectors are among those."
+            f"X must contain the {classifier.shape_fit_[0]} samples that the estimator was fitted "
+            f"to, which the support vectors are part of, got {len(points)} samples."
         )
-    return machine.support_
+    return classifier.support_
 
 
-def _machine(estimator):
+def _classifier(estimator: Any) -> Any:
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator

@@ -1,36 +1,40 @@
-"""The picture of a code matrix."""
+"""Display of a code matrix."""
+
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.docs import shared_docs
 from widemargin.plotting.display import import_pyplot
 
-_MOST_NAMED = 40
+_MOST_NAMED = 40  # classes with names on the axis: more would overlap
 
 
+@shared_docs
 class CodeMatrixDisplay:
-    """A code matrix as a picture: a row for every class, a column for every machine.
+    """Code matrix visualization: a row for each class, a column for each binary subproblem.
 
-    Blue squares are classes that a machine is positive for, orange ones negative, white ones it
-    does not see.
+    Blue cells are the positive classes of a subproblem, orange cells the negative ones. The classes
+    of white cells are left out.
+
+    Create it with :meth:`from_estimator`, or from a matrix.
 
     Parameters
     ----------
-    matrix : array-like of shape (n_classes, n_machines)
-        Of +1, -1 and 0.
+    matrix : array-like of shape (n_classes, n_columns)
+        Code matrix, with entries +1, -1 and 0.
     classes : array-like of shape (n_classes,), default=None
-        Names of the classes; their numbers by default.
+        Names of the classes; their indices by default.
     minimum_distance : float, default=None
-        For the title.
+        Minimum distance of the code words, shown in the title.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     image_ : matplotlib AxesImage
-        The picture.
+        The code matrix.
 
     Examples
     --------
@@ -41,26 +45,30 @@ class CodeMatrixDisplay:
     >>> display.figure_.savefig("code.png")  # doctest: +SKIP
     """
 
-    def __init__(self, matrix, *, classes=None, minimum_distance=None):
+    def __init__(
+        self,
+        matrix: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        minimum_distance: float | None = None,
+    ) -> None:
         self.matrix = np.asarray(matrix)
-        self.classes = np.arange(len(self.matrix)) if classes is None else classes
+        self.classes = np.asarray(np.arange(len(self.matrix)) if classes is None else classes)
         self.minimum_distance = minimum_distance
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None):
-        """Draw the code matrix of a fitted `CodeMatrixClassifier`.
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Plot the code matrix of a fitted `CodeMatrixClassifier`.
 
         Parameters
         ----------
         estimator : CodeMatrixClassifier
-            Fitted.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Fitted estimator.
+        <<ax>>
 
         Returns
         -------
-        CodeMatrixDisplay
-            The display, drawn.
+        <<returns_display>>
         """
         check_is_fitted(estimator)
         return cls(
@@ -69,36 +77,34 @@ class CodeMatrixDisplay:
             minimum_distance=estimator.minimum_distance_,
         ).plot(ax=ax)
 
-    def plot(self, *, ax=None):
-        """Draw the display.
+    def plot(self, *, ax: Any = None) -> Self:
+        """Plot the code matrix.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        <<ax>>
 
         Returns
         -------
-        CodeMatrixDisplay
-            The display itself.
+        <<returns_display>>
         """
         pyplot = import_pyplot("CodeMatrixDisplay")
         from matplotlib.colors import ListedColormap
 
-        n_classes, n_machines = self.matrix.shape
+        n_classes, n_columns = self.matrix.shape
         if ax is None:
-            size = np.clip(0.22 * np.array([n_machines, n_classes]), 2.0, 14.0) + 1.0
+            size = np.clip(0.22 * np.array([n_columns, n_classes]), 2.0, 14.0) + 1.0
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         colors = ListedColormap(["#d55e00", "#ffffff", "#0072b2"])
         self.image_ = ax.imshow(self.matrix, cmap=colors, vmin=-1, vmax=1, aspect="auto")
-        ax.set(xlabel="machine", ylabel="class")
+        ax.set(xlabel="binary subproblem", ylabel="class")
         if n_classes <= _MOST_NAMED:
             ax.set_yticks(np.arange(n_classes), labels=[str(name) for name in self.classes])
-        ax.set_xticks(np.arange(n_machines + 1) - 0.5, minor=True)
+        ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(n_classes + 1) - 0.5, minor=True)
         ax.grid(which="minor", color="0.85", linewidth=0.5)
         ax.tick_params(which="minor", length=0)
         if self.minimum_distance is not None:
-            ax.set_title(f"{n_machines} machines, minimum distance {self.minimum_distance:g}")
+            ax.set_title(f"{n_columns} columns, minimum distance {self.minimum_distance:g}")
         return self

@@ -1,4 +1,4 @@
-"""The core machines."""
+"""Support vector classifiers: kernel, linear, multi-class, and their searches."""
 
 from widemargin.svm.svc import SVC
 

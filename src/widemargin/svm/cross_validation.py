@@ -1,6 +1,7 @@
-"""What machines that choose their parameters by cross-validation share."""
+"""Grid searches that share the work of their fits."""
 
 import warnings
+from collections.abc import Callable, Iterable
 from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar
@@ -13,8 +14,19 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 
 from widemargin._base.convergence import early_stop_message
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import StrOptions
 from widemargin.solvers import NotSeparableError
+
+__all__ = [
+    "SEARCH_CONSTRAINTS",
+    "Search",
+    "best_of",
+    "check_costs",
+    "takes_weights",
+    "warn_if_failed",
+    "warn_if_stopped",
+]
 
 SEARCH_CONSTRAINTS: dict = {
     "Cs": ["array-like"],
@@ -24,67 +36,67 @@ SEARCH_CONSTRAINTS: dict = {
 }
 
 
+@shared_docs
 class Search:
-    """The face of a search, to be put before the class of the machine.
+    """Mixin class for estimators that select their parameters by cross-validation.
 
-    A fit sets ``scores_``, an array over the lists of ``_grid`` and the folds, and for every name
-    in ``_grid`` the best value, as ``C_``.
+    A fit calls `_keep_search`, which sets ``scores_``, an array over the values of each parameter
+    and the folds, and the best value of each parameter, such as ``C_``.
     """
 
     _plain: ClassVar[type]
-    """The machine without a search."""
+    """The estimator without a search."""
 
     _learned: ClassVar[str]
-    """An attribute that only a machine trained on all rows has."""
+    """An attribute that exists after a fit to all samples only."""
 
     _parameter_constraints: dict
     _grid: dict[str, list]
     cv: Any
     scoring: Any
     scores_: np.ndarray
+    best_score_: float
 
-    def __sklearn_is_fitted__(self):
-        trained = hasattr(self, self._learned)
-        if hasattr(self, "scores_") and not trained:
+    def __sklearn_is_fitted__(self) -> bool:
+        fitted = hasattr(self, self._learned)
+        if hasattr(self, "scores_") and not fitted:
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted for predictions, since it was "
-                "fitted with refit=False: use refit=True."
+                "fitted with refit=False. Set refit=True."
             )
-        return trained
+        return fitted
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """How good the predictions are by `scoring`.
+        """Compute the score of the predictions by `scoring`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or \
-                (n_samples, n_samples_fit)
-            Rows, or their kernel values against the training rows for ``kernel='precomputed'``.
+        <<X_kernel>>
 
         y : array-like of shape (n_samples,)
             True labels.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of rows.
+            Sample weights.
 
         Returns
         -------
         score : float
-            Accuracy where `scoring` is None.
+            Accuracy if `scoring` is None.
         """
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         scorer = get_scorer("accuracy" if self.scoring is None else self.scoring)
         return scorer(self, X, y, **weights)
 
     @property
-    def best_params_(self):
-        """The best parameters by name."""
+    def best_params_(self) -> dict[str, Any]:
+        """Best parameters by name."""
         self._check_searched()
         return {name: getattr(self, f"{name}_") for name in self._grid}
 
     @property
-    def cv_results_(self):
-        """Scores of all fits in the manner of GridSearchCV."""
+    def cv_results_(self) -> dict[str, Any]:
+        """Scores in the format of GridSearchCV."""
         self._check_searched()
         params = list(ParameterGrid(self._grid))
         scores = self.scores_.reshape(len(params), -1)
@@ -99,111 +111,117 @@ class Search:
         }
 
     @property
-    def best_estimator_(self):
-        """The machine trained on all rows in the end, without the search."""
+    def best_estimator_(self) -> Any:
+        """The estimator with the best parameters, fitted to all samples."""
         self._check_searched()
         if not hasattr(self, self._learned):
             raise AttributeError("best_estimator_ is only available with refit=True.")
         model = self._new_estimator(self._plain, **self.best_params_)
         own = {*self._parameter_constraints, *(f"{name}_" for name in self._grid)}
         own |= {"scores_", "best_score_", "_grid", "_skl_callbacks"}
-        vars(model).update({name: value for name, value in vars(self).items() if name not in own})
+        fitted = {name: value for name, value in self.__dict__.items() if name not in own}
+        model.__dict__.update(fitted)
         return model
 
-    def _check_searched(self):
+    def _check_searched(self) -> None:
         if not hasattr(self, "scores_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
 
-    def _scorer(self):
-        """What scores folds, whose labels are checked."""
-        # scikit-learn's own accuracy checks them again, at a length that is felt on small folds.
+    def _scorer(self) -> Callable:
+        """The scorer of folds, whose labels are validated."""
+        # scikit-learn's accuracy validates them again, which takes long on small folds.
         return _accuracy if self.scoring in (None, "accuracy") else get_scorer(self.scoring)
 
-    def _splits(self, X, y, weight):
-        """Training and test rows of every fold, as indices."""
-        rows = np.arange(len(y))
+    def _splits(
+        self, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Training and test samples of each fold, as indices."""
+        samples = np.arange(len(y))
         splits = check_cv(self.cv, y, classifier=True).split(X, y)
-        folds = [(rows[train], rows[test]) for train, test in splits]
+        folds = [(samples[train], samples[test]) for train, test in splits]
         if not folds:
             raise ValueError(f"cv must give at least one fold, got none: {self.cv!r}.")
-        counted = (
-            weight if weight is not None and takes_weights(self._scorer()) else np.ones(len(y))
-        )
+        if weight is None or not takes_weights(self._scorer()):
+            weight = np.ones(len(y))
         for number, (_, test) in enumerate(folds):
-            if not counted[test].any():
+            if not weight[test].any():
                 raise ValueError(
-                    f"cv must give every fold test rows whose sample_weight is positive, fold "
-                    f"{number} has none: shuffle the rows, or take fewer folds."
+                    "cv must give every fold test samples whose sample_weight is positive, but "
+                    f"fold {number} has none. Shuffle the samples, or use fewer folds."
                 )
         return folds
 
-    def _new_estimator(self, kind, **chosen):
-        """An unfitted machine with this estimator's parameters."""
-        names = kind._parameter_constraints.keys() & self._parameter_constraints.keys()
-        return kind(**{name: getattr(self, name) for name in names}, **chosen)
+    def _new_estimator(self, kind: type, **selected: Any) -> Any:
+        """Return an unfitted estimator with the parameters of this one."""
+        names = kind._parameter_constraints.keys() & self._parameter_constraints.keys()  # type: ignore[attr-defined]
+        return kind(**{name: getattr(self, name) for name in names}, **selected)
 
-    def _keep_search(self, scores, best, grid):
-        """Set what was found out about the grid, whose best entry stands at ``best``."""
+    def _keep_search(
+        self, scores: np.ndarray, best: tuple[int, ...], grid: dict[str, list]
+    ) -> None:
+        """Set the results of the search, given the index of the best entry of the grid."""
         self.scores_, self.best_score_, self._grid = scores, float(scores[best].mean()), grid
-        for place, (name, values) in zip(best, grid.items(), strict=True):
-            setattr(self, f"{name}_", values[place])
+        for index, (name, values) in zip(best, grid.items(), strict=True):
+            setattr(self, f"{name}_", values[index])
 
 
-def check_costs(Cs, *, finite):
-    """The costs to try, as a list of floats."""
+def check_costs(Cs: Iterable, *, finite: bool) -> list[float]:
+    """Return the values of C to try, as a list of floats."""
     values = list(Cs)
     positive = bool(values) and all(isinstance(C, Real) and float(C) > 0 for C in values)
     if not positive or (finite and np.inf in values):
         kind = "finite numbers" if finite else "numbers"
-        raise ValueError(f"Cs must hold {kind} greater than 0, got {Cs!r}.")
+        raise ValueError(f"Cs must contain {kind} greater than 0, got {Cs!r}.")
     return [float(C) for C in values]
 
 
-def best_of(scores):
-    """Where the best mean score over folds stands first."""
+def best_of(scores: np.ndarray) -> tuple[int, ...]:
+    """Return the index of the first best mean score over folds."""
     mean = _nan_last(scores.mean(axis=-1))
-    return np.unravel_index(mean.argmax(), mean.shape)
+    return tuple(int(index) for index in np.unravel_index(mean.argmax(), mean.shape))
 
 
-def takes_weights(scorer):
-    """Whether the scorer counts rows by sample_weight."""
+def takes_weights(scorer: Callable) -> bool:
+    """Return whether the scorer accepts sample_weight."""
     return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
 
 
-def warn_if_stopped(solutions, max_iter, asked):
-    """Warn if some of the machines of folds have not converged."""
-    stopped = sum(not solution.converged for solution in solutions)
-    if stopped:
+def warn_if_stopped(solutions: list, max_iter: int, stopped: bool) -> None:
+    """Warn if some of the cross-validation fits have not converged."""
+    failed = sum(not solution.converged for solution in solutions)
+    if failed:
         warnings.warn(
-            f"{early_stop_message(solutions, max_iter, asked)} {stopped} of {len(solutions)} "
+            f"{early_stop_message(solutions, max_iter, stopped)} {failed} of {len(solutions)} "
             "cross-validation fits did not converge; their scores are approximate.",
             ConvergenceWarning,
             stacklevel=4,
         )
 
 
-def warn_if_failed(failed, total):
-    """Warn of fits of folds that failed; raise where all did."""
+def warn_if_failed(failed: int, total: int) -> None:
+    """Warn if cross-validation fits failed; raise if all of them did."""
     if failed == total:
         raise NotSeparableError
     if failed:
         warnings.warn(
-            f"{failed} of {total} fits of folds failed, because rows of infinite cost could not be "
-            "separated: their scores are nan.",
+            f"{failed} of {total} cross-validation fits failed, because samples of infinite cost "
+            "were not separable. Their scores are nan.",
             FitFailedWarning,
             stacklevel=4,
         )
 
 
-def _accuracy(machine, X, y, sample_weight=None):
-    return float(np.average(machine.predict(X) == y, weights=sample_weight))
+def _accuracy(
+    estimator: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> float:
+    return float(np.average(estimator.predict(X) == y, weights=sample_weight))
 
 
-def _nan_last(scores):
+def _nan_last(scores: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def _column(values):
-    """Numbers, or objects where there are other values among them."""
+def _column(values: Iterable) -> np.ndarray:
+    """Numbers, or objects if there are other values among them."""
     values = list(values)
     return np.array(values, dtype=None if all(isinstance(v, float) for v in values) else object)

@@ -1,9 +1,9 @@
-"""SVCCV: the C and gamma of an SVC by cross-validation, at the price of a few fits.
+"""SVCCV: C and gamma of an SVC by cross-validation, in the time of a few fits.
 
 What the fits of a grid search have in common is computed once. Distances (or inner products)
-between all rows serve every gamma; the Gram matrix of a gamma serves every fold, both its training
-rows and the kernel values of its test rows; and the machines of a fold are solved along increasing
-C, each starting from the solution before it.
+between all samples serve every gamma. The Gram matrix of a gamma serves every fold, both its
+training samples and the kernel values of its test samples. The subproblems of a fold are solved
+for increasing C, each starting from the previous solution.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,6 +20,7 @@ from sklearn.callback import CallbackSupportMixin
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
+from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import validate_all_weights, validate_kernel_training
@@ -49,12 +50,13 @@ from widemargin.svm.training import (
 )
 
 
+@shared_docs
 class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    r"""An `SVC` that chooses its C and gamma by cross-validation.
+    r"""C-support vector classification with C and gamma selected by cross-validation.
 
-    Gives what ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` gives, a good deal sooner:
-    distances between rows are computed once for all gammas, a kernel matrix once for all folds, and
-    every fit starts from that of the next smaller C. It then is the `SVC` with the best of them:
+    Gives the results of ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` in less time: distances
+    between samples are computed once for all gammas, a kernel matrix once for all folds, and every
+    fit starts from that of the next smaller C. The parameters are those of
 
     .. math::
 
@@ -64,151 +66,85 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
     Parameters
     ----------
     Cs : array-like of float, default=(0.1, 1.0, 10.0, 100.0)
-        The costs to try, as `C` of `SVC`.
+        Values of the regularization parameter `C` of `SVC` to try.
 
     gammas : array-like of float, 'scale' or 'auto', default=('scale',)
-        The kernel coefficients to try, as `gamma` of `SVC`. 'scale' is computed from the training
-        rows of each fold.
+        Values of the kernel coefficient `gamma` of `SVC` to try. 'scale' is computed from the
+        training samples of each fold.
 
-    kernel : str or callable, default='rbf'
-        As in `SVC`. Kernels without a gamma are computed once.
+    <<kernel>>
 
-    degree : int, default=3
-        Degree of 'poly'.
+    <<degree>>
 
-    coef0 : float, default=0.0
-        Constant of 'poly' and 'sigmoid'.
+    <<coef0>>
 
-    cv : int, splitter or iterable, default=None
-        How rows fall into folds: a number of stratified folds (5 when None), a splitter, or pairs
-        of training and test rows. For groups, give ``GroupKFold().split(X, y, groups)``.
+    <<search_parameters>>
 
-    scoring : str or callable, default=None
-        What makes a fold's machine good: the name of a scorer or a function
-        ``scoring(machine, X, y)``, where ``machine`` is a fitted `SVC`. Accuracy when None.
+    <<multi_class>>
 
-    refit : bool, default=True
-        Whether to train on all rows in the end. If not, there are scores but no predictions.
+    <<shrinking>>
 
-    multi_class : {'ovo', 'ovr'}, default='ovo'
-        Whether there is a machine for every pair of classes or for every class against the rest.
+    <<tol>>
 
-    shrinking : bool, default=True
-        Whether the solver leaves out rows that will not move.
-
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the solver stops.
-
-    gap_tol : float, default=None
-        Stop on this relative duality gap instead of on `tol`.
+    <<gap_tol>>
 
     cache_size : float, default=1000
-        Memory for kernel values in MB. Two matrices over all rows (16 bytes for every pair of
-        rows) are kept if they fit. If only one does, distances are computed for every gamma
-        again; if none does, every fold has a cache of its own for every gamma. Every job needs
-        room for the matrix of its machines besides.
+        Memory for kernel values in MB. Two matrices over all samples (16 bytes for each pair of
+        samples) are stored if they fit. If only one fits, distances are computed for each gamma
+        again; if none does, each fold has a kernel cache for each gamma. Each job needs additional
+        memory for the matrix of its subproblem.
 
-    class_weight : dict, 'balanced' or 'effective', default=None
-        Multiplies `C` by class, as in `SVC`.
+    <<class_weight>>
 
-    class_margin : dict or 'ldam', default=None
-        The margin of rows by class, as in `SVC`.
+    <<class_margin>>
 
-    verbose : bool, default=False
-        Print a line for every machine of the last fit.
+    <<verbose>>
 
-    max_iter : int, default=-1
-        Most solver iterations for each machine, -1 for no limit.
+    <<max_iter>>
 
-    decision_function_shape : {'ovo', 'ovr'}, default='ovr'
-        With more than two classes and ``multi_class='ovo'``: whether `decision_function` gives
-        one column for each pair of classes or for each class.
+    <<decision_function_shape>>
 
-    break_ties : bool, default=False
-        Whether `predict` settles equal votes by `decision_function`.
+    <<break_ties>>
 
-    n_jobs : int, default=None
-        How many machines are trained at once, in threads. The result does not depend on it.
+    <<n_jobs>>
 
-    random_state : int, RandomState instance or None, default=None
-        Has no effect, as in `SVC`.
+    <<unused_random_state>>
 
     Attributes
     ----------
     C_ : float
-        The best of `Cs`.
+        Best of `Cs`.
 
     gamma_ : float or str
-        The best of `gammas`.
+        Best of `gammas`.
 
-    best_score_ : float
-        Mean score of the two over the folds. Of equal scores, the one that comes first with C
-        varying slowest wins, as in :class:`sklearn.model_selection.GridSearchCV`.
-
-    best_params_ : dict
-        The two by name.
+    <<search_results>>
 
     scores_ : ndarray of shape (n_Cs, n_gammas, n_folds)
         Scores of all fits.
 
-    cv_results_ : dict
-        The same in the manner of :class:`sklearn.model_selection.GridSearchCV`, without times.
-
     best_estimator_ : SVC
-        What was trained on all rows in the end, as an `SVC`.
+        The `SVC` with the best parameters, fitted to all samples. The attributes below are its
+        attributes.
 
-    classes_ : ndarray of shape (n_classes,)
-        The labels. This and what follows describe the machine trained on all rows.
+    <<classes_>>
 
-    class_weight_ : ndarray of shape (n_classes,)
-        Multiplier of `C` for each class.
+    <<class_weight_>>
 
-    class_margin_ : ndarray of shape (n_classes,)
-        Margin of the rows of each class.
+    <<class_margin_>>
 
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors, grouped by class.
+    <<dual_coef_>>
 
-    support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        The support vectors; empty for a precomputed kernel.
+    <<support_attributes>>
 
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support vectors of each class.
+    <<n_features_in_>>
 
-    dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_support)
-        Dual variables times signs, as in `SVC`.
-
-    intercept_ : ndarray of shape (n_machines,)
-        Constant of each decision function.
-
-    coef_ : ndarray or sparse matrix of shape (n_machines, n_features)
-        Weights of the features, for ``kernel='linear'``.
-
-    objective_ : ndarray of shape (n_machines,)
-        Value of the minimised objective.
-
-    dual_gap_ : ndarray of shape (n_machines,)
-        Bound on how far `objective_` is from the optimum, relative to it, as in `SVC`.
-
-    n_iter_ : ndarray of shape (n_machines,)
-        Solver iterations.
-
-    fit_status_ : int
-        0 if every machine converged, else 1 (and a warning was given).
-
-    shape_fit_ : tuple of int
-        Shape of the training data.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    SVC : The machine for one C and gamma.
-    sklearn.model_selection.GridSearchCV : The same for any estimator and any parameter.
+    SVC : Support vector classification with given C and gamma.
+    sklearn.model_selection.GridSearchCV : Grid search for any estimator and any parameters.
 
     Examples
     --------
@@ -282,24 +218,19 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Try every C with every gamma and train with the best of them.
+        """Select C and gamma by cross-validation and fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training rows, or the kernel matrix between them for ``kernel='precomputed'``.
+        <<X_kernel_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies `C` by row; at least 0. Rows are counted by it in scores too, where the
-            scorer takes weights.
+        <<search_sample_weight>>
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         Cs, gammas = self._check_grid()
         check_decision_function_shape(self.multi_class, self.decision_function_shape)
@@ -327,7 +258,7 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
                 progress=progress,
                 first_task=n_tasks,
             )
-            vars(self).update(attributes)
+            self.__dict__.update(attributes)
         else:
             self.__dict__.pop("support_", None)
         self._keep_search(scores, best, {"C": Cs, "gamma": gammas})
@@ -412,7 +343,9 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
         units = [(fold, numbers) for fold in folds for numbers in fold.problems_by_samples()]
         # Large ones first, so that the last job to finish is a short one.
         units.sort(key=lambda unit: -len(unit[0].problems[unit[1][0]].samples))
-        for_each(lambda unit: self._solve_unit(gram, position, *unit, progress), units, jobs)
+        for_each(
+            lambda unit: self._solve_unit(gram, position, unit[0], unit[1], progress), units, jobs
+        )
 
     def _solve_unit(
         self,
@@ -530,13 +463,15 @@ class FoldSVC(SVC):
         self._one_vs_one = isinstance(fold.training.reduction, OneVsOne)
         self._fold_attributes = partial(support_attributes, X_train, fold.training, solutions)
         self._fold_features = None if callable(self.kernel) else X_train.shape[1]
-        self._known_X = self._known_values = None
+        self._known_X = X_test
+        self._known_values: np.ndarray | None = None
         if fold.test_scores is not None:
-            self._known_X = X_test
             self._known_values = np.ascontiguousarray(fold.test_scores[:, :, step])
 
     def _decision_values(self, X: Any) -> NDArray[np.float64]:
-        return self._known_values if X is self._known_X else super()._decision_values(X)
+        if self._known_values is not None and X is self._known_X:
+            return self._known_values
+        return super()._decision_values(X)
 
     def __getattr__(self, name: str) -> Any:
         compute = None if name.startswith("__") else self.__dict__.pop("_fold_attributes", None)

@@ -204,7 +204,7 @@ class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
             n_jobs=self.n_jobs,
             progress=progress,
         )
-        vars(self).update(attributes)
+        self.__dict__.update(attributes)
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
@@ -213,7 +213,7 @@ class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
 def fitted_svc(parameters: dict[str, Any], attributes: dict[str, Any]) -> SVC:
     """Return an `SVC` with constructor parameters and fitted attributes that are known."""
     model = SVC(**parameters)
-    vars(model).update(attributes)
+    model.__dict__.update(attributes)
     return model
 
 

@@ -317,12 +317,12 @@ def test_any_code_that_is_accepted_gives_probabilities():
     ("code", "message"),
     [
         (np.ones((3, 2)), r"one row for each of the 5 classes.* got an array of shape \(3, 2\)"),
-        (np.ones((5, 0)), r"a column for each machine, got an array of shape \(5, 0\)"),
-        (2 * np.eye(5), r"code must hold \+1, -1 and 0 only"),
+        (np.ones((5, 0)), r"at least one column, got an array of shape \(5, 0\)"),
+        (2 * np.eye(5), r"code must contain \+1, -1 and 0 only"),
         (np.eye(5), r"\+1 and -1 in every column.*column 0"),
         (np.c_[np.zeros(5), code_matrix("ovr", 5)[0]], r"\+1 and -1 in every column.*column 0"),
-        ([[1, 1], [-1, 1], [0, 0], [1, -1], [-1, -1]], "no machine sees the class 2"),
-        ([[1], [-1], [1], [1], [1]], "different rows: another class has the code word of 2"),
+        ([[1, 1], [-1, 1], [0, 0], [1, -1], [-1, -1]], "the row of the class 2 has neither"),
+        ([[1], [-1], [1], [1], [1]], "distinct rows, but another class has that of 2"),
         ([[1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1], [0, 0, -1]], "leads from 0 to 2"),
     ],
 )
@@ -341,5 +341,5 @@ def test_machines_that_cannot_serve_are_refused(vowels):
     X, y, _ = vowels
     with pytest.raises(TypeError, match="must have decision_function or predict_proba, got Silent"):
         CodeMatrixClassifier(Silent()).fit(X, y)
-    with pytest.raises(TypeError, match="sample_weight was given, but Told"):
+    with pytest.raises(TypeError, match="sample_weight is not supported by the fit of Told"):
         CodeMatrixClassifier(Told()).fit(X, y, sample_weight=np.ones(len(y)))

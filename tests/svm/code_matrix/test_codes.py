@@ -96,7 +96,7 @@ def test_two_classes_need_one_machine(name):
 
 
 def test_too_many_classes_for_all_splits_are_refused():
-    with pytest.raises(ValueError, match="at most 12 classes, got 13, which would take 4,095"):
+    with pytest.raises(ValueError, match="at most 12 classes, got 13, which would need 4,095"):
         code_matrix("exhaustive", 13)
 
 
@@ -104,8 +104,8 @@ def test_too_many_classes_for_all_splits_are_refused():
     ("arguments", "message"),
     [
         (("all", 3), "name must be one of 'ovr', .*, got 'all'"),
-        (("ovr", 1), "n_classes must be a whole number of at least 2, got 1"),
-        (("ovr", 2.5), "n_classes must be a whole number of at least 2, got 2.5"),
+        (("ovr", 1), "n_classes must be an integer of at least 2, got 1"),
+        (("ovr", 2.5), "n_classes must be an integer of at least 2, got 2.5"),
     ],
 )
 def test_unknown_codes_and_too_few_classes_are_refused(arguments, message):

@@ -1,9 +1,9 @@
-"""Several classes by binary machines: code matrices, and how their answers are put together.
+"""Multi-class classification by binary subproblems: code matrices and their decoding.
 
-A code matrix has a row (a code word) for every class and a column for every machine. A machine
-is trained to tell the classes with +1 in its column from those with -1 and does not see those with
-0. One-vs-rest and one-vs-one are such matrices; so are error-correcting codes, in which code
-words differ in many places, so that a few wrong machines do no harm.
+A code matrix has a row (a code word) for each class and a column for each binary subproblem, which
+separates the classes with +1 in the column from those with -1; classes with 0 are left out.
+One-vs-rest and one-vs-one are such matrices; so are error-correcting codes, in which code words
+differ in many columns, so that a few wrong binary decisions are corrected.
 """
 
 from widemargin.svm.code_matrix.classifier import CodeMatrixClassifier

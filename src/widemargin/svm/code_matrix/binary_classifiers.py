@@ -178,20 +178,10 @@ class WholeGram:
 
 
 class SeparateClassifiers:
-    """A fitted clone of the estimator for each column.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The binary classifier.
-    matrix : ndarray of shape (n_classes, n_columns)
-        Code matrix.
-    n_jobs : int or None
-        Number of columns trained at once.
-    """
+    """A fitted clone of the estimator for each column; the parameters of `JointClassifiers`."""
 
     def __init__(self, estimator: Any, matrix: np.ndarray, n_jobs: int | None):
-        self.estimator = estimator
+        self.estimator = clone(estimator)
         self.matrix = matrix
         self.n_jobs = n_jobs
 

@@ -1,9 +1,10 @@
-"""CodeMatrixClassifier: many classes by binary machines and a code matrix."""
+"""CodeMatrixClassifier: multi-class classification by binary classifiers and a code matrix."""
 
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -11,7 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from widemargin._base.convergence import report_convergence
+from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
+from widemargin._base.options import code_matrix_options as options
 from widemargin._base.sklearn_compat import (
     HasMethods,
     StrOptions,
@@ -33,19 +36,21 @@ from widemargin.svm.code_matrix.decoding import LOSSES, agreement, couple, small
 from widemargin.svm.kernel_classifier import validate_samples
 from widemargin.svm.svc import SVC
 
+__all__ = ["CodeMatrixClassifier"]
+
 _CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
-# Losses that differ by less are taken as equal, and the classes told apart by confidence.
-_TIE = 1e-9
 
 
+@shared_docs
 class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    r"""Many classes by binary machines and a code matrix.
+    r"""Multi-class classification by binary classifiers and a code matrix.
 
-    One-vs-rest, one-vs-one and error-correcting codes with any binary classifier. With `SVC` all
-    machines are trained over one kernel cache, and in prediction the kernel values against the
-    support vectors of all machines are computed once.
+    One-vs-rest, one-vs-one and error-correcting output codes with any binary classifier. With `SVC`
+    all binary subproblems share one kernel cache, and in prediction the kernel values against the
+    support vectors of all of them are computed once.
 
-    With the code matrix M and the scores :math:`f_s` of the machines, a row gets the class
+    With the code matrix M and the decision values :math:`f_s` of the binary classifiers, a sample
+    is assigned to the class
 
     .. math::
 
@@ -53,7 +58,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         \qquad \text{or} \qquad
         \arg\min_k \sum_s \tfrac12 (1 - M_{ks} \operatorname{sign} f_s)
 
-    by loss-based or Hamming decoding. Ties go to the class with the larger
+    by loss-based or Hamming decoding. Ties are broken in favor of the class with the larger
     :math:`\sum_s M_{ks} f_s`.
 
     Parameters
@@ -63,64 +68,63 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         0 and 1 (for -1 and +1 in the code), to which its `class_weight` and `class_margin` refer.
 
     code : {'ovr', 'ovo', 'dense', 'sparse', 'exhaustive'} or array-like, default='ovr'
-        The code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 of shape
-        (n_classes, n_machines) whose rows are in the order of the sorted labels.
+        Code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 of shape
+        (n_classes, n_columns) whose rows are in the order of the sorted labels.
 
     decoding : {'loss', 'hamming'}, default='loss'
-        Whether scores are compared with code words by a loss or by their signs. One-vs-one
-        with 'hamming' is voting as in :class:`sklearn.multiclass.OneVsOneClassifier`.
+        Whether decision values are compared with code words by a loss or by their signs. One-vs-one
+        with 'hamming' is voting as in :class:`sklearn.multiclass.OneVsOneClassifier`. May be
+        changed after fit.
 
     loss : {'hinge', 'squared_hinge', 'logistic', 'linear'}, default='hinge'
-        The loss :math:`\ell` of 'loss' decoding, of which 'linear' (:math:`-t`) is that of
-        :class:`sklearn.multiclass.OutputCodeClassifier`. For 'ovr' all choices give the same
-        classes.
+        Loss :math:`\ell` of 'loss' decoding; 'linear' (:math:`-t`) is that of
+        :class:`sklearn.multiclass.OutputCodeClassifier`. For 'ovr' all of them give the same
+        classes. May be changed after fit.
 
     n_jobs : int, default=None
-        How many machines are trained at once; an `SVC` uses threads, other estimators joblib's
-        processes. Where the kernel matrix of an `SVC` does not fit into its `cache_size`, one job
-        is faster: it computes kernel values on all threads.
+        Number of binary classifiers trained at once. An `SVC` uses threads, other estimators use
+        processes of joblib. If the kernel matrix of an `SVC` does not fit into its `cache_size`,
+        one job is faster: it computes kernel values on all threads.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the random codes. None is a fixed seed too: a fit can be repeated.
+        Seed of the random codes. If None, a fixed seed is used, so that results are reproducible.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    <<classes_>>
 
-    code_matrix_ : ndarray of shape (n_classes, n_machines)
-        The code matrix.
+    code_matrix_ : ndarray of shape (n_classes, n_columns)
+        Code matrix.
 
     minimum_distance_ : float
-        The smallest distance between two code words.
+        Smallest distance between two code words.
 
     estimators_ : list of estimators
-        The fitted machines, in the order of the columns.
+        Fitted binary classifiers, in the order of the columns.
 
-    objective_, dual_gap_, n_iter_ : ndarray of shape (n_machines,)
-        What `SVC` tells of each machine; other estimators tell it in `estimators_`.
+    objective_, dual_gap_, n_iter_ : ndarray of shape (n_columns,)
+        Objective value, relative duality gap and solver iterations of each binary subproblem, for
+        `SVC`. For other estimators see `estimators_`.
 
-    n_features_in_ : int
-        Number of features seen during fit.
+    <<n_features_in_>>
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen during fit, when they are all strings.
+    <<feature_names_in_>>
 
     See Also
     --------
-    CrammerSingerSVC : One problem over all classes.
+    CrammerSingerSVC : A single problem over all classes.
     sklearn.multiclass.OneVsOneClassifier : One-vs-one with any classifier.
-    sklearn.multiclass.OutputCodeClassifier : Random codes without a choice among them.
+    sklearn.multiclass.OutputCodeClassifier : Random codes, not optimized.
 
     Notes
     -----
-    With `SVC`, ``gamma='scale'`` is computed from all rows, for all machines. To scale features
-    put a scaler in front: ``make_pipeline(StandardScaler(), CodeMatrixClassifier(SVC()))``; in a
-    pipeline inside, every machine would have a scaler and a kernel of its own.
+    With `SVC`, ``gamma='scale'`` is computed from all samples, for all binary subproblems. To scale
+    the features, use ``make_pipeline(StandardScaler(), CodeMatrixClassifier(SVC()))``; with a
+    pipeline as `estimator`, each binary classifier would have its own scaler and kernel.
 
-    For probabilities of machines that give scores only, calibrate them
-    (``CodeMatrixClassifier(CalibratedClassifierCV(SVC()))``) or, at a lower price, the whole
-    (``CalibratedClassifierCV(CodeMatrixClassifier(SVC()))``).
+    To get probabilities from classifiers without `predict_proba`, calibrate them
+    (``CodeMatrixClassifier(CalibratedClassifierCV(SVC()))``) or, at lower cost, the multi-class
+    model (``CalibratedClassifierCV(CodeMatrixClassifier(SVC()))``).
 
     References
     ----------
@@ -176,24 +180,21 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
-        """Train the machines.
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the binary classifiers.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        <<X_train>>
 
-        y : array-like of shape (n_samples,)
-            Labels.
+        <<y>>
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of rows, for estimators that take them; a row of weight 0 is left out.
+            Sample weights, for estimators that accept them. Samples of weight 0 are left out.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        <<returns_self>>
         """
         self._check_estimator(sample_weight)
         X, y = self._validate_training(X, y)
@@ -207,7 +208,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             joint = JointClassifiers(self.estimator, matrix, self.n_jobs)
             solutions = joint.fit(X, codes, sample_weight)
             report_convergence(self.estimator, solutions, stopped=False)
-            vars(self).update({name: joint.attributes[name] for name in _CERTIFICATE})
+            self.__dict__.update({name: joint.attributes[name] for name in _CERTIFICATE})
             self._classifiers: JointClassifiers | SeparateClassifiers = joint
         else:
             separate = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
@@ -216,21 +217,20 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.classes_, self.code_matrix_, self.minimum_distance_ = classes, matrix, distance
         return self
 
-    def decision_function(self, X):
-        """Scores of the classes.
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Compute the scores of the classes.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, the machine's score, positive for ``classes_[1]``. For one-vs-rest,
-            the scores of the machines. Else minus the loss, or the number of machines that agree
-            with the code word (one that does not see the class counts half) plus a fraction
-            that settles ties.
+            With two classes, the mean decision value, positive for ``classes_[1]``. For
+            one-vs-rest, the decision values of the binary classifiers. Otherwise minus the loss, or
+            the number of binary decisions that agree with the code word (those without the class
+            count half), plus a fraction that breaks ties.
         """
         scores, matrix = self._scores(X), self.code_matrix_.astype(np.float64)
         if len(matrix) == 2:
@@ -238,55 +238,52 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if is_one_vs_rest(matrix):
             return scores
         confidence = tiled_multiply(scores, matrix.T)
-        settled = confidence / (3.0 * (np.abs(confidence) + 1.0))
+        fraction = confidence / (3.0 * (np.abs(confidence) + 1.0))
         if self.decoding == "hamming":
-            return agreement(scores, matrix) + smallest_step(matrix) * settled
-        return _TIE * settled - total_loss(scores, matrix, self.loss)
+            return agreement(scores, matrix) + smallest_step(matrix) * fraction
+        return options.tie * fraction - total_loss(scores, matrix, self.loss)
 
-    def predict(self, X):
-        """The class of every row.
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            One of `classes_` for every row.
+        <<returns_labels>>
         """
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
             return self.classes_[(scores > 0).astype(np.intp)]
         return self.classes_[scores.argmax(axis=1)]
 
-    @available_if(lambda self: _gives_probabilities(self.estimator))
-    def predict_proba(self, X):
-        r"""Probabilities of the classes, coupled from those of the machines.
+    @available_if(lambda self: self._gives_probabilities())
+    def predict_proba(self, X: Any) -> np.ndarray:
+        r"""Predict class probabilities, coupled from those of the binary classifiers.
 
-        They are those under which the answers r of the machines are most likely, in the model in
-        which a machine answers for the classes with +1 with the probability that one of them has
-        among the classes it sees (for pairs of classes, Hastie and Tibshirani's coupling):
+        They maximize the likelihood of the binary probabilities r in the generalized Bradley-Terry
+        model, in which a subproblem is decided for +1 with the probability of the classes with +1
+        among those of the subproblem (for pairs of classes, the coupling of Hastie and Tibshirani):
 
         .. math::
 
             \max_p \sum_s r_s \log \frac{p_{s+}}{p_{s+} + p_{s-}}
             + (1 - r_s) \log \frac{p_{s-}}{p_{s+} + p_{s-}}
 
-        For one-vs-rest they are the machines' probabilities divided by their sum, as in
-        scikit-learn.
+        For one-vs-rest they are the binary probabilities divided by their sum, as in scikit-learn.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        <<X>>
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Their rows add up to 1.
+            Class probabilities; each row sums to 1.
         """
+        check_is_fitted(self)
         positive = self._classifiers.probabilities(self._validate(X))  # type: ignore[union-attr]
         matrix = self.code_matrix_
         if len(matrix) == 2:
@@ -298,27 +295,31 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return couple(positive, matrix)
 
     @property
-    def estimators_(self):
-        """The fitted machines, in the order of the columns."""
+    def estimators_(self) -> list[Any]:
+        """Fitted binary classifiers, in the order of the columns."""
         check_is_fitted(self)
         names = ("n_features_in_", "feature_names_in_")
         features = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return self._classifiers.separate(**features)
 
-    def _check_estimator(self, sample_weight):
+    def _gives_probabilities(self) -> bool:
+        fitted = vars(self).get("_classifiers")
+        return _gives_probabilities(self.estimator if fitted is None else fitted.estimator)
+
+    def _check_estimator(self, sample_weight: Any) -> None:
         if not hasattr(self.estimator, "decision_function") and not _gives_probabilities(
             self.estimator
         ):
             raise TypeError(
                 "estimator must have decision_function or predict_proba, got "
-                f"{self.estimator!r}: calibrate it, for example by CalibratedClassifierCV."
+                f"{self.estimator!r}. Calibrate it, for example with CalibratedClassifierCV."
             )
         if sample_weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(
-                f"sample_weight was given, but {self.estimator!r} does not take it: leave it out."
+                f"sample_weight is not supported by the fit of {self.estimator!r}. Leave it out."
             )
 
-    def _code(self, classes):
+    def _code(self, classes: np.ndarray) -> tuple[np.ndarray, float]:
         if isinstance(self.code, str):
             return code_matrix(self.code, len(classes), self.random_state)
         matrix = check_code(self.code, classes)
@@ -348,5 +349,5 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return validate_samples(self, X, sparse=classifiers.takes_sparse)
 
 
-def _gives_probabilities(estimator):
+def _gives_probabilities(estimator: Any) -> bool:
     return hasattr(estimator, "predict_proba")

@@ -1,20 +1,19 @@
-"""From the answers of machines to classes: agreement, loss, probabilities."""
+"""Decoding of binary decisions into classes: agreement, loss, probabilities."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
 
 from widemargin._base.matmul import tiled_multiply
+from widemargin._base.numeric import TINY
+from widemargin._base.options import code_matrix_options as options
 from widemargin._base.threads import single_threaded_blas
 
-_COUPLING_ROUNDS = 500
-_COUPLING_TOL = 1e-8
-_LONGEST_LEAP = 100.0
-_LEAST_LOG = -50.0
-_TINY = float(np.finfo(np.float64).tiny)
+__all__ = ["LOSSES", "agreement", "couple", "smallest_step", "total_loss"]
 
-LOSSES = {
+LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "hinge": lambda t: np.maximum(0.0, 1.0 - t),
     "squared_hinge": lambda t: np.maximum(0.0, 1.0 - t) ** 2,
     "logistic": lambda t: np.logaddexp(0.0, -t),
@@ -22,86 +21,89 @@ LOSSES = {
 }
 
 
-def agreement(scores, matrix):
-    """How many machines agree with each code word; those that do not see its class count half.
+def agreement(scores: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return the number of binary decisions that agree with each code word.
 
-    With as many zeros in every row, as in one-vs-one, these are votes.
+    Those of subproblems without the class count half. If all rows have the same number of zeros,
+    as in one-vs-one, these are votes.
     """
     signs = np.where(scores > 0, 1.0, -1.0)
     return 0.5 * (tiled_multiply(signs, matrix.T) + np.abs(matrix).sum(axis=1).max())
 
 
-def smallest_step(matrix):
-    """By how much two numbers of agreeing machines differ at least."""
+def smallest_step(matrix: np.ndarray) -> float:
+    """Return the smallest nonzero difference between values of `agreement`."""
     odd = np.abs(matrix).sum(axis=1) % 2
     return 1.0 if (odd == odd[0]).all() else 0.5
 
 
-def total_loss(scores, matrix, loss):
-    """The loss of each code word, summed over the machines."""
-    loss = LOSSES[loss]
-    losses = np.hstack([loss(scores), loss(-scores)])
+def total_loss(scores: np.ndarray, matrix: np.ndarray, loss: str) -> np.ndarray:
+    """Return the loss of each code word, summed over the binary subproblems."""
+    function = LOSSES[loss]
+    losses = np.hstack([function(scores), function(-scores)])
     total = tiled_multiply(losses, np.vstack([(matrix > 0).T, (matrix < 0).T]).astype(np.float64))
-    return total + loss(np.zeros(())) * (matrix == 0).sum(axis=1)
+    return total + function(np.zeros(())) * (matrix == 0).sum(axis=1)
 
 
-def couple(positive, matrix):
-    """Class probabilities that make the machines' most likely, in the Bradley-Terry model.
+def couple(positive: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return class probabilities by maximum likelihood in the Bradley-Terry model.
 
-    A step maximises a lower bound of the likelihood that is tight where it starts, so that the
-    likelihood never falls. Three steps are followed by a leap along their curve (Varadhan and
-    Roland's), which counts if it brings the likelihood further.
+    ``positive`` holds the probabilities of the binary classifiers. An iteration maximizes a lower
+    bound of the likelihood that is tight at its start (MM), so that the likelihood never decreases.
+    Two iterations are followed by an extrapolation (SQUAREM, Varadhan and Roland 2008), which is
+    accepted if it increases the likelihood further.
     """
     model = _BradleyTerry(positive, matrix)
     log_p = np.zeros((len(positive), len(matrix)))
-    going = np.arange(len(positive))
+    remaining = np.arange(len(positive))
     with single_threaded_blas():
-        for _ in range(_COUPLING_ROUNDS):
-            rows = model.of(going)
-            start = log_p[going]
-            first = rows.step(start)
-            second = rows.step(first)
-            turn = (second - first) - (first - start)
-            length = _norm(first - start) / np.maximum(_norm(turn), _TINY)
-            length = np.clip(length, 1.0, _LONGEST_LEAP)
-            leap = rows.step(start + 2.0 * length * (first - start) + length**2 * turn)
-            further = rows.log_likelihood(leap) > rows.log_likelihood(second)
-            log_p[going] = np.where(further[:, np.newaxis], leap, second)
-            moved = np.abs(np.exp(second) - np.exp(first)).max(axis=1)
-            going = going[moved > _COUPLING_TOL]
-            if not len(going):
+        for _ in range(options.coupling_iterations):
+            part = model.of(remaining)
+            start = log_p[remaining]
+            first = part.step(start)
+            second = part.step(first)
+            curvature = (second - first) - (first - start)
+            length = _norm(first - start) / np.maximum(_norm(curvature), TINY)
+            length = np.clip(length, 1.0, options.longest_extrapolation)
+            far = part.step(start + 2.0 * length * (first - start) + length**2 * curvature)
+            better = part.log_likelihood(far) > part.log_likelihood(second)
+            log_p[remaining] = np.where(better[:, np.newaxis], far, second)
+            change = np.abs(np.exp(second) - np.exp(first)).max(axis=1)
+            remaining = remaining[change > options.coupling_tol]
+            if not len(remaining):
                 break
     return np.exp(log_p)
 
 
 @dataclass(frozen=True)
 class _BradleyTerry:
-    """How likely the answers of machines are, given log-probabilities of classes."""
+    """The likelihood of binary probabilities, given log-probabilities of classes."""
 
-    answers: np.ndarray
+    positive: np.ndarray
     matrix: np.ndarray
 
-    def of(self, rows):
-        return _BradleyTerry(self.answers[rows], self.matrix)
+    def of(self, samples: np.ndarray) -> "_BradleyTerry":
+        return _BradleyTerry(self.positive[samples], self.matrix)
 
-    def step(self, log_p):
-        plus, minus, seen = self._masses(log_p)
-        own, other = self.answers / plus, (1.0 - self.answers) / minus
-        gain = own @ (self.matrix > 0).T + other @ (self.matrix < 0).T
-        shared = (1.0 / seen) @ (self.matrix != 0).T
-        log_p = log_p + np.log(np.maximum(gain, _TINY)) - np.log(shared)
-        return np.maximum(log_p - logsumexp(log_p, axis=1, keepdims=True), _LEAST_LOG)
+    def step(self, log_p: np.ndarray) -> np.ndarray:
+        plus, minus, total = self._sums(log_p)
+        gain = (self.positive / plus) @ (self.matrix > 0).T
+        gain = gain + ((1.0 - self.positive) / minus) @ (self.matrix < 0).T
+        shared = (1.0 / total) @ (self.matrix != 0).T
+        log_p = log_p + np.log(np.maximum(gain, TINY)) - np.log(shared)
+        return np.maximum(log_p - logsumexp(log_p, axis=1, keepdims=True), options.smallest_log)
 
-    def log_likelihood(self, log_p):
-        plus, minus, seen = self._masses(log_p)
-        terms = self.answers * np.log(plus / seen) + (1.0 - self.answers) * np.log(minus / seen)
-        return terms.sum(axis=1)
+    def log_likelihood(self, log_p: np.ndarray) -> np.ndarray:
+        plus, minus, total = self._sums(log_p)
+        terms = self.positive * np.log(plus / total)
+        return (terms + (1.0 - self.positive) * np.log(minus / total)).sum(axis=1)
 
-    def _masses(self, log_p):
-        p = np.exp(np.maximum(log_p, _LEAST_LOG))
+    def _sums(self, log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Probabilities of the classes with +1 in each column, with -1, and of both."""
+        p = np.exp(np.maximum(log_p, options.smallest_log))
         plus, minus = p @ (self.matrix > 0), p @ (self.matrix < 0)
         return plus, minus, plus + minus
 
 
-def _norm(rows):
-    return np.sqrt((rows**2).sum(axis=1, keepdims=True))
+def _norm(vectors: np.ndarray) -> np.ndarray:
+    return np.sqrt((vectors**2).sum(axis=1, keepdims=True))
