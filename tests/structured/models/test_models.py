@@ -1,5 +1,7 @@
 """Models: joint features, inference and loss belong together; compiled and plain ways are equal."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -120,6 +122,17 @@ def test_threads_do_not_change_answers(ready):
     single, several = (oracle.violations(oracle.from_model_order(w)) for oracle in (one, four))
     assert_array_equal(single.difference, several.difference)
     assert_array_equal(single.slacks, several.slacks)
+
+
+def test_energies_of_concurrent_calls_are_not_mixed_up(ready):
+    model, X, _, w = ready
+
+    def energy(x):
+        return [model.inference(x, w, return_energy=True)[1] for _ in range(5)]
+
+    expected = [energy(x) for x in X]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(energy, X)) == expected
 
 
 def test_the_truth_costs_nothing(ready):

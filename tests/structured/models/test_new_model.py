@@ -124,3 +124,15 @@ def test_ensembles_train_it(case):
 def test_a_model_without_parse_input_names_the_method():
     with pytest.raises(NotImplementedError, match=r"CRF must have a method parse_input\(x\)"):
         CRF(n_states=2, n_features=2).joint_feature(np.ones((2, 2)), [0, 1])
+
+
+def test_edges_to_nodes_that_do_not_exist_are_refused():
+    class Broken(CRF):
+        def parse_input(self, x):
+            return InputGraph(x, np.array([[0, len(x)]]))
+
+    X, Y = samples(sample, n=6)
+    with pytest.raises(ValueError, match="parse_input must return edges between nodes"):
+        FrankWolfeSSVM(Broken()).fit(X, Y)
+    with pytest.raises(ValueError, match="parse_input must return edges between nodes"):
+        Broken(n_states=2, n_features=2).inference(X[0], np.zeros(8))

@@ -57,6 +57,7 @@ class StateWeights:
         first = rows.indptr.astype(np.int64)
         features = first[:-1], first[1:], np.zeros(len(first) - 1, dtype=np.int64)
         edges = np.concatenate([graph.edges for graph in inputs])
+        _check_ends(edges, np.repeat(np.diff(nodes), np.diff(links))[:, np.newaxis])
         entries = rows.indices.astype(np.int32, copy=False), rows.data
         edge_rows = _stack_edge_features(inputs, len(edges))
         return flat.make_graphs(nodes, links, (*features, *entries), edges, edge_rows)
@@ -162,6 +163,7 @@ class JointFeature:
         unary = self.nodes.scores(graph.features, w[: self.nodes.size])
         pairwise = np.empty((0, *position.shape[1:]))
         if len(graph.edges):
+            _check_ends(graph.edges, len(unary))
             edge_features = graph.edge_matrix()
             check_finite(edge_features, "edge_features")
             pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
@@ -228,6 +230,12 @@ def symmetric_matrix(n_states: int) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = np.indices((1, n_states, n_states))[1:]
     high, low = np.maximum(rows, columns), np.minimum(rows, columns)
     return high * (high + 1) // 2 + low, np.ones(high.shape)
+
+
+def _check_ends(edges: np.ndarray, n_nodes: Any) -> None:
+    """Raise a ValueError unless all edges end at nodes; compiled code does not check."""
+    if len(edges) and not (edges.min() >= 0 and (edges < n_nodes).all()):
+        raise ValueError("parse_input must return edges between nodes 0 to n_nodes - 1.")
 
 
 def _ends(lengths: Sequence[int]) -> np.ndarray:
