@@ -56,7 +56,7 @@ def predictor_corrector(
         ``direction(change)`` returns the Newton step of the unknowns, and steps dv and dm of values
         and multipliers with v dm + m dv = change.
     values, multipliers : ndarray
-        Pairs v and m, arrays of the same shape.
+        Pairs v and m, arrays of the same shape; several kinds of pairs along the first axis.
     count : int
         Number of products v m that are not 0 by definition.
 
@@ -66,10 +66,10 @@ def predictor_corrector(
     length : float
         How much of the steps to take.
     """
-    product = float(np.vdot(multipliers, values))
+    product = _total_product(values, multipliers)
     _, dv, dm = direction(-(multipliers * values))
     length = min(step_to_boundary(values, dv), step_to_boundary(multipliers, dm))
-    ahead = float(np.vdot(multipliers + length * dm, values + length * dv))
+    ahead = _total_product(values + length * dv, multipliers + length * dm)
     target = (ahead / product) ** 3 * product / count
     step, dv, dm = direction(-(multipliers * values + dm * dv - target))
     length = min(step_to_boundary(values, dv), step_to_boundary(multipliers, dm))
@@ -140,3 +140,8 @@ def sum_over_chunks(part: Callable[[slice], np.ndarray], n: int) -> np.ndarray:
     chunk = options.chunk
     parts = for_each(lambda first: part(slice(first, first + chunk)), range(0, n, chunk))
     return sum(parts[1:], start=parts[0])
+
+
+def _total_product(values: np.ndarray, multipliers: np.ndarray) -> float:
+    pairs = zip(np.atleast_2d(multipliers), np.atleast_2d(values), strict=True)
+    return sum(float(np.vdot(m, v)) for m, v in pairs)
