@@ -9,15 +9,10 @@ __all__ = ["make_long_tail"]
 
 
 def make_long_tail(
-    n_samples: int = 1000,
-    n_classes: int = 10,
-    *,
-    imbalance: float = 100.0,
-    profile: str = "exponential",
-    n_features: int = 10,
-    separation: float = 3.0,
+    n_samples: int = 1000, n_classes: int = 10, *, imbalance: float = 100.0,
+    profile: str = "exponential", n_features: int = 10, separation: float = 3.0,
     random_state: Any = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     r"""Generate Gaussian classes with a long-tailed distribution of class sizes.
 
     With an imbalance of r, the size of class j of K (from 0) is proportional to

@@ -35,17 +35,6 @@ from widemargin.discriminant.namespaces import (
 )
 from widemargin.discriminant.statistics import ClassStatistics
 
-__all__ = [
-    "BayesMixin",
-    "IncrementalMixin",
-    "class_priors",
-    "encode_targets",
-    "log_priors",
-    "project",
-    "sample_blocks",
-    "validate_samples",
-]
-
 
 def _has_partial_fit(estimator: Any) -> bool:
     if estimator._needs_samples():

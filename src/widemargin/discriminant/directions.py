@@ -11,15 +11,6 @@ from widemargin.discriminant.covariance import whitening
 from widemargin.discriminant.namespaces import to_numpy
 from widemargin.discriminant.statistics import ClassStatistics, as_dense, rounding_error
 
-__all__ = [
-    "fisher_directions",
-    "is_ill_conditioned",
-    "orient",
-    "refine_whitening",
-    "trace_ratio_directions",
-    "whitening_of_samples",
-]
-
 
 def fisher_directions(
     factor: np.ndarray, priors: np.ndarray, means: np.ndarray, tol: float, components: int
@@ -59,13 +50,9 @@ def fisher_directions(
 
 
 def trace_ratio_directions(
-    covariance: np.ndarray,
-    factor: np.ndarray,
-    priors: np.ndarray,
-    means: np.ndarray,
-    fitted: dict[str, Any],
-    components: int,
-) -> dict[str, Any]:
+    covariance: np.ndarray, factor: np.ndarray, priors: np.ndarray, means: np.ndarray,
+    fitted: dict[str, Any], components: int,
+) -> dict[str, Any]:  # fmt: skip
     """Return orthonormal directions with the largest ratio of the traces between and within.
 
     They are the fixed point of
@@ -107,12 +94,9 @@ def _ratio(axes: np.ndarray, between: np.ndarray, within: np.ndarray) -> float:
 
 
 def whitening_of_samples(
-    statistics: ClassStatistics,
-    tol: float,
-    X: np.ndarray,
-    codes: np.ndarray,
+    statistics: ClassStatistics, tol: float, X: np.ndarray, codes: np.ndarray,
     weight: np.ndarray | None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Return the `whitening` of the covariance of samples by their SVD, without squaring them."""
     centered = X - statistics.origin
     centered -= statistics.shift[codes]
@@ -138,12 +122,9 @@ def is_ill_conditioned(covariance: np.ndarray, factor: np.ndarray) -> bool:
 
 
 def refine_whitening(
-    factor: np.ndarray,
-    statistics: ClassStatistics,
-    X: Any,
-    codes: np.ndarray,
+    factor: np.ndarray, statistics: ClassStatistics, X: Any, codes: np.ndarray,
     weight: np.ndarray | None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Refine a whitening by a second pass over the samples, in whitened coordinates.
 
     There the covariance is nearly the identity, and its difference from it is accurate to all

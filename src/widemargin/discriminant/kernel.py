@@ -146,8 +146,8 @@ class KernelDiscriminantAnalysis(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise, tags.input_tags.sparse = pairwise, not pairwise
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -188,26 +188,11 @@ class LinearDiscriminantAnalysis(
     }
 
     _fitted_names = (
-        "coef_",
-        "intercept_",
-        "covariance_",
-        "explained_variance_ratio_",
-        "means_",
-        "priors_",
-        "scalings_",
-        "xbar_",
-        "within_rank_",
-        "between_rank_",
-        "shrinkage_",
-        "objective_",
-        "n_iter_",
-        "solver_",
-        "_origin",
-        "_constant",
-        "_max_components",
-        "_n_features_out",
+        "coef_", "intercept_", "covariance_", "explained_variance_ratio_", "means_", "priors_",
+        "scalings_", "xbar_", "within_rank_", "between_rank_", "shrinkage_", "objective_",
+        "n_iter_", "solver_", "_origin", "_constant", "_max_components", "_n_features_out",
         "_pooling",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,

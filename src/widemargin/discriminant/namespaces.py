@@ -6,15 +6,6 @@ import numpy as np
 
 from widemargin._base.sklearn_compat import device, get_namespace, move_to
 
-__all__ = [
-    "empty_like",
-    "float_types",
-    "foreign_namespace",
-    "to_namespace_of",
-    "to_numpy",
-    "to_type_of",
-]
-
 
 def foreign_namespace(X: Any) -> Any:
     """Return the namespace of an array that is not NumPy's if dispatch is enabled, else None."""

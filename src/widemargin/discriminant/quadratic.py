@@ -104,16 +104,9 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
     }
 
     _fitted_names = (
-        "covariance_",
-        "means_",
-        "priors_",
-        "rotations_",
-        "scalings_",
-        "shrinkage_",
-        "solver_",
-        "_origin",
-        "_shift",
-    )
+        "covariance_", "means_", "priors_", "rotations_", "scalings_", "shrinkage_", "solver_",
+        "_origin", "_shift",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -64,17 +64,10 @@ class DiscriminantDensityDisplay(ClassDisplay):
     """
 
     def __init__(
-        self,
-        *,
-        grid: np.ndarray,
-        densities: np.ndarray,
-        boundaries: np.ndarray,
-        classes: Any,
-        priors: np.ndarray,
-        x: np.ndarray | None = None,
-        y: np.ndarray | None = None,
+        self, *, grid: np.ndarray, densities: np.ndarray, boundaries: np.ndarray, classes: Any,
+        priors: np.ndarray, x: np.ndarray | None = None, y: np.ndarray | None = None,
         feature_name: str = "feature",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.grid = grid
         self.densities = densities
         self.boundaries = boundaries

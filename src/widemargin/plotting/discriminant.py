@@ -176,17 +176,9 @@ class DiscriminantRegionDisplay(PlaneDisplay):
     """
 
     def __init__(
-        self,
-        *,
-        xx0: np.ndarray,
-        xx1: np.ndarray,
-        classes: Any,
-        X: np.ndarray,
-        y: np.ndarray,
-        feature_names: Sequence[str],
-        probabilities: np.ndarray,
-        gaussians: list[tuple],
-    ) -> None:
+        self, *, xx0: np.ndarray, xx1: np.ndarray, classes: Any, X: np.ndarray, y: np.ndarray,
+        feature_names: Sequence[str], probabilities: np.ndarray, gaussians: list[tuple],
+    ) -> None:  # fmt: skip
         self.xx0 = xx0
         self.xx1 = xx1
         self.probabilities = probabilities

@@ -147,17 +147,9 @@ class PlaneDisplay(ClassDisplay):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        grid_resolution: int = 200,
-        padding: float = 0.05,
-        ax: Any = None,
-        colors: Sequence | None = None,
-        legend: bool = True,
-    ) -> Self:
+        cls, estimator: Any, X: Any, y: Any, *, grid_resolution: int = 200, padding: float = 0.05,
+        ax: Any = None, colors: Sequence | None = None, legend: bool = True,
+    ) -> Self:  # fmt: skip
         """Plot a fitted classifier on two features, and samples.
 
         Parameters

@@ -246,14 +246,9 @@ class ProposalsDisplay(Display):
     """
 
     def __init__(
-        self,
-        *,
-        images: Sequence,
-        truths: Sequence,
-        proposals: Sequence[Sequence],
-        n_states: int,
+        self, *, images: Sequence, truths: Sequence, proposals: Sequence[Sequence], n_states: int,
         losses: np.ndarray | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.images = images
         self.truths = truths
         self.proposals = proposals
@@ -262,14 +257,9 @@ class ProposalsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Sequence,
-        Y: Sequence,
-        *,
-        images: Sequence | None = None,
+        cls, estimator: Any, X: Sequence, Y: Sequence, *, images: Sequence | None = None,
         axes: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Plot the proposals of an ensemble, with losses relative to the largest possible loss.
 
         Parameters
@@ -298,15 +288,9 @@ class ProposalsDisplay(Display):
 
     @classmethod
     def from_proposals(
-        cls,
-        images: Sequence,
-        truths: Sequence,
-        proposals: Sequence[Sequence],
-        *,
-        n_states: int | None = None,
-        losses: Any = None,
-        axes: Any = None,
-    ) -> Self:
+        cls, images: Sequence, truths: Sequence, proposals: Sequence[Sequence], *,
+        n_states: int | None = None, losses: Any = None, axes: Any = None,
+    ) -> Self:  # fmt: skip
         """Plot given proposals.
 
         Parameters

@@ -50,14 +50,9 @@ class ObjectiveDisplay(Display):
     """
 
     def __init__(
-        self,
-        *,
-        iteration: np.ndarray,
-        objective: np.ndarray,
-        dual_objective: np.ndarray,
-        gap: np.ndarray,
-        name: str,
-    ) -> None:
+        self, *, iteration: np.ndarray, objective: np.ndarray, dual_objective: np.ndarray,
+        gap: np.ndarray, name: str,
+    ) -> None:  # fmt: skip
         self.iteration = iteration
         self.objective = objective
         self.dual_objective = dual_objective
@@ -146,14 +141,9 @@ class WordDisplay(Display):
     """
 
     def __init__(
-        self,
-        *,
-        X: Sequence,
-        Y: Sequence,
-        Y_pred: Sequence,
-        alphabet: Sequence[str],
+        self, *, X: Sequence, Y: Sequence, Y_pred: Sequence, alphabet: Sequence[str],
         shape: tuple[int, int],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.X = X
         self.Y = Y
         self.Y_pred = Y_pred
@@ -162,15 +152,10 @@ class WordDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls,
-        X: Sequence,
-        Y: Sequence,
-        Y_pred: Sequence,
-        *,
-        alphabet: Sequence[str] = "abcdefghijklmnopqrstuvwxyz",
-        shape: tuple[int, int] = (16, 8),
+        cls, X: Sequence, Y: Sequence, Y_pred: Sequence, *,
+        alphabet: Sequence[str] = "abcdefghijklmnopqrstuvwxyz", shape: tuple[int, int] = (16, 8),
         axes: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Plot words and the predicted letters.
 
         Parameters
@@ -269,25 +254,18 @@ class GridLabelDisplay(Display):
     """
 
     def __init__(
-        self,
-        *,
-        labels: Mapping[str, np.ndarray],
-        image: np.ndarray | None = None,
+        self, *, labels: Mapping[str, np.ndarray], image: np.ndarray | None = None,
         n_states: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.labels = labels
         self.image = image
         self.n_states = n_states
 
     @classmethod
     def from_labels(
-        cls,
-        labels: Mapping[str, Any],
-        *,
-        image: Any = None,
-        n_states: int | None = None,
+        cls, labels: Mapping[str, Any], *, image: Any = None, n_states: int | None = None,
         axes: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Plot labeled images.
 
         Parameters

@@ -37,16 +37,6 @@ from widemargin._base.threads import for_each
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 
-__all__ = [
-    "CoulombState",
-    "advance_anchored",
-    "advance_subgradient",
-    "best_weights",
-    "coulomb_energy",
-    "coulomb_forces",
-    "rotation",
-]
-
 
 def coulomb_energy(W: np.ndarray, exponent: float = 1.0) -> float:
     """Return the energy of the directions of weight vectors, each pair counted once."""

@@ -219,14 +219,9 @@ class CoulombSSVM(StructuredEnsemble):
         return state
 
     def _attributes(
-        self,
-        single: StructuredSolution,
-        W: np.ndarray,
-        curves: dict[str, list],
-        best: int,
-        iterations: int,
-        alpha: float,
-    ) -> dict[str, Any]:
+        self, single: StructuredSolution, W: np.ndarray, curves: dict[str, list], best: int,
+        iterations: int, alpha: float,
+    ) -> dict[str, Any]:  # fmt: skip
         return {
             "alpha_": alpha,
             "W": W,

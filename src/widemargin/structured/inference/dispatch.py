@@ -12,16 +12,6 @@ from widemargin.structured.inference.linear_program import relaxed_beliefs
 from widemargin.structured.inference.reweighted import reweighted_messages
 from widemargin.structured.inference.search import enumerate_labels, iterated_modes, score_of
 
-__all__ = [
-    "METHODS",
-    "Labeling",
-    "check_edges",
-    "check_method",
-    "infer",
-    "inference_dispatch",
-    "one_hot",
-]
-
 METHODS = (
     "auto", "enumerate", "max-product", "graph-cut", "alpha-expansion", "trws", "lp", "icm",
     "unary",
@@ -58,13 +48,9 @@ class Labeling(NamedTuple):
 
 
 def inference_dispatch(
-    unary_potentials: Any,
-    pairwise_potentials: Any,
-    edges: Any,
-    inference_method: Any = "auto",
-    return_energy: bool = False,
-    relaxed: bool = False,
-) -> Any:
+    unary_potentials: Any, pairwise_potentials: Any, edges: Any, inference_method: Any = "auto",
+    return_energy: bool = False, relaxed: bool = False,
+) -> Any:  # fmt: skip
     r"""Find the labels of a graph with the highest score.
 
     .. math::

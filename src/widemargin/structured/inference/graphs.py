@@ -20,20 +20,6 @@ import numpy as np
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.frank_wolfe import block_products, step_block
 
-__all__ = [
-    "Graphs",
-    "Layout",
-    "add_difference",
-    "add_marginals",
-    "decode",
-    "evaluate",
-    "find_forests",
-    "make_graphs",
-    "potentials",
-    "run_pass",
-    "violations",
-]
-
 Array: TypeAlias = np.ndarray
 
 
@@ -118,12 +104,9 @@ class Graphs(NamedTuple):
 
 
 def make_graphs(
-    nodes: np.ndarray,
-    links: np.ndarray,
-    features: tuple[np.ndarray, ...],
-    edges: np.ndarray,
+    nodes: np.ndarray, links: np.ndarray, features: tuple[np.ndarray, ...], edges: np.ndarray,
     edge_features: tuple[np.ndarray, ...],
-) -> Graphs:
+) -> Graphs:  # fmt: skip
     """Return the `Graphs` of samples.
 
     Parameters
