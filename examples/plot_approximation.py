@@ -1,37 +1,37 @@
 r"""
-Many rows: features instead of a kernel, with a certificate
-===========================================================
+Kernel approximation with a bound on the loss (Nystroem)
+========================================================
 
-An exact kernel machine takes time that grows with about the square of the number of rows. For
-hundreds of thousands of rows there is another way: choose some rows as landmarks, describe every
-row by its kernel values against them (`sklearn.kernel_approximation.Nystroem`), and train a linear
-machine on that. But how much is lost?
+The training time of an exact kernel SVM grows about quadratically with the number of samples. For
+hundreds of thousands of samples, a kernel approximation is faster: choose some samples as
+landmarks, describe each sample by its kernel values against them
+(`sklearn.kernel_approximation.Nystroem`), and train a linear SVM on these features. How much is
+lost?
 
-The linear machine's function f is one that the exact machine could have chosen, too: a sum of
-kernels at the landmarks, with a norm of at most that of the linear weights w. So its objective over
-all n rows,
+The function f of the linear SVM is also a candidate of the exact problem: a sum of kernels at the
+landmarks, with a norm of at most that of the linear weights w. So its objective over all n samples,
 
 .. math::
 
     P(f) = \tfrac12 \|w\|^2 + C \sum_{i=1}^n \max(0, 1 - y_i f(x_i)),
 
-is no lower than the exact optimum :math:`P^*`. From the other side, take a random sample of m rows
-and let each stand for n/m of them:
+is no lower than the exact optimum :math:`P^*`. For a lower bound, draw a random subset S of m
+samples and weight each by n/m:
 
 .. math::
 
     P_S(f) = \tfrac12 \|f\|^2 + C \tfrac nm \sum_{i \in S} \max(0, 1 - y_i f(x_i)).
 
-On average over samples this is P(f), and the average of its minimum :math:`P_S^*` is no higher than
-:math:`P^*`, since every sample may choose a function of its own (Mak, Morton and Wood, 1999).
-Hence, on average,
+On average over subsets this is P(f), and the average of its minimum :math:`P_S^*` is no higher than
+:math:`P^*`, since each subset has its own minimizer (Mak, Morton and Wood, 1999). Hence, on
+average,
 
 .. math::
 
     P(f) - P^* \le P_S(f) - P_S^*
 
-and the right side needs an exact machine on a sample only. Its own gap is part of the bound: the
-dual value `objective_ * (1 - dual_gap_)` takes the place of the minimum.
+and the right side needs an exact fit to a subset only. Its own duality gap is part of the bound:
+the dual value `objective_ * (1 - dual_gap_)` replaces the minimum.
 """
 
 import numpy as np
@@ -48,22 +48,22 @@ y = np.where(rng.random(n) < chance, 1, -1)
 C, gamma = 1000 / n, 4.0
 
 # %%
-# Exact machines on samples come first: they do not depend on the approximation.
+# The exact fits to subsets do not depend on the approximation.
 
 
-def optimum(rows):
-    """The lowest objective on a sample, from below."""
-    machine = SVC(C=C * n / len(rows), gamma=gamma).fit(X[rows], y[rows])
-    return machine.objective_[0] * (1 - machine.dual_gap_[0])
+def optimum(subset):
+    """Return a lower bound of the optimum on a subset."""
+    model = SVC(C=C * n / len(subset), gamma=gamma).fit(X[subset], y[subset])
+    return model.objective_[0] * (1 - model.dual_gap_[0])
 
 
 sizes = (1000, 4000)
-samples = {m: [rng.choice(n, m, replace=False) for _ in range(5)] for m in sizes}
-optima = {m: [optimum(rows) for rows in samples[m]] for m in sizes}
+subsets = {m: [rng.choice(n, m, replace=False) for _ in range(5)] for m in sizes}
+optima = {m: [optimum(subset) for subset in subsets[m]] for m in sizes}
 
 # %%
-# Now the approximations, with more and more landmarks. The bound is the mean over the samples, and
-# its standard error says how far to trust it.
+# The approximations use more and more landmarks. The bound is the mean over the subsets; its
+# standard error is shown too.
 
 
 def objective(norm, loss):
@@ -80,8 +80,8 @@ for count in landmarks:
     reached = objective(norm, loss)
     for m in sizes:
         gaps = [
-            objective(norm, loss[rows]) - least
-            for rows, least in zip(samples[m], optima[m], strict=True)
+            objective(norm, loss[subset]) - least
+            for subset, least in zip(subsets[m], optima[m], strict=True)
         ]
         bound[m].append(np.mean(gaps) / reached)
         error[m].append(np.std(gaps, ddof=1) / np.sqrt(len(gaps)) / reached)
@@ -91,18 +91,17 @@ for count in landmarks:
     )
 
 # %%
-# With few landmarks most of the bound is what the approximation loses; it falls as they become
-# more. What remains is the price of the sample: a machine fits a small one more closely than it can
-# fit all rows, a large one less so.
+# With few landmarks most of the bound is the loss of the approximation, which decreases with their
+# number. The rest comes from the subset: a small one can be fitted more closely than all samples.
 
 figure, ax = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
 for m, color in zip(sizes, ("#d55e00", "#0072b2"), strict=True):
-    label = f"from samples of {m:,} rows"
+    label = f"from subsets of {m:,} samples"
     ax.errorbar(landmarks, bound[m], 2 * np.array(error[m]), fmt="o-", color=color, label=label)
 ax.set(xscale="log", yscale="log", xticks=landmarks, xticklabels=landmarks)
 ax.minorticks_off()
 ax.set(xlabel="landmarks", ylabel="bound on the excess, relative")
-ax.set_title(f"How far from the exact machine on {n:,} rows, at most?")
+ax.set_title(f"Bound on the distance from the exact optimum on {n:,} samples")
 ax.legend()
 
 # %%

@@ -1,10 +1,10 @@
 """
-How exact is a fit?
-===================
+Duality gap of a fit (SVC)
+==========================
 
-A fitted machine tells how far it is from the best, without knowing the best: `dual_gap_` bounds it.
-Here fits are stopped earlier and later, and the bound is compared with the truth, which is known
-from a fit that was allowed to finish.
+A fitted model reports how far it is from the optimum, without knowing the optimum: `dual_gap_` is a
+bound. Here fits are stopped early, and the bound is compared with the true distance, which is known
+from a fit that converged.
 """
 
 import warnings
@@ -23,25 +23,25 @@ finished = SVC(C=100).fit(X, y)
 print(f"finished: objective {finished.objective_[0]:.6f}, gap {finished.dual_gap_[0]:.0e}")
 
 # %%
-# A fit that is stopped before it converged warns. Here that is on purpose.
+# A fit that is stopped before convergence warns. Here that is intended.
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 
 limits = np.geomspace(100, 10_000, 40).astype(int)
 stopped = [SVC(C=100, max_iter=limit).fit(X, y) for limit in limits]
-bound = np.array([machine.dual_gap_[0] for machine in stopped])
-truth = np.array([1 - finished.objective_[0] / machine.objective_[0] for machine in stopped])
+bound = np.array([model.dual_gap_[0] for model in stopped])
+truth = np.array([1 - finished.objective_[0] / model.objective_[0] for model in stopped])
 
 # %%
-# The certificate never promises too much: the truth stays below it. And it gives little away: early
-# on it is a little above the truth, later the two can hardly be told apart.
+# The true distance never exceeds the duality gap, and the gap is tight: a little above the true
+# distance at first, almost equal to it later.
 
 figure, ax = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
 ax.fill_between(limits, bound, 1e-9, color="#0072b2", alpha=0.12, linewidth=0)
-ax.plot(limits, bound, color="#0072b2", label="certificate: dual_gap_")
-ax.plot(limits, truth, ".", color="#d55e00", label="truth: distance from the best objective")
+ax.plot(limits, bound, color="#0072b2", label="bound: dual_gap_")
+ax.plot(limits, truth, ".", color="#d55e00", label="true distance from the optimum")
 ax.set(xscale="log", yscale="log", xlim=limits[[0, -1]], ylim=(bound.min() / 3, 2))
 ax.set(xlabel="iterations allowed (max_iter)", ylabel="relative distance")
-ax.set_title("How far from the best is a fit that was stopped?")
+ax.set_title("Distance from the optimum of a fit that was stopped")
 ax.legend(loc="lower left")
-print(f"the certificate is at most {(bound / truth).max():.1f} times the truth")
+print(f"the bound is at most {(bound / truth).max():.1f} times the true distance")

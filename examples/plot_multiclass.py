@@ -1,10 +1,10 @@
 """
-One-vs-one, one-vs-rest, codes
-==============================
+One-vs-one, one-vs-rest and error-correcting codes (CodeMatrixClassifier)
+=========================================================================
 
-A machine tells two sides apart. With K classes there is a machine for every pair of them, for
-every one against the rest, or for other splits of the classes. All are code matrices: a row for
-every class, a column for every machine.
+Binary classifiers solve multi-class problems by one subproblem for each pair of classes, for each
+class against the rest, or for other splits of the classes. All of these are code matrices: a row
+for each class, a column for each binary subproblem.
 """
 
 from time import perf_counter
@@ -20,8 +20,8 @@ X, y = load_vowel(subset="train", return_X_y=True)
 X_test, y_test = load_vowel(subset="test", return_X_y=True)
 
 # %%
-# Blue classes are positive, orange ones negative, white ones not seen. The more two rows differ,
-# the more machines may be wrong before one class is taken for the other.
+# Blue classes are positive, orange ones negative, white ones left out. The more two rows differ,
+# the more binary decisions may be wrong before one class is taken for the other.
 
 names = ("ovr", "ovo", "dense", "sparse")
 figure, axes = pyplot.subplots(
@@ -33,8 +33,8 @@ for ax, name in zip(axes, names, strict=True):
     ax.set_title(f"{name}: {ax.get_title()}", fontsize="medium")
 
 # %%
-# One-vs-one has many machines on few rows each, one-vs-rest few machines on all rows. Over one
-# kernel cache neither costs much more than the other, and in prediction the kernel values
+# One-vs-one has many subproblems with few samples each, one-vs-rest few subproblems with all
+# samples. With a shared kernel cache their costs are similar, and in prediction the kernel values
 # against all support vectors are computed once.
 
 
@@ -48,36 +48,35 @@ def measured(code, decoding):
     return model, trained - start, perf_counter() - trained, accuracy
 
 
-rows = {}
-print("code    machines  train ms  test ms  by loss  by votes")
+results = {}
+print("code     columns  train ms  test ms  by loss  by votes")
 for code in names:
     model, train, test, by_loss = measured(code, "loss")
     by_votes = measured(code, "hamming")[3]
-    rows[code] = model, by_loss, by_votes
-    machines = model.code_matrix_.shape[1]
+    results[code] = model, by_loss, by_votes
+    columns = model.code_matrix_.shape[1]
     times = f"{1e3 * train:8.0f}  {1e3 * test:7.0f}"
-    print(f"{code:6}  {machines:8}  {times}  {by_loss:7.3f}  {by_votes:8.3f}")
+    print(f"{code:6}  {columns:8}  {times}  {by_loss:7.3f}  {by_votes:8.3f}")
 
 # %%
-# A code corrects the errors of its machines: switch off some of them at random (let them answer by
-# chance) and see what is left. One-vs-rest has nothing in reserve; each of its classes
-# depends on its own machine.
+# A code corrects errors of its binary classifiers. Here some decisions are replaced by random ones.
+# One-vs-rest cannot correct them: each class depends on a single classifier.
 
 rng = np.random.default_rng(0)
 shares = np.linspace(0, 0.4, 9)
 figure, ax = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
-for code, (model, _, _) in rows.items():
-    scores = np.column_stack([machine.decision_function(X_test) for machine in model.estimators_])
+for code, (model, _, _) in results.items():
+    scores = np.column_stack([binary.decision_function(X_test) for binary in model.estimators_])
     matrix = model.code_matrix_
     kept = []
     for share in shares:
         accuracy = []
         for _ in range(5):
             broken = rng.random(scores.shape) < share
-            answers = np.where(broken, rng.choice([-1.0, 1.0], scores.shape), np.sign(scores))
-            accuracy.append((model.classes_[(answers @ matrix.T).argmax(axis=1)] == y_test).mean())
+            signs = np.where(broken, rng.choice([-1.0, 1.0], scores.shape), np.sign(scores))
+            accuracy.append((model.classes_[(signs @ matrix.T).argmax(axis=1)] == y_test).mean())
         kept.append(np.mean(accuracy))
-    ax.plot(100 * shares, kept, marker="o", label=f"{code}, {matrix.shape[1]} machines")
-ax.set(xlabel="machines that answer by chance, %", ylabel="accuracy by votes")
+    ax.plot(100 * shares, kept, marker="o", label=f"{code}, {matrix.shape[1]} columns")
+ax.set(xlabel="binary decisions replaced by random ones, %", ylabel="accuracy by votes")
 ax.set_title("Codes correct errors")
 ax.legend()

@@ -1,9 +1,9 @@
 """
-Choosing C and gamma
-====================
+Grid search for C and gamma (SVCCV)
+===================================
 
-`SVCCV` tries every C with every gamma by cross-validation, as `GridSearchCV` would. It needs far
-less time for it: the fits share their kernel matrices, and each begins where the one before ended.
+`SVCCV` selects C and gamma by cross-validation, as `GridSearchCV` does, in far less time: the fits
+share their kernel matrices, and each starts from the solution of the previous one.
 """
 
 import numpy as np
@@ -26,13 +26,13 @@ print(f"{search.scores_[..., 0].size} pairs, {search.scores_.size} fits")
 print(f"best: C = {search.C_:g}, gamma = {search.gamma_:g}, accuracy {search.best_score_:.3f}")
 
 # %%
-# The search is a fitted machine, trained on all rows with the best pair.
+# The search itself predicts: it was fitted to all samples with the best parameters.
 
-print(f"accuracy on rows that it has not seen: {search.score(X_test, y_test):.3f}")
+print(f"accuracy on test samples: {search.score(X_test, y_test):.3f}")
 
 # %%
-# All scores in one picture: the lower gamma is, the higher C has to be. And where gamma is high, a
-# higher C soon changes nothing, because no row is left that it could hold to its side.
+# The scores of all pairs: the smaller gamma is, the larger C has to be. For large gamma a larger C
+# soon changes nothing, because no training sample has slack left.
 
 mean = search.scores_.mean(axis=2)
 figure, ax = pyplot.subplots(figsize=(7.5, 5), layout="constrained")
