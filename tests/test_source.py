@@ -30,7 +30,8 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 ALLOWED = re.compile(
-    r"(support[- ]vector|kernel) machines?|machine[- ](learning|precision|readable)|on demand"
+    r"(support[- ]vector|kernel|kernel-based vector)\s+machines?"
+    r"|machine[- ](learning|precision|readable)|on demand"
     r"|machines? learning|virtual machine",
     re.IGNORECASE,
 )

@@ -790,6 +790,11 @@ DESCRIPTIONS = {
             self : object
                 Fitted estimator.
             """,
+        "finite_C": """
+            C : float, default=1.0
+                Regularization parameter. The strength of the regularization is inversely
+                proportional to C. Must be strictly positive.
+            """,
         "loss": """
             loss : {'hinge', 'squared_hinge'}, default='squared_hinge'
                 Loss function: the hinge loss or its square.

@@ -121,7 +121,7 @@ class StoppingOptions:
     smallest_tol: float = 1e-13
     """Tolerance below which the solver gives up closing the gap."""
     rounding: float = 4.0
-    """Rounding error of a sum, in units of machine epsilon times its size."""
+    """Rounding error of a sum, in units of the float64 epsilon times its size."""
     update_work: float = 100.0
     """Multiplications in matrix products that take the time of one pair update, per variable.
     Measured by `benchmarks/privileged.py`."""
@@ -327,7 +327,7 @@ class CrammerSingerOptions:
     update_columns: int = 4096
     """Columns of the Gram matrix that one thread takes when the scores are updated."""
     linear_rounding: float = 8.0
-    """Rounding error of a violation, in units of machine epsilon, from weights of features."""
+    """Rounding error of a violation, in units of the float64 epsilon, from weights of features."""
     kernel_rounding: float = 64.0
     """The same from scores that were updated in every batch."""
     refined_size: int = 200_000
@@ -650,7 +650,7 @@ class DiscriminantOptions:
     """Standard deviations of a feature beyond which its mean is far from zero, so that the
     origin is subtracted first."""
     rounding: float = 4.0
-    """Error of a mean in units of machine epsilon, relative to it and to the square root of the
+    """Error of a mean in units of the float64 epsilon, relative to it and to the square root of the
     number of samples."""
     product_columns: int = 1024
     """Columns of a block of a scatter matrix, one task of a thread, for many features."""

@@ -79,9 +79,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Regularization parameter. The strength of the regularization is inversely proportional to
-        C. Must be strictly positive.
+    <<finite_C>>
 
     kernel : str or callable, default='linear'
         Kernel function, as in `SVC`. With 'linear' the solver keeps the weights of the features,
@@ -251,9 +249,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags, precomputed = super().__sklearn_tags__(), self.kernel == "precomputed"
+        tags.input_tags.pairwise, tags.input_tags.sparse = precomputed, not precomputed
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -117,9 +117,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, ClassifierMixin, Ba
 
     <<linear_tol>>
 
-    C : float, default=1.0
-        Regularization parameter. The strength of the regularization is inversely proportional to
-        C. Must be strictly positive.
+    <<finite_C>>
 
     <<joint_multi_class>>
 

@@ -257,10 +257,14 @@ def _newton_step(state: State) -> None:
     with single_threaded_blas():
         matrix = part.X @ part.X.T
     matrix = matrix.toarray() if sp.issparse(matrix) else np.ascontiguousarray(matrix)
-    matrix += problem.bias**2 + np.diag(part.softness())
+    matrix += problem.bias**2
     sign, ceiling = part.sign, part.ceiling()
     before = sign * state.dual[free]
-    residual = sign * part.margin - part.scores(state.weights) - part.softness() * before
+    residual = sign * part.margin - part.scores(state.weights)
+    if problem.loss.differentiable:
+        softness = part.softness()
+        matrix += np.diag(softness)
+        residual -= softness * before
     with single_threaded_blas():
         linear = residual + matrix @ before
     after = before.copy()

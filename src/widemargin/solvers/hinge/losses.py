@@ -72,6 +72,8 @@ class Loss:
 
     def softness(self, cost: np.ndarray) -> np.ndarray:
         """Return the coefficients of 1/2 alpha^2 in the dual for samples with these costs."""
+        if not self.differentiable:
+            return np.zeros(cost.shape)
         return 1.0 / self.curvature / np.maximum(cost, TINY)
 
 
