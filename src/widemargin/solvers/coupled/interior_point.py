@@ -271,15 +271,16 @@ class InteriorPoint:
         F: np.ndarray,
         E: np.ndarray,
     ) -> float:
-        """Return the distance of the point from the optimum."""
+        """Return the distance of the point from the optimum.
+
+        The error of the functions grows with the drift, but with the square root of the gap: the
+        square of the drift is compared with the gap, equal to the drift at the accepted distance.
+        """
         drift = self.equations.residual(self.unknowns, g, h)
         mass = np.abs(g).sum() + np.abs(h).sum()
         size = 1.0 + float(np.abs(F).max()) + float(np.abs(E).max())
-        return max(
-            gap,
-            float(np.abs(residual).max()) / size,
-            float(np.abs(drift).max()) / max(1.0, float(mass)),
-        )
+        drifted = float(np.abs(drift).max()) / max(1.0, float(mass))
+        return max(gap, float(np.abs(residual).max()) / size, drifted**2 / options.near)
 
     def _response(self, inverse: np.ndarray) -> Response:
         """Return T_11, T_12, T_22, and T_22 - T_12^2 / T_11 as a sum of non-negative terms."""
