@@ -361,9 +361,7 @@ def _finish_rbf_float64(out, start, stop, first, last, row_norms, column_norms, 
     magic = 6755399441055744.0
     for i in range(start, stop):
         begin = max(first, min(i, last)) if upper else first
-        row = out[i, begin:last]
-        norms = column_norms[begin:last]
-        norm = row_norms[i]
+        row, norm, norms = out[i, begin:last], row_norms[i], column_norms[begin:last]
         for j in range(row.shape[0]):
             distance = norm + norms[j] - 2.0 * row[j]
             distance = distance if distance > 0.0 else 0.0
@@ -407,9 +405,7 @@ def _finish_rbf_float32(out, start, stop, first, last, row_norms, column_norms, 
     exponent, bias = np.int32(23), np.int32(127)
     for i in range(start, stop):
         begin = max(first, min(i, last)) if upper else first
-        row = out[i, begin:last]
-        norms = column_norms[begin:last]
-        norm = row_norms[i]
+        row, norm, norms = out[i, begin:last], row_norms[i], column_norms[begin:last]
         for j in range(row.shape[0]):
             distance = norm + norms[j] - two * row[j]
             distance = distance if distance > zero else zero

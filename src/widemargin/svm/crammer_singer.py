@@ -31,7 +31,7 @@ from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 from widemargin.solvers.solution import Solution
 from widemargin.svm.linear_training import constant_feature, random_seeds
 from widemargin.svm.scores import linear_scores, linear_tie_tolerance, merge_ties
-from widemargin.svm.training import solve_problems
+from widemargin.svm.training import TRAINING_CONSTRAINTS, solve_problems
 
 __all__ = ["CrammerSingerSVC", "joint_expansion"]
 
@@ -200,13 +200,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
-        "class_margin": [StrOptions({"ldam"}), dict, None],
-        "verbose": ["verbose"],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        **TRAINING_CONSTRAINTS,
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
     }

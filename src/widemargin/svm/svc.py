@@ -14,7 +14,11 @@ from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin._base.validation import validate_kernel_training
 from widemargin.kernels.parameters import KernelParameters, kernel_constraints
 from widemargin.svm.kernel_classifier import KernelClassifierMixin
-from widemargin.svm.training import fit_binary_problems, prepare_training
+from widemargin.svm.training import (
+    TRAINING_CONSTRAINTS,
+    fit_binary_problems,
+    prepare_training,
+)
 
 __all__ = ["SVC", "check_decision_function_shape", "fitted_svc", "solver_options"]
 
@@ -112,13 +116,7 @@ class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         **kernel_constraints(),
         "multi_class": [StrOptions({"ovo", "ovr"})],
         "shrinking": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
-        "class_margin": [StrOptions({"ldam"}), dict, None],
-        "verbose": ["verbose"],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        **TRAINING_CONSTRAINTS,
         "decision_function_shape": [StrOptions({"ovo", "ovr"})],
         "break_ties": ["boolean"],
         "n_jobs": [Integral, None],

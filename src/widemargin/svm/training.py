@@ -8,12 +8,14 @@ package and of others compose these functions.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
+from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.threads import for_each
 from widemargin.kernels import GramCache
@@ -23,6 +25,7 @@ from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 
 __all__ = [
+    "TRAINING_CONSTRAINTS",
     "Training",
     "fit_binary_problems",
     "gram_cache",
@@ -30,6 +33,16 @@ __all__ = [
     "solve_problems",
     "support_attributes",
 ]
+
+TRAINING_CONSTRAINTS: dict = {
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
+    "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+    "class_weight": [StrOptions({"balanced", "effective"}), dict, None],
+    "class_margin": [StrOptions({"ldam"}), dict, None],
+    "verbose": ["verbose"],
+    "max_iter": [Interval(Integral, -1, None, closed="left")],
+}
 
 _NO_SOLUTION = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
 
