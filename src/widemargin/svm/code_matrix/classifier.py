@@ -73,13 +73,12 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     decoding : {'loss', 'hamming'}, default='loss'
         Whether decision values are compared with code words by a loss or by their signs. One-vs-one
-        with 'hamming' is voting as in :class:`sklearn.multiclass.OneVsOneClassifier`. May be
-        changed after fit.
+        with 'hamming' is voting as in :class:`sklearn.multiclass.OneVsOneClassifier`.
 
     loss : {'hinge', 'squared_hinge', 'logistic', 'linear'}, default='hinge'
         Loss :math:`\ell` of 'loss' decoding; 'linear' (:math:`-t`) is that of
         :class:`sklearn.multiclass.OutputCodeClassifier`. For 'ovr' all of them give the same
-        classes. May be changed after fit.
+        classes.
 
     n_jobs : int, default=None
         Number of binary classifiers trained at once. An `SVC` uses threads, other estimators use
@@ -214,6 +213,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             separate = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
             separate.fit(X, codes, np.arange(len(y))[positive], sample_weight)
             self._classifiers = separate
+        self._decoding, self._loss = self.decoding, self.loss
         self.classes_, self.code_matrix_, self.minimum_distance_ = classes, matrix, distance
         return self
 
@@ -239,9 +239,9 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return scores
         confidence = tiled_multiply(scores, matrix.T)
         fraction = confidence / (3.0 * (np.abs(confidence) + 1.0))
-        if self.decoding == "hamming":
+        if self._decoding == "hamming":
             return agreement(scores, matrix) + smallest_step(matrix) * fraction
-        return options.tie * fraction - total_loss(scores, matrix, self.loss)
+        return options.tie * fraction - total_loss(scores, matrix, self._loss)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
