@@ -31,8 +31,6 @@ from widemargin._base.sklearn_compat import (
 from widemargin._base.targets import encode_targets
 from widemargin._base.validation import check_class_labels, validate_shape
 
-__all__ = ["ImbalanceReport", "RescaledClassifier", "imbalance_report"]
-
 
 @shared_docs
 class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):

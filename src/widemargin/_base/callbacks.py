@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 from widemargin._base.sklearn_compat import has_callbacks, init_callback_context
 from widemargin._base.threads import stopping
 
-__all__ = ["FitProgress", "run_in_slices"]
-
 State = TypeVar("State")
 
 

@@ -20,8 +20,6 @@ import numpy as np
 
 from widemargin._base.files import atomic_write
 
-__all__ = ["CheckpointError", "CheckpointKeeper", "load_checkpoint", "save_checkpoint"]
-
 _VERSION = 1
 _CHECKSUM_LENGTH = 2 * hashlib.sha256().digest_size
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["early_stop_message", "print_solutions", "report_convergence", "warn_if_not_converged"]
-
 
 def report_convergence(
     estimator: Any, solutions: Sequence[Any], stopped: bool, stacklevel: int = 4

@@ -6,8 +6,6 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["atomic_write"]
-
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[Any]:

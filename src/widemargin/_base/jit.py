@@ -24,8 +24,6 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["compiled"]
-
 _lock = threading.RLock()
 
 

@@ -19,8 +19,6 @@ import numpy as np
 from widemargin._base.options import matmul_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
 
-__all__ = ["tiled_multiply", "tiled_product"]
-
 _thread_buffers = threading.local()
 
 

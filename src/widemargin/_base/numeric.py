@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EPSILON", "TINY", "log_odds"]
-
 EPSILON = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 

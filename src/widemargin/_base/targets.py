@@ -18,16 +18,6 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import check_sample_weight
 from widemargin._base.validation import validate_weights
 
-__all__ = [
-    "Targets",
-    "class_margins",
-    "class_weights",
-    "effective_class_weight",
-    "encode_targets",
-    "ldam_class_margin",
-    "sample_costs",
-]
-
 
 @dataclass(frozen=True)
 class Targets:

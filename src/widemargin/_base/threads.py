@@ -12,8 +12,6 @@ import queue
 import sys
 import threading
 
-__all__ = ["effective_threads", "for_each", "single_threaded_blas", "stopping"]
-
 _here = threading.local()
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["unchanged_by_failure"]
-
 
 @contextmanager
 def unchanged_by_failure(instance: Any) -> Iterator[None]:

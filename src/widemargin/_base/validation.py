@@ -15,19 +15,6 @@ from widemargin._base.sklearn_compat import (
     check_sample_weight,
 )
 
-__all__ = [
-    "ValidatedSamples",
-    "canonical_csr",
-    "check_class_labels",
-    "check_magnitude",
-    "validate_all_weights",
-    "validate_kernel_training",
-    "validate_predict",
-    "validate_shape",
-    "validate_training",
-    "validate_weights",
-]
-
 # Sums of squares of larger values overflow float64.
 _LARGEST_VALUE = 1e150
 

@@ -9,8 +9,6 @@ from sklearn.utils import Bunch
 from widemargin._base.docs import shared_docs
 from widemargin.datasets.samples import read_arrays
 
-__all__ = ["load_letters"]
-
 
 @shared_docs
 def load_letters(*, return_X_y: bool = False) -> Any:

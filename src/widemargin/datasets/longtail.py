@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = ["make_long_tail"]
-
 
 def make_long_tail(
     n_samples: int = 1000, n_classes: int = 10, *, imbalance: float = 100.0,

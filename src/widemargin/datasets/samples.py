@@ -12,8 +12,6 @@ from sklearn.utils import Bunch
 
 from widemargin._base.docs import shared_docs
 
-__all__ = ["load_satimage", "load_vowel", "load_yeast", "read_arrays"]
-
 
 @shared_docs
 def load_satimage(*, subset: str = "all", return_X_y: bool = False, as_frame: bool = False) -> Any:

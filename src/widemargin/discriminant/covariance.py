@@ -8,8 +8,6 @@ from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 from widemargin._base.numeric import EPSILON
 from widemargin.discriminant.statistics import ClassStatistics
 
-__all__ = ["SHRINKAGES", "class_covariance", "whitening", "within_covariance"]
-
 SHRINKAGES = ("auto", "oas")
 
 

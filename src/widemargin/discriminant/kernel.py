@@ -32,8 +32,6 @@ from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.parameters import KernelParameters, effective_gamma
 
-__all__ = ["KernelDiscriminantAnalysis"]
-
 
 @shared_docs
 class KernelDiscriminantAnalysis(

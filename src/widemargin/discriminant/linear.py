@@ -37,8 +37,6 @@ from widemargin.discriminant.directions import (
 from widemargin.discriminant.namespaces import empty_like
 from widemargin.discriminant.statistics import ClassStatistics, as_dense
 
-__all__ = ["LinearDiscriminantAnalysis"]
-
 
 class _Problem(NamedTuple):
     """Input of the solvers: class statistics, priors, means, and the samples where needed."""

@@ -22,8 +22,6 @@ from widemargin.discriminant.covariance import SHRINKAGES, class_covariance
 from widemargin.discriminant.namespaces import empty_like
 from widemargin.discriminant.statistics import ClassStatistics, as_dense
 
-__all__ = ["QuadraticDiscriminantAnalysis"]
-
 
 @shared_docs
 class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixin, BaseEstimator):

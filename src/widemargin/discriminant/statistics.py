@@ -29,8 +29,6 @@ from widemargin._base.options import discriminant_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.discriminant.namespaces import foreign_namespace, to_namespace_of, to_numpy
 
-__all__ = ["ClassStatistics", "as_dense", "rounding_error"]
-
 
 class ClassStatistics:
     """Weight, mean and scatter of every class.

@@ -19,8 +19,6 @@ from widemargin._base.options import kernel_options as options
 from widemargin.kernels.dense import DenseMatrix
 from widemargin.kernels.gram import KernelGram, MatrixGram, is_everything
 
-__all__ = ["CachedGram", "GramCache", "RowCache", "UnionGram"]
-
 
 class GramCache:
     """Blocks and rows of one Gram matrix, computed once and cached within a limit on memory.

@@ -11,8 +11,6 @@ import numpy as np
 from widemargin._base.jit import compiled
 from widemargin.kernels.gram import Gram, MatrixGram
 
-__all__ = ["DenseMatrix", "SubsetGram", "dense_matrix", "gather"]
-
 
 class DenseMatrix:
     """A dense Gram matrix in float64 whose rows are copied from another one when needed.

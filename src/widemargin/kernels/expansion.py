@@ -21,8 +21,6 @@ from widemargin._base.validation import canonical_csr
 from widemargin.kernels.gram import KernelGram
 from widemargin.kernels.parameters import KernelParameters
 
-__all__ = ["KernelExpansion", "weighted_sums"]
-
 
 def weighted_sums(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """Return the sums of kernel values, a row of coefficients for each function."""

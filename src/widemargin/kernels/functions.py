@@ -24,17 +24,6 @@ from widemargin._base.matmul import tiled_product
 from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
 
-__all__ = [
-    "KERNELS",
-    "KERNEL_NAMES",
-    "KernelFunction",
-    "KernelNames",
-    "PlusOne",
-    "kernel_function",
-    "register",
-    "squared_norms",
-]
-
 KERNELS: dict[str, "type[KernelFunction]"] = {}
 
 Finish = Callable[[np.ndarray, slice, slice], None]

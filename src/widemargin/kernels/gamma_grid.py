@@ -12,8 +12,6 @@ from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
 from widemargin.kernels.gram import KernelGram, MatrixGram
 
-__all__ = ["gram_matrices"]
-
 
 def gram_matrices(
     gram_at: Callable[[float], KernelGram | MatrixGram],

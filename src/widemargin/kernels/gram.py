@@ -14,8 +14,6 @@ import scipy.sparse as sp
 from widemargin._base.options import kernel_options as options
 from widemargin.kernels.functions import KernelFunction, squared_norms
 
-__all__ = ["Gram", "KernelGram", "MatrixGram", "fits_float32", "is_everything"]
-
 
 class Gram(Protocol):
     """What a solver needs of a Gram matrix."""

@@ -13,8 +13,6 @@ from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_product
 from widemargin.kernels.gram import KernelGram, MatrixGram, fits_float32, is_everything
 
-__all__ = ["PrivilegedGram", "SignedSum"]
-
 
 class PrivilegedGram:
     """k(x_i, x_j) + <factor_i, factor_j> + ridge_i [i = j], without a matrix of n x n.

@@ -19,8 +19,6 @@ from widemargin.kernels.functions import (
 from widemargin.kernels.gram import KernelGram, MatrixGram
 from widemargin.kernels.precomputed import check_symmetric, is_positive_semidefinite
 
-__all__ = ["KernelParameters", "effective_gamma", "kernel_constraints"]
-
 
 def kernel_constraints(prefix: str = "", pairwise: bool = True) -> dict[str, list]:
     """Return the constraints of the kernel parameters of an estimator.

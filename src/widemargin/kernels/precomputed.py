@@ -5,8 +5,6 @@ import numpy as np
 from widemargin._base.numeric import TINY
 from widemargin._base.options import kernel_options as options
 
-__all__ = ["check_symmetric", "is_positive_semidefinite"]
-
 
 def check_symmetric(matrix: np.ndarray, name: str) -> None:
     """Raise a ValueError unless the matrix is symmetric to about the precision of float32."""

@@ -11,8 +11,6 @@ from widemargin._base.docs import shared_docs
 from widemargin.plotting.discriminant import shared_covariance
 from widemargin.plotting.display import ClassDisplay
 
-__all__ = ["DiscriminantDensityDisplay"]
-
 
 @shared_docs
 class DiscriminantDensityDisplay(ClassDisplay):

@@ -10,8 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.docs import shared_docs
 from widemargin.plotting.display import ClassDisplay, Plane, PlaneDisplay
 
-__all__ = ["DiscriminantProjectionDisplay", "DiscriminantRegionDisplay", "shared_covariance"]
-
 
 @shared_docs
 class DiscriminantProjectionDisplay(ClassDisplay):

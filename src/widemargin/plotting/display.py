@@ -12,9 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
 
-__all__ = ["BLUE", "GRAY", "GREEN", "ORANGE", "ClassDisplay", "Display", "PlaneDisplay"]
-__all__ += ["VERMILION", "Plane", "class_colors", "import_pyplot", "make_plane"]
-
 # Palette of Okabe and Ito, which is safe for color-blind readers, with the most different first.
 BLUE, VERMILION, GREEN, ORANGE, GRAY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#999999"
 _CLASS_COLORS = (BLUE, VERMILION, GREEN, "#cc79a7", ORANGE, "#56b4e9", "#f0e442", "#000000")

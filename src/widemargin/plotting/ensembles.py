@@ -10,8 +10,6 @@ from widemargin._base.numeric import TINY
 from widemargin.plotting.display import BLUE, GRAY, ORANGE, VERMILION, Display
 from widemargin.structured.learners.base import to_arrays
 
-__all__ = ["BestMemberDisplay", "LossHistogramDisplay", "PickBestDisplay", "ProposalsDisplay"]
-
 
 @shared_docs
 class _LossesDisplay(Display):

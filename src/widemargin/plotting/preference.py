@@ -10,8 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.plotting.display import import_pyplot
 from widemargin.semisupervised.constraints import ThresholdCurve
 
-__all__ = ["PreferenceDisplay"]
-
 _COLORS = {
     "precision": "#0072b2", "recall": "#d55e00", "f1": "#009e73", "false_positive_rate": "#cc79a7",
 }  # fmt: skip

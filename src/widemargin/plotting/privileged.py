@@ -8,8 +8,6 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from widemargin._base.docs import shared_docs
 from widemargin.plotting.display import Display, class_colors
 
-__all__ = ["SlackDisplay"]
-
 
 @shared_docs
 class SlackDisplay(Display):

@@ -9,8 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.docs import shared_docs
 from widemargin.plotting.display import BLUE, GREEN, VERMILION, Display
 
-__all__ = ["GridLabelDisplay", "ObjectiveDisplay", "WordDisplay"]
-
 
 @shared_docs
 class ObjectiveDisplay(Display):

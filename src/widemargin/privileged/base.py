@@ -24,8 +24,6 @@ from widemargin.svm.kernel_classifier import KernelClassifierMixin
 from widemargin.svm.svc import SVC
 from widemargin.svm.training import Training, prepare_training
 
-__all__ = ["FitData", "PrivilegedBase", "encode"]
-
 _SVC_PARAMETERS = (
     "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "class_weight", "verbose",
     "max_iter", "n_jobs",

@@ -16,8 +16,6 @@ from widemargin._base.sklearn_compat import (
     safe_indexing,
 )
 
-__all__ = ["PrivilegedFeatures", "PrivilegedInput", "check_numeric"]
-
 _LARGEST = float(np.finfo(float).max)
 
 

@@ -24,8 +24,6 @@ from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_
 from widemargin.solvers.coupled.svm1plus import SlackSolution, solve_svm1plus
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
 
-__all__ = ["SVM1Plus", "SVM2Plus", "find_zero_functions", "hinge_solver", "make_subproblems"]
-
 Gram = KernelGram | MatrixGram
 Report = Callable[[Any], bool] | None
 Solver = Callable[..., SlackSolution]

@@ -30,8 +30,6 @@ from widemargin.svm.cross_validation import (
 )
 from widemargin.svm.training import support_attributes
 
-__all__ = ["PrivilegedSVCCV"]
-
 
 @shared_docs
 class PrivilegedSVCCV(Search, SlackClassifier):

@@ -15,8 +15,6 @@ from widemargin.kernels.parameters import KernelParameters
 from widemargin.privileged.features import PrivilegedFeatures, PrivilegedInput, check_numeric
 from widemargin.svm.training import Training
 
-__all__ = ["PrivilegedFunctions", "PrivilegedKernel", "positive_weights", "validate_privileged"]
-
 
 def validate_privileged(estimator: Any, privileged: Any, n_samples: int) -> PrivilegedInput | None:
     """Validate the privileged features of a fit; warn if there are none."""

@@ -21,8 +21,6 @@ from widemargin._base.options import privileged_options as options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels import KernelGram, MatrixGram
 
-__all__ = ["SlackSpace", "distinct_rows"]
-
 
 @dataclass(frozen=True)
 class SlackSpace:

@@ -28,8 +28,6 @@ from widemargin.privileged.slack_functions import (
 from widemargin.solvers.coupled.svm1plus import SlackSolution
 from widemargin.svm.training import Training, solve_problems, support_attributes
 
-__all__ = ["PrivilegedSVC", "SlackClassifier"]
-
 
 @shared_docs
 class SlackClassifier(PrivilegedBase):

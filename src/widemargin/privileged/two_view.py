@@ -20,8 +20,6 @@ from widemargin.solvers import Solution
 from widemargin.solvers.coupled.svm2k import TwoViewSolution, solve_svm2k
 from widemargin.svm.training import gram_cache, solve_problems, support_attributes
 
-__all__ = ["TwoViewSVC"]
-
 
 @shared_docs
 class TwoViewSVC(PrivilegedBase):

@@ -34,8 +34,6 @@ from widemargin.semisupervised.self_training import (
 )
 from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
 
-__all__ = ["LabelSplit", "PreferenceBase"]
-
 _FRACTION = Interval(Real, 0.0, 1.0, closed="right")
 
 

@@ -17,8 +17,6 @@ from widemargin.semisupervised.base import LabelSplit, PreferenceBase
 from widemargin.semisupervised.self_training import RoundModel
 from widemargin.semisupervised.targets import PartialLabels, is_frame
 
-__all__ = ["PreferenceClassifier"]
-
 
 @shared_docs
 class PreferenceClassifier(PreferenceBase):

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Constraints", "ThresholdCurve", "adjusted_threshold", "midpoints", "tuned_threshold"]
-
 
 @dataclass(frozen=True)
 class Constraints:

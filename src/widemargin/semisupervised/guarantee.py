@@ -34,8 +34,6 @@ from widemargin.semisupervised.constraints import (
     tuned_threshold,
 )
 
-__all__ = ["Guarantee", "guaranteed_threshold"]
-
 
 @dataclass(frozen=True)
 class Guarantee:

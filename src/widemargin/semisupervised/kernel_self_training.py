@@ -24,8 +24,6 @@ from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.hinge.smo import add_kernel_sum, advance, finish, start, values_at
 
-__all__ = ["BinaryKernelModelMixin", "KernelSamples", "SolvedRound", "WarmStartedSVM"]
-
 
 class KernelSamples:
     """All samples of a fit, the kernel with gamma as a number, and their Gram matrix.

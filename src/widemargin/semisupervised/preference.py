@@ -21,8 +21,6 @@ from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import Solution
 from widemargin.svm.svc import SVC
 
-__all__ = ["PreferenceSVC"]
-
 _SVC_PARAMETERS = ("degree", "gamma", "coef0", "tol", "cache_size", "max_iter", "class_weight")
 
 

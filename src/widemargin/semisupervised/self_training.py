@@ -20,8 +20,6 @@ from widemargin.semisupervised.constraints import (
     tuned_threshold,
 )
 
-__all__ = ["HISTORY", "Learner", "RoundModel", "SelfTrainingState", "self_train"]
-
 HISTORY = (
     "added", "positive", "negative", "upper", "lower", "precision", "recall", "f1",
     "threshold", "objective", "best",

@@ -20,8 +20,6 @@ from widemargin._base.validation import (
     validate_weights,
 )
 
-__all__ = ["PartialLabels", "PartialLabelsMixin", "is_frame"]
-
 
 @dataclass(frozen=True)
 class PartialLabels:

@@ -27,8 +27,6 @@ from widemargin.semisupervised.constraints import (
     tuned_threshold,
 )
 
-__all__ = ["cross_fitted_threshold", "labels_only", "prior_threshold"]
-
 
 def labels_only(estimator: Any, X: Any, y: ArrayLike) -> Any:
     """Fit the classifier to the labeled samples.

@@ -21,8 +21,6 @@ from widemargin.semisupervised.kernel_self_training import (
 from widemargin.semisupervised.targets import PartialLabelsMixin
 from widemargin.svm.svc import SVC
 
-__all__ = ["TransductiveSVC"]
-
 _SVC_PARAMETERS = ("degree", "gamma", "coef0", "tol", "cache_size", "max_iter")
 
 

@@ -30,8 +30,6 @@ from widemargin._base.jit import compiled
 from widemargin._base.options import newton_options as options
 from widemargin.solvers.hinge.problem import NotSeparableError
 
-__all__ = ["free_set_newton", "longest_step", "newton_direction", "refine"]
-
 _WORK = options.work
 _DEPENDENCE = options.dependence
 _CONTRADICTION = options.contradiction

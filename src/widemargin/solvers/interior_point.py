@@ -32,15 +32,6 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import interior_point_options as options
 from widemargin._base.threads import for_each
 
-__all__ = [
-    "Progress",
-    "cholesky",
-    "predictor_corrector",
-    "scaled_least_squares",
-    "step_to_boundary",
-    "sum_over_chunks",
-]
-
 
 def predictor_corrector(
     direction: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],

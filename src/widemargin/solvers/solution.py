@@ -16,8 +16,6 @@ from widemargin._base.numeric import TINY
 if TYPE_CHECKING:
     from widemargin.solvers.hinge.problem import HingeProblem
 
-__all__ = ["Solution", "certify", "relative_gap"]
-
 
 @dataclass(frozen=True)
 class Solution:

@@ -4,8 +4,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-__all__ = ["ACTIVE", "CONVERGED", "FINISHED", "PASSES", "POSITION", "PassState", "Resumable"]
-
 # Entries of `PassState.counts`: passes over the samples, whether the solver has finished and
 # whether it has converged, the number of samples in this pass, the position in it.
 PASSES, FINISHED, CONVERGED, ACTIVE, POSITION = range(5)

@@ -17,8 +17,6 @@ better. The cheap method runs until it has done as much work as the other one wi
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import stopping_options as options
 
-__all__ = ["equivalent_updates", "initial_tol", "next_tol", "rounding_floor"]
-
 
 def rounding_floor(magnitude: float, factor: float = options.rounding) -> float:
     """Return the size below which a computed difference is rounding error.

@@ -33,8 +33,6 @@ from widemargin.svm.linear_training import constant_feature, random_seeds
 from widemargin.svm.scores import linear_scores, linear_tie_tolerance, merge_ties
 from widemargin.svm.training import TRAINING_CONSTRAINTS, solve_problems
 
-__all__ = ["CrammerSingerSVC", "joint_expansion"]
-
 # Attributes that depend on the kernel: those of the last fit are removed.
 _KERNEL_ATTRIBUTES = (
     "coef_", "support_", "support_vectors_", "dual_coef_", "_expansion", "_tolerance",

@@ -18,16 +18,6 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import StrOptions
 from widemargin.solvers import NotSeparableError
 
-__all__ = [
-    "SEARCH_CONSTRAINTS",
-    "Search",
-    "best_of",
-    "check_costs",
-    "takes_weights",
-    "warn_if_failed",
-    "warn_if_stopped",
-]
-
 SEARCH_CONSTRAINTS: dict = {
     "Cs": ["array-like"],
     "cv": ["cv_object"],

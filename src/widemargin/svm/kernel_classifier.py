@@ -14,8 +14,6 @@ from widemargin._base.validation import validate_predict
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.svm.reduction import OneVsOne, OneVsRest
 
-__all__ = ["KernelClassifierMixin", "class_expansion", "validate_samples"]
-
 
 @shared_docs
 class KernelClassifierMixin:

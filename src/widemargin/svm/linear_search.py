@@ -30,8 +30,6 @@ from widemargin.svm.linear_training import (
 )
 from widemargin.svm.training import solve_problems
 
-__all__ = ["LinearSVCCV"]
-
 
 @shared_docs
 class LinearSVCCV(

@@ -25,8 +25,6 @@ from widemargin.svm.linear_training import (
 from widemargin.svm.scores import linear_scores, linear_tie_tolerance, merge_ties
 from widemargin.svm.training import solve_problems
 
-__all__ = ["LinearClassifierMixin", "LinearSVC", "fitted_linear_svc", "linear_scores"]
-
 
 @shared_docs
 class LinearClassifierMixin(SparseCoefMixin):

@@ -20,15 +20,6 @@ from widemargin.solvers.multiclass import linear as crammer_singer
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 from widemargin.solvers.solution import Solution
 
-__all__ = [
-    "LOSS_CONSTRAINTS",
-    "LinearTraining",
-    "constant_feature",
-    "prepare_linear_training",
-    "random_seeds",
-    "validate_linear_training",
-]
-
 LOSS_CONSTRAINTS: dict = {
     "penalty": [StrOptions({"l2"}), Hidden(StrOptions({"l1"}))],
     # The keys of the registry as they are at the time of a check.

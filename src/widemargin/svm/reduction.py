@@ -18,8 +18,6 @@ import scipy.sparse as sp
 from widemargin._base.matmul import tiled_multiply
 from widemargin.kernels.expansion import weighted_sums
 
-__all__ = ["BinaryProblem", "CodeColumns", "OneVsOne", "OneVsRest", "TwoClasses"]
-
 
 @dataclass(frozen=True)
 class BinaryProblem:

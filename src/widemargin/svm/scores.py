@@ -16,8 +16,6 @@ from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.validation import canonical_csr
 from widemargin.kernels.functions import squared_norms
 
-__all__ = ["linear_scores", "linear_tie_tolerance", "merge_ties", "tie_tolerance"]
-
 
 def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
     """Compute <w_k, x_i> of all samples and classes, each sample independently of the others."""

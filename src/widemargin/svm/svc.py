@@ -20,8 +20,6 @@ from widemargin.svm.training import (
     prepare_training,
 )
 
-__all__ = ["SVC", "check_decision_function_shape", "fitted_svc", "solver_options"]
-
 
 @shared_docs
 class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):

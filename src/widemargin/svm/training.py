@@ -24,16 +24,6 @@ from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
 from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
 
-__all__ = [
-    "TRAINING_CONSTRAINTS",
-    "Training",
-    "fit_binary_problems",
-    "gram_cache",
-    "prepare_training",
-    "solve_problems",
-    "support_attributes",
-]
-
 TRAINING_CONSTRAINTS: dict = {
     "tol": [Interval(Real, 0.0, None, closed="neither")],
     "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],

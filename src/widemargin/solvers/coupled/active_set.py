@@ -25,8 +25,6 @@ from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.coupled.problem import CoupledProblem, Optimum
 from widemargin.solvers.free_set_newton import longest_step
 
-__all__ = ["refine_by_active_set"]
-
 
 def refine_by_active_set(problem: CoupledProblem, point: np.ndarray) -> Optimum | None:
     """Go from a feasible point to the optimum.

@@ -39,8 +39,6 @@ from widemargin.solvers.interior_point import (
     sum_over_chunks,
 )
 
-__all__ = ["FeatureEquations", "InteriorPoint", "SampleEquations", "start_interior_point"]
-
 Response = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 Solve = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 

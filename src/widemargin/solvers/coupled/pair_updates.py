@@ -16,8 +16,6 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 
-__all__ = ["update_pairs"]
-
 # Codes of moves: pairs of the three kinds, triples in both senses, exchanges.
 *_PAIRS, _TRIPLE, _REVERSED_TRIPLE, _EXCHANGE = range(6)
 

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CoupledProblem", "CoupledSolution", "Optimum"]
-
 
 @dataclass(frozen=True)
 class CoupledProblem:

@@ -24,8 +24,6 @@ from widemargin.solvers.coupled.pair_updates import update_pairs
 from widemargin.solvers.coupled.problem import CoupledProblem, CoupledSolution, Optimum
 from widemargin.solvers.stopping import equivalent_updates, rounding_floor
 
-__all__ = ["State", "advance", "finish", "solve_coupled", "start"]
-
 
 @dataclass
 class State:

@@ -22,8 +22,6 @@ from widemargin.solvers.coupled.problem import CoupledProblem
 from widemargin.solvers.coupled.solver import State, solve_coupled
 from widemargin.solvers.solution import Solution, relative_gap
 
-__all__ = ["SlackSolution", "solve_svm1plus"]
-
 _DIRECTIONS = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 1.0]])
 _RELATION = np.array([1.0, 1.0, -2.0])
 

@@ -20,8 +20,6 @@ from widemargin.solvers.coupled.problem import CoupledProblem
 from widemargin.solvers.coupled.solver import State, solve_coupled
 from widemargin.solvers.solution import relative_gap
 
-__all__ = ["TwoViewSolution", "solve_svm2k"]
-
 _DIRECTIONS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
 _RELATION = np.array([1.0, -1.0, 1.0])
 

@@ -43,8 +43,6 @@ from widemargin.solvers.solution import Solution
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION, PassState
 from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
 
-__all__ = ["State", "advance", "finish", "solution_at", "solve_dual", "start"]
-
 _STAYING = POSITION + 1
 _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 

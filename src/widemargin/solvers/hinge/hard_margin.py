@@ -41,8 +41,6 @@ from widemargin.solvers.interior_point import (
 )
 from widemargin.solvers.solution import Solution, certify
 
-__all__ = ["solve_hard_margin"]
-
 
 def solve_hard_margin(
     problem: HingeProblem,

@@ -26,8 +26,6 @@ from widemargin.solvers.hinge.losses import Loss
 from widemargin.solvers.jit.rows import count_entries
 from widemargin.solvers.solution import Solution, relative_gap
 
-__all__ = ["LinearProblem", "certify", "clip_dual"]
-
 
 @dataclass(frozen=True)
 class LinearProblem:

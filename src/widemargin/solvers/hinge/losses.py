@@ -22,8 +22,6 @@ import numpy as np
 
 from widemargin._base.numeric import TINY
 
-__all__ = ["LOSSES", "Hinge", "Loss", "SquaredHinge", "register_loss"]
-
 LOSSES: dict[str, "Loss"] = {}
 """Losses by the name that estimators accept for their parameter ``loss``."""
 

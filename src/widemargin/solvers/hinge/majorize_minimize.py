@@ -42,8 +42,6 @@ from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.solution import Solution, certify
 from widemargin.solvers.stopping import rounding_floor
 
-__all__ = ["majorize_minimize"]
-
 
 def majorize_minimize(
     problem: HingeProblem,

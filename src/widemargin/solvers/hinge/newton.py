@@ -34,8 +34,6 @@ from widemargin.solvers.solution import Solution
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import rounding_floor
 
-__all__ = ["State", "advance", "solution_at", "solve_primal", "start"]
-
 
 def solve_primal(
     problem: LinearProblem,

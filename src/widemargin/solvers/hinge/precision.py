@@ -15,8 +15,6 @@ from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.hinge.shrinking import ActiveSet, subtract_rows
 from widemargin.solvers.solution import certify
 
-__all__ = ["exact_residual", "recompute_residual", "residual_error"]
-
 
 def residual_error(active: ActiveSet, linear: np.ndarray) -> tuple[float, bool]:
     """Compare the residual of a sample of the support vectors with float64 values.

@@ -19,8 +19,6 @@ from widemargin.kernels.dense import DenseMatrix
 from widemargin.solvers.hinge.pairs import residual_extremes, subtract_columns
 from widemargin.solvers.stopping import rounding_floor
 
-__all__ = ["ActiveSet", "shrink", "subtract_kernel_sum", "subtract_rows", "unshrink"]
-
 
 @dataclass
 class ActiveSet:

@@ -55,17 +55,6 @@ from widemargin.solvers.hinge.shrinking import (
 from widemargin.solvers.solution import Solution, certify
 from widemargin.solvers.stopping import initial_tol, next_tol
 
-__all__ = [
-    "State",
-    "add_kernel_sum",
-    "advance",
-    "finish",
-    "solution_at",
-    "solve_hinge",
-    "start",
-    "values_at",
-]
-
 
 def solve_hinge(
     problem: HingeProblem,

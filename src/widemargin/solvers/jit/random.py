@@ -4,8 +4,6 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 
-__all__ = ["random_below", "random_state", "shuffle"]
-
 
 def random_state(seed: int) -> np.ndarray:
     """Return the state of a generator: an array of one 64-bit number."""

@@ -12,8 +12,6 @@ import scipy.sparse as sp
 
 from widemargin._base.jit import compiled
 
-__all__ = ["add_row", "column_of", "count_entries", "dot_row", "row_arrays", "row_ends"]
-
 
 def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Return the values, column indices and row starts of X; a dense matrix has values only."""

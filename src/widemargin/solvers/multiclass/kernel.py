@@ -22,8 +22,6 @@ from widemargin.solvers.solution import Solution
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
 
-__all__ = ["State", "advance", "finish", "solution_at", "solve_kernel", "start"]
-
 
 def solve_kernel(
     gram: Gram,

@@ -25,8 +25,6 @@ from widemargin.solvers.solution import Solution
 from widemargin.solvers.states import PASSES, POSITION, PassState
 from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
 
-__all__ = ["State", "advance", "finish", "solution_at", "solve_linear", "start"]
-
 
 def solve_linear(
     X: Any,

@@ -18,8 +18,6 @@ from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.free_set_newton import longest_step, newton_direction
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 
-__all__ = ["free_samples", "newton_step"]
-
 
 def free_samples(problem: CrammerSingerProblem, dual: np.ndarray) -> np.ndarray:
     """Return samples with several free classes: the first if there are too many of them.

@@ -37,8 +37,6 @@ import numpy as np
 
 from widemargin.solvers.solution import Solution, relative_gap
 
-__all__ = ["CrammerSingerProblem"]
-
 
 @dataclass(frozen=True)
 class CrammerSingerProblem:

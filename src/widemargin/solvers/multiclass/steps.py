@@ -12,8 +12,6 @@ from widemargin.solvers.jit.random import random_below
 from widemargin.solvers.jit.rows import column_of, row_ends
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION
 
-__all__ = ["FULL", "LOOSE", "WORST", "optimize_batch", "sweep"]
-
 # Further entries of the counts of `PassState`, and entries of the levels.
 FULL = POSITION + 1
 WORST, LOOSE = range(2)

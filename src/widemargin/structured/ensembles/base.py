@@ -28,8 +28,6 @@ from widemargin.structured.ensembles.voting import Reranker, consensus, disagree
 from widemargin.structured.learners.base import check_samples, to_arrays
 from widemargin.structured.models.base import StructuredModel
 
-__all__ = ["EnsembleProblem", "StructuredEnsemble", "output_directions", "random_directions"]
-
 
 @dataclass(frozen=True)
 class EnsembleProblem:

@@ -28,8 +28,6 @@ from widemargin.structured.ensembles.base import (
 )
 from widemargin.structured.ensembles.perturbed import perturb
 
-__all__ = ["CoulombSSVM", "default_repulsion"]
-
 
 @shared_docs
 class CoulombSSVM(StructuredEnsemble):

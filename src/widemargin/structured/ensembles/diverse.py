@@ -8,8 +8,6 @@ import numpy as np
 from widemargin._base.docs import shared_docs
 from widemargin.structured.models.crf import CRF
 
-__all__ = ["batch_diverse_predictions", "diverse_predictions", "predict_in_sequence"]
-
 
 @shared_docs
 def diverse_predictions(model: Any, w: Any, x: Any, M: int, diversity: float = 1.0) -> list:

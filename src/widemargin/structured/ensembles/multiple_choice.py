@@ -17,8 +17,6 @@ from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
 
-__all__ = ["DiverseMultipleChoiceSSVM", "MultipleChoiceSSVM"]
-
 
 @shared_docs
 class MultipleChoiceSSVM(StructuredEnsemble):

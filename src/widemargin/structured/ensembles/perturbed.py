@@ -15,8 +15,6 @@ from widemargin.structured.ensembles.base import (
     random_directions,
 )
 
-__all__ = ["PerturbedSSVM", "perturb"]
-
 
 @shared_docs
 class PerturbedSSVM(StructuredEnsemble):

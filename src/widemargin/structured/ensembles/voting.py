@@ -8,8 +8,6 @@ from sklearn.linear_model import RidgeCV
 
 from widemargin._base.numeric import TINY
 
-__all__ = ["Reranker", "consensus", "disagreement"]
-
 
 def consensus(proposals: Sequence) -> np.ndarray:
     """Return the most frequent state of each part; ties go to the first proposal."""

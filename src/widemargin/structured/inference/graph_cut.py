@@ -29,8 +29,6 @@ from widemargin._base.jit import compiled
 from widemargin._base.options import inference_options as options
 from widemargin.structured.inference.search import score_of
 
-__all__ = ["cut_labels", "expand_labels", "is_submodular", "minimum_cut"]
-
 # Codes in place of the arc to the parent of a node.
 _TERMINAL, _ORPHAN, _NONE = -1, -2, -3
 # Codes of the search trees.

@@ -14,8 +14,6 @@ from scipy.optimize import linprog
 
 from widemargin._base.docs import shared_docs
 
-__all__ = ["relaxed_beliefs"]
-
 
 @shared_docs
 def relaxed_beliefs(

@@ -19,8 +19,6 @@ from widemargin._base.jit import compiled
 from widemargin._base.options import inference_options
 from widemargin.structured.inference.search import incidence, iterated_modes
 
-__all__ = ["reweighted_messages"]
-
 
 @shared_docs
 def reweighted_messages(

@@ -8,8 +8,6 @@ import numpy as np
 from widemargin._base.jit import compiled
 from widemargin._base.options import inference_options
 
-__all__ = ["enumerate_labels", "incidence", "iterated_modes", "score_of"]
-
 
 def enumerate_labels(
     unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray

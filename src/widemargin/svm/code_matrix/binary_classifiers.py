@@ -21,8 +21,6 @@ from widemargin.svm.reduction import CodeColumns, OneVsOne, TwoClasses
 from widemargin.svm.svc import SVC, fitted_svc, solver_options
 from widemargin.svm.training import Training, fit_binary_problems, gram_cache, prepare_training
 
-__all__ = ["JointClassifiers", "SeparateClassifiers"]
-
 
 class JointClassifiers:
     """The binary `SVC` of all columns, with one kernel cache and one set of support vectors.

@@ -36,8 +36,6 @@ from widemargin.svm.code_matrix.decoding import LOSSES, agreement, couple, small
 from widemargin.svm.kernel_classifier import validate_samples
 from widemargin.svm.svc import SVC
 
-__all__ = ["CodeMatrixClassifier"]
-
 _CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
 
 

@@ -13,8 +13,6 @@ from sklearn.utils import check_random_state
 from widemargin._base.options import code_matrix_options as options
 from widemargin._base.threads import single_threaded_blas
 
-__all__ = ["CODES", "check_code", "code_matrix", "is_one_vs_rest", "minimum_distance", "one_vs_one"]
-
 CODES = ("ovr", "ovo", "dense", "sparse", "exhaustive")
 
 

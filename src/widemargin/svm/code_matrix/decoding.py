@@ -11,8 +11,6 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import code_matrix_options as options
 from widemargin._base.threads import single_threaded_blas
 
-__all__ = ["LOSSES", "agreement", "couple", "smallest_step", "total_loss"]
-
 LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "hinge": lambda t: np.maximum(0.0, 1.0 - t),
     "squared_hinge": lambda t: np.maximum(0.0, 1.0 - t) ** 2,
