@@ -31,7 +31,7 @@ RETIRED = re.compile(
 )
 ALLOWED = re.compile(
     r"(support[- ]vector|kernel|kernel-based vector)\s+machines?"
-    r"|machine[- ](learning|precision|readable)|on demand"
+    r"|machine[-\s]+(learning|precision|epsilon|readable)|on demand"
     r"|machines? learning|virtual machine",
     re.IGNORECASE,
 )

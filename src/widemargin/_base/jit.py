@@ -134,8 +134,9 @@ def _attach_cache(dispatcher: Any, key: str) -> None:
             super().__init__(function)
             # A version of a function has files of its own, and the same ones wherever the
             # package is installed.
-            if config.CACHE_DIR:
-                self._cache_path = os.path.join(config.CACHE_DIR, "widemargin")
+            folder = getattr(config, "CACHE_DIR", "")
+            if folder:
+                self._cache_path = os.path.join(folder, "widemargin")
                 os.makedirs(self._cache_path, exist_ok=True)
             name = f"{function.__qualname__}-{key[:24]}.{sys.implementation.cache_tag}"
             self._cache_file = IndexDataCacheFile(self._cache_path, name, key)

@@ -23,6 +23,7 @@ variables or pairs converge slowly. Three cases are handled:
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -35,16 +36,7 @@ _DEPENDENCE = options.dependence
 _CONTRADICTION = options.contradiction
 
 
-def refine(
-    descend: Callable[[float], bool],
-    matrix: np.ndarray,
-    linear: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    dual: np.ndarray,
-    residual: np.ndarray,
-    intercept: bool,
-) -> None:
+def refine(descend: Callable[[float], bool], *problem: Any) -> None:
     """Improve a solution to machine precision in place, where that is possible.
 
     Where variables at their bounds violate the optimality conditions after the Newton steps, the
@@ -55,22 +47,13 @@ def refine(
     descend : callable
         ``descend(factor)`` improves ``dual`` and ``residual`` in place until they satisfy the
         tolerance of the solver times ``factor``; returns False if it could not.
-    matrix : ndarray of shape (n, n)
-        Gram matrix K; only the rows of nonzero dual variables are read.
-    linear : ndarray of shape (n,)
-        p of the dual.
-    lower, upper : ndarray of shape (n,)
-        Bounds.
-    dual, residual : ndarray of shape (n,)
-        Solution to improve.
-    intercept : bool
-        Whether the dual variables have sum 0.
+    *problem
+        The arguments of `free_set_newton`.
     """
     for round_ in range(options.rounds):
         if round_ and not descend(0.1**round_):
             return
-        left = free_set_newton(matrix, linear, lower, upper, dual, residual, intercept)
-        if left <= options.precision:
+        if free_set_newton(*problem) <= options.precision:
             return
 
 
@@ -85,7 +68,18 @@ def free_set_newton(
 ) -> float:
     """Take Newton steps in place if they improve the dual objective.
 
-    Parameters are those of `refine`.
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Gram matrix K; only the rows of nonzero dual variables are read.
+    linear : ndarray of shape (n,)
+        p of the dual.
+    lower, upper : ndarray of shape (n,)
+        Bounds.
+    dual, residual : ndarray of shape (n,)
+        Solution to improve.
+    intercept : bool
+        Whether the dual variables have sum 0.
 
     Returns
     -------

@@ -22,7 +22,7 @@ method for large-scale linear SVM. ICML 2008.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,42 +50,24 @@ _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 def solve_dual(
     problem: LinearProblem,
     *,
-    tol: float = 1e-4,
-    gap_tol: float | None = None,
-    max_iter: int = 1000,
-    shrinking: bool = True,
-    seed: int = 0,
-    dual: np.ndarray | None = None,
     report: Callable[["State"], bool] | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve the problem by dual coordinate descent.
 
     Parameters
     ----------
     problem : LinearProblem
-    tol : float, default=1e-4
-        Largest difference of two projected gradients.
-    gap_tol : float, optional
-        Relative duality gap to stop at, instead of ``tol``.
-    max_iter : int, default=1000
-        Maximum number of passes over the samples; -1 for no limit.
-    shrinking : bool, default=True
-        Whether samples that stay at a bound are left out of some passes.
-    seed : int, default=0
-        Seed of the order of the samples.
-    dual : ndarray of shape (n,), optional
-        Signed dual variables to start from; 0 if not given.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    **parameters
+        Those of `start`.
 
     Returns
     -------
     Solution
     """
-    state = start(
-        problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, shrinking=shrinking, seed=seed,
-        dual=dual,
-    )  # fmt: skip
+    state = start(problem, **parameters)
     run_in_slices(advance, state, report)
     return finish(state)
 
@@ -146,7 +128,24 @@ def start(
     seed: int = 0,
     dual: np.ndarray | None = None,
 ) -> State:
-    """Return a state at the signed ``dual``, or at zero."""
+    """Return a state at the signed ``dual``, or at zero.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    tol : float, default=1e-4
+        Largest difference of two projected gradients.
+    gap_tol : float, optional
+        Relative duality gap to stop at, instead of ``tol``.
+    max_iter : int, default=1000
+        Maximum number of passes over the samples; -1 for no limit.
+    shrinking : bool, default=True
+        Whether samples that stay at a bound are left out of some passes.
+    seed : int, default=0
+        Seed of the order of the samples.
+    dual : ndarray of shape (n,), optional
+        Signed dual variables to start from; 0 if not given.
+    """
     n, d = problem.X.shape
     if dual is None:
         dual, weights = np.zeros(n), np.zeros(d + 1)

@@ -28,6 +28,7 @@ support vector machines. JMLR 2005.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -59,42 +60,27 @@ from widemargin.solvers.stopping import initial_tol, next_tol
 def solve_hinge(
     problem: HingeProblem,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    max_iter: int = -1,
-    shrinking: bool = True,
-    dual: np.ndarray | None = None,
     exact: bool = True,
     report: Callable[["State"], bool] | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve a hinge problem.
 
     Parameters
     ----------
     problem : HingeProblem
-    tol : float, default=1e-3
-        Tolerance on the violation of the optimality conditions.
-    gap_tol : float, optional
-        Tolerance on the relative duality gap, to stop on instead. Ignored where there is no gap,
-        because the kernel is not known to be positive semidefinite.
-    max_iter : int, default=-1
-        Largest number of pair updates; -1 for no limit.
-    shrinking : bool, default=True
-        Whether to use the shrinking heuristic.
-    dual : ndarray of shape (n,), optional
-        Feasible point to start from.
     exact : bool, default=True
         Whether to bring a solution to machine precision where few variables are free.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    **parameters
+        Those of `start`.
 
     Returns
     -------
     Solution
     """
-    state = start(
-        problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, shrinking=shrinking, dual=dual
-    )
+    state = start(problem, **parameters)
     run_in_slices(advance, state, report)
     return finish(state, exact)
 
@@ -177,7 +163,22 @@ def start(
 ) -> State:
     """Return a state at ``dual``, or at zero.
 
-    ``values`` are those of f without its intercept at all samples, if they are known.
+    Parameters
+    ----------
+    problem : HingeProblem
+    tol : float, default=1e-3
+        Tolerance on the violation of the optimality conditions.
+    gap_tol : float, optional
+        Tolerance on the relative duality gap, to stop on instead. Ignored where there is no gap,
+        because the kernel is not known to be positive semidefinite.
+    max_iter : int, default=-1
+        Largest number of pair updates; -1 for no limit.
+    shrinking : bool, default=True
+        Whether to use the shrinking heuristic.
+    dual : ndarray of shape (n,), optional
+        Feasible point to start from.
+    values : ndarray of shape (n,), optional
+        Values of f at ``dual`` without its intercept, if they are known.
     """
     gram, residual = problem.gram, problem.linear().copy()
     dense = dense_matrix(gram) if problem.size <= options.dense_size else None

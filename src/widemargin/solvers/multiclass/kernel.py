@@ -6,7 +6,7 @@ time, and the scores of all samples are updated for the change of their dual var
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,20 +26,15 @@ from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
 def solve_kernel(
     gram: Gram,
     problem: CrammerSingerProblem,
-    *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    max_iter: int = -1,
-    seed: int = 0,
-    dual: np.ndarray | None = None,
     report: Callable[["State"], bool] | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve the problem over a Gram matrix.
 
     Parameters are those of `solve_linear`, with the Gram matrix in place of the samples; an
     iteration is a batch of samples.
     """
-    state = start(gram, problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, seed=seed, dual=dual)
+    state = start(gram, problem, **parameters)
     run_in_slices(advance, state, report)
     return finish(state)
 

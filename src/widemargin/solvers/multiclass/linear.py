@@ -29,39 +29,25 @@ from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
 def solve_linear(
     X: Any,
     problem: CrammerSingerProblem,
-    *,
-    tol: float = 1e-4,
-    gap_tol: float | None = None,
-    max_iter: int = 1000,
-    seed: int = 0,
-    dual: np.ndarray | None = None,
     report: Callable[["State"], bool] | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve the problem with linear functions.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-        Float64; C-contiguous, or CSR with 32-bit indices and without duplicate entries.
     problem : CrammerSingerProblem
-    tol : float, default=1e-4
-        Tolerance on the violation of a sample's optimality conditions.
-    gap_tol : float, optional
-        Relative duality gap to stop at, instead of ``tol``.
-    max_iter : int, default=1000
-        Maximum number of passes over the samples; -1 for no limit.
-    seed : int, default=0
-        Seed of the order of the samples.
-    dual : ndarray of shape (n, n_classes), optional
-        Dual variables to start from, made feasible if they are not.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    **parameters
+        Those of `start`.
 
     Returns
     -------
     Solution
     """
-    state = start(X, problem, tol=tol, gap_tol=gap_tol, max_iter=max_iter, seed=seed, dual=dual)
+    state = start(X, problem, **parameters)
     run_in_slices(advance, state, report)
     return finish(state)
 
@@ -109,7 +95,24 @@ def start(
     seed: int = 0,
     dual: np.ndarray | None = None,
 ) -> State:
-    """Return a state at ``dual``, or at zero."""
+    """Return a state at ``dual``, or at zero.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Float64; C-contiguous, or CSR with 32-bit indices and without duplicate entries.
+    problem : CrammerSingerProblem
+    tol : float, default=1e-4
+        Tolerance on the violation of a sample's optimality conditions.
+    gap_tol : float, optional
+        Relative duality gap to stop at, instead of ``tol``.
+    max_iter : int, default=1000
+        Maximum number of passes over the samples; -1 for no limit.
+    seed : int, default=0
+        Seed of the order of the samples.
+    dual : ndarray of shape (n, n_classes), optional
+        Dual variables to start from, made feasible if they are not.
+    """
     n, n_classes = problem.shape
     if dual is None:
         dual, weights = np.zeros(problem.shape), np.zeros((X.shape[1] + 1, n_classes))
