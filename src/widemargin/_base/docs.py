@@ -534,20 +534,6 @@ extra : list of ndarray, default=None
 Y_hat : sequence
     Outputs.
 
-[solver_problem]
-oracle : Oracle
-    Loss-augmented inference on the samples.
-cost : ndarray of shape (n_samples,)
-    Non-negative factors of the H_i.
-anchor : ndarray of shape (size,), optional
-    Center of the regularization; 0 by default.
-tol : float, default=1e-3
-    Relative duality gap at which to stop.
-
-[solver_check_every]
-check_every : int, default=10
-    Passes between two checks of the gap, each of which costs about one pass.
-
 [X]
 X : {array-like, sparse matrix} of shape (n_samples, n_features)
     Samples.

@@ -7,9 +7,6 @@ here and run its benchmark.
 
 from dataclasses import dataclass
 
-__all__: list[str] = []
-
-
 # ---- _base and kernels ---------------------------------------------------------------------------
 
 

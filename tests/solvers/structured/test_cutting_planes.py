@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.structured.cases import MODELS, samples
 
-from widemargin.solvers.structured.cutting_planes import simplex_ascent, start_cutting_planes
+from widemargin.solvers.structured.cutting_planes import CuttingPlanesState, simplex_ascent
 from widemargin.structured import (
     ChainCRF,
 )
@@ -29,7 +29,7 @@ def test_a_cache_keeps_so_many_answers_and_no_more(cache):
     X, Y = samples(MODELS["chain"][1])
     model = ChainCRF()
     model.initialize(X, Y)
-    state = start_cutting_planes(model.oracle(X, Y), np.full(len(Y), 0.5), tol=1e-4, cache=cache)
+    state = CuttingPlanesState(model.oracle(X, Y), np.full(len(Y), 0.5), tol=1e-4, cache=cache)
     lengths = []
     while not state.advance():
         lengths.append(len(state.cached_labels))

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from tests.structured.cases import MODELS, exact_objective, samples
 
 from widemargin._base.options import OracleOptions
-from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe, start_frank_wolfe
+from widemargin.solvers.structured.frank_wolfe import FrankWolfeState, solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 from widemargin.structured import (
     ChainCRF,
@@ -76,7 +76,7 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
         silent = "violation" if compiled else "run_pass"
         monkeypatch.setattr(oracle, silent, lambda *_, asked=asked: asked.append(_))
         states.append(
-            start_frank_wolfe(
+            FrankWolfeState(
                 OracleSubset(oracle, chosen, extra), cost, averaging=averaging,
                 line_search=line_search, max_iter=6,
             )

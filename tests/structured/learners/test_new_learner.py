@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.structured.cases import MODELS, samples
 from tests.structured.learners.test_base import StopAfterTwo
 
 from widemargin._base.checkpoint import CheckpointError
-from widemargin.solvers.structured.problem import PassState, Record, upper_bounds
+from widemargin.solvers.structured.problem import PassState, upper_bounds
 from widemargin.structured import ChainCRF, MultiClassClf
 from widemargin.structured.learners import StructuredLearner
 
@@ -23,10 +23,14 @@ from widemargin.structured.learners import StructuredLearner
 class PerceptronState(PassState):
     """Averaged perceptron: the solver, which would be a file in solvers/structured."""
 
-    average: np.ndarray
+    average: np.ndarray = field(init=False)
     steps: int = 0
 
     saved = ("w", "average", "steps", "iterations")
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.average = self.w.copy()
 
     def run_pass(self):
         difference = np.empty(self.oracle.size)
@@ -59,11 +63,9 @@ class Perceptron(StructuredLearner):
         self.checkpoint = checkpoint
 
     def _start(self, oracle, cost, seed, previous):
-        w = np.zeros(oracle.size) if previous is None else previous["w"]
         return PerceptronState(
-            oracle=oracle, cost=cost, anchor=None, tol=self.tol, max_iter=self.max_iter, w=w,
-            record=Record(w.copy()), random=np.random.default_rng(seed), check_every=5,
-            average=w.copy(),
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed, check_every=5,
+            w=None if previous is None else previous["w"],
         )  # fmt: skip
 
 

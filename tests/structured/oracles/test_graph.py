@@ -5,7 +5,7 @@ import pytest
 from tests.structured.cases import MODELS, samples
 
 from widemargin._base.options import OracleOptions
-from widemargin.solvers.structured.frank_wolfe import start_frank_wolfe
+from widemargin.solvers.structured.frank_wolfe import FrankWolfeState
 from widemargin.structured import (
     MultiClassClf,
 )
@@ -27,6 +27,6 @@ def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, mon
         "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=work)
     )
     monkeypatch.setattr("widemargin.structured.oracles.graph.flat.run_pass", run_pass)
-    assert oracle.run_pass(np.arange(7), start_frank_wolfe(oracle, np.ones(7)))
+    assert oracle.run_pass(np.arange(7), FrankWolfeState(oracle, np.ones(7)))
     assert max(lengths) == length
     assert sum(lengths) == 7

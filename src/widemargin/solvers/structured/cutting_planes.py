@@ -28,41 +28,18 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.docs import shared_docs
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
-from widemargin.solvers.structured.problem import (
-    Oracle,
-    Record,
-    SolverState,
-    StructuredSolution,
-    dot,
-    upper_bounds,
-)
+from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot, upper_bounds
 
 
-@shared_docs
-def start_cutting_planes(
-    oracle: Oracle,
-    cost: np.ndarray,
-    *,
-    anchor: np.ndarray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    cache: int = 0,
-    cache_tol: float = 0.1,
-    inactive_window: int = 50,
-    planes: np.ndarray | None = None,
-    offsets: np.ndarray | None = None,
-) -> "CuttingPlanesState":
-    """Return a state at w = anchor, or at the optimum over given planes.
+@dataclass(kw_only=True)
+class CuttingPlanesState(SolverState):
+    """State of the cutting-plane method.
 
     Parameters
     ----------
-    <<solver_problem>>
-    max_iter : int, default=1000
-        Largest number of rounds.
     cache : int, default=0
         Number of results of the oracle to keep for each sample.
     cache_tol : float, default=0.1
@@ -71,42 +48,21 @@ def start_cutting_planes(
     inactive_window : int, default=50
         Rounds without weight after which a plane is dropped.
     planes : ndarray of shape (n_planes, size), optional
-        Known planes, without the constant 0.
+        Planes to start from, without the constant 0; then the current ones, with it.
     offsets : ndarray of shape (n_planes,), optional
         Their constants.
-
-    Returns
-    -------
-    CuttingPlanesState
     """
-    size = oracle.size
-    w = np.zeros(size) if anchor is None else np.array(anchor, dtype=float)
-    state = CuttingPlanesState(
-        oracle=oracle, cost=np.asarray(cost, dtype=float), anchor=anchor, tol=tol,
-        max_iter=max_iter, w=w, record=Record(w.copy()), cache=cache, cache_tol=cache_tol,
-        inactive_window=inactive_window, planes=np.zeros((1, size)), offsets=np.zeros(1),
-        gram=np.zeros((1, 1)), weights=np.ones(1), idle=np.zeros(1, dtype=np.int64),
-    )  # fmt: skip
-    if planes is not None and offsets is not None:
-        for plane, offset in zip(planes, offsets, strict=True):
-            state.add_plane(plane, float(offset))
-        state.solve_planes()
-    return state
 
-
-@dataclass(kw_only=True)
-class CuttingPlanesState(SolverState):
-    """State of the cutting-plane method; see `start_cutting_planes`."""
-
-    cache: int
-    cache_tol: float
-    inactive_window: int
+    cache: int = 0
+    cache_tol: float = 0.1
+    inactive_window: int = 50
     # The first plane is the constant 0: it is the slack of the constraint sum alpha <= 1.
-    planes: np.ndarray
-    offsets: np.ndarray
-    gram: np.ndarray
-    weights: np.ndarray
-    idle: np.ndarray
+    planes: Any = None
+    offsets: Any = None
+    # Inner products of the planes, their weights, and the rounds since these were positive.
+    gram: np.ndarray = field(init=False)
+    weights: np.ndarray = field(init=False)
+    idle: np.ndarray = field(init=False)
     # Labels returned by the oracle, newest last; they are not part of a checkpoint.
     cached_labels: list = field(default_factory=list)
     last_violation: float = np.inf
@@ -114,6 +70,17 @@ class CuttingPlanesState(SolverState):
     saved = (
         "w", "planes", "offsets", "gram", "weights", "idle", "iterations", "last_violation",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        planes, offsets = self.planes, self.offsets
+        self.planes, self.offsets = np.zeros((1, self.oracle.size)), np.zeros(1)
+        self.gram, self.weights = np.zeros((1, 1)), np.ones(1)
+        self.idle = np.zeros(1, dtype=np.int64)
+        if planes is not None:
+            for plane, offset in zip(planes, offsets, strict=True):
+                self.add_plane(plane, float(offset))
+            self.solve_planes()
 
     def warm_start(self) -> dict[str, Any]:
         return {"planes": self.planes, "offsets": self.offsets}

@@ -21,18 +21,15 @@ structural SVMs. ICML 2013.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
-from widemargin._base.docs import shared_docs
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.problem import (
-    Oracle,
     PassState,
-    Record,
     StructuredSolution,
     lower_bound,
     upper_bounds,
@@ -59,86 +56,55 @@ def solve_frank_wolfe(
     report : callable, optional
         Called with the state after every pass; returns whether to stop.
     **parameters
-        Further parameters of `start_frank_wolfe`.
+        Further parameters of `FrankWolfeState`.
 
     Returns
     -------
     StructuredSolution
     """
-    state = start_frank_wolfe(oracle, cost, **parameters)
+    state = FrankWolfeState(oracle, cost, **parameters)
     run_in_slices(FrankWolfeState.advance, state, report)
     return state.finish()
 
 
-@shared_docs
-def start_frank_wolfe(
-    oracle: Oracle,
-    cost: np.ndarray,
-    *,
-    anchor: np.ndarray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 1000,
-    check_every: int = 10,
-    averaging: bool = True,
-    line_search: bool = True,
-    sampling: str = "perm",
-    seed: int = 0,
-    blocks: np.ndarray | None = None,
-    losses: np.ndarray | None = None,
-) -> "FrankWolfeState":
-    """Return a state at w = anchor, or at given blocks.
+@dataclass(kw_only=True)
+class FrankWolfeState(PassState):
+    """State of block-coordinate Frank-Wolfe.
 
     Parameters
     ----------
-    <<solver_problem>>
-    max_iter : int, default=1000
-        Largest number of passes over the samples.
-    <<solver_check_every>>
     averaging : bool, default=True
         Whether to check and return the weighted average of the iterates.
     line_search : bool, default=True
         Whether to use the exact line search. If not, steps follow a fixed schedule.
     sampling : {'perm', 'rnd', 'seq'}, default='perm'
         Order of the samples in a pass: permuted, drawn with replacement, or sequential.
-    seed : int, default=0
-        Seed of the order.
     blocks : ndarray of shape (n_samples, size), optional
-        Blocks to start from.
+        Blocks to start from, then the current ones; 0 by default.
     losses : ndarray of shape (n_samples,), optional
         Their losses.
-
-    Returns
-    -------
-    FrankWolfeState
     """
-    cost = np.asarray(cost, dtype=np.float64)
-    if blocks is None or losses is None:
-        blocks, losses = np.zeros((oracle.n_samples, oracle.size)), np.zeros(oracle.n_samples)
-    w = blocks.sum(axis=0)
-    if anchor is not None:
-        w += anchor
-    return FrankWolfeState(
-        oracle=oracle, cost=cost, anchor=anchor, tol=tol, max_iter=max_iter, w=w,
-        record=Record(w.copy()), random=np.random.default_rng(seed), check_every=check_every,
-        averaging=averaging, line_search=line_search, sampling=sampling, blocks=blocks,
-        losses=losses, average=w.copy(), average_loss=float(losses.sum()),
-    )  # fmt: skip
 
-
-@dataclass(kw_only=True)
-class FrankWolfeState(PassState):
-    """State of block-coordinate Frank-Wolfe; see `start_frank_wolfe`."""
-
-    averaging: bool
-    line_search: bool
-    sampling: str
-    blocks: np.ndarray
-    losses: np.ndarray
-    average: np.ndarray
-    average_loss: float
+    averaging: bool = True
+    line_search: bool = True
+    sampling: str = "perm"
+    blocks: Any = None
+    losses: Any = None
+    average: np.ndarray = field(init=False)
+    average_loss: float = field(init=False)
     steps: int = 0
 
     saved = ("w", "blocks", "losses", "average", "average_loss", "steps", "iterations")
+
+    def __post_init__(self) -> None:
+        if self.blocks is None:
+            self.blocks = np.zeros((self.oracle.n_samples, self.oracle.size))
+            self.losses = np.zeros(self.oracle.n_samples)
+        self.w = self.blocks.sum(axis=0)
+        if self.anchor is not None:
+            self.w += self.anchor
+        super().__post_init__()
+        self.average, self.average_loss = self.w.copy(), float(self.losses.sum())
 
     def warm_start(self) -> dict[str, Any]:
         return {"blocks": self.blocks, "losses": self.losses}
@@ -166,7 +132,6 @@ class FrankWolfeState(PassState):
 
     def _order(self) -> np.ndarray:
         n, random = self.oracle.n_samples, self.random
-        assert random is not None
         if self.sampling == "perm":
             return random.permutation(n)
         return random.integers(n, size=n) if self.sampling == "rnd" else np.arange(n)

@@ -13,7 +13,7 @@ A solver is a subclass of `SolverState`: `advance` does one pass or round, `fini
 solution, `to_dict` and `resume` save and restore the state as plain arrays.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar, Protocol, Self
 
@@ -150,28 +150,33 @@ class Record:
         return cls(**{**saved, "curves": curves})
 
 
-@dataclass(kw_only=True)
+@dataclass
 class SolverState:
     """State of a solver of the structured problem; subclasses define the steps.
 
-    Attributes
+    Parameters
     ----------
     oracle : Oracle
         Loss-augmented inference on the samples.
     cost : ndarray of shape (n_samples,)
         Non-negative factors of the H_i.
-    anchor : ndarray of shape (size,) or None
-        Center of the regularization; None for 0.
-    tol : float
+    anchor : ndarray of shape (size,), optional
+        Center of the regularization; 0 by default.
+    tol : float, default=1e-3
         Relative duality gap at which to stop.
-    max_iter : int
-        Largest number of iterations.
-    w : ndarray of shape (size,)
-        Current weights.
+    max_iter : int, default=1000
+        Largest number of iterations: of passes over the samples, or of rounds.
+    w : ndarray of shape (size,), optional
+        Weights to start from, then the current weights; the anchor by default.
+    seed : int, default=0
+        Seed of the order of the samples.
+
+    Attributes
+    ----------
     record : Record
         The best weights and bounds so far.
-    random : Generator or None
-        Random generator of solvers that have one.
+    random : Generator
+        Random generator of the order of the samples.
     iterations : int
         Iterations so far.
     finished : bool
@@ -180,17 +185,26 @@ class SolverState:
 
     oracle: Any
     cost: np.ndarray
-    anchor: np.ndarray | None
-    tol: float
-    max_iter: int
-    w: np.ndarray
-    record: Record
-    random: np.random.Generator | None = None
+    _: KW_ONLY
+    anchor: np.ndarray | None = None
+    tol: float = 1e-3
+    max_iter: int = 1000
+    w: Any = None
+    seed: int = 0
+    record: Record = field(init=False)
+    random: np.random.Generator = field(init=False)
     iterations: int = 0
     finished: bool = False
 
     # Names of the arrays and numbers that make up the state of a subclass.
     saved: ClassVar[tuple[str, ...]] = ("w", "iterations")
+
+    def __post_init__(self) -> None:
+        self.cost = np.asarray(self.cost, dtype=float)
+        if self.w is None:
+            self.w = np.zeros(self.oracle.size) if self.anchor is None else self.anchor
+        self.w = np.array(self.w, dtype=float)
+        self.record, self.random = Record(self.w.copy()), np.random.default_rng(self.seed)
 
     def advance(self) -> bool:
         """Do one iteration; return whether the solver is finished."""
@@ -213,15 +227,13 @@ class SolverState:
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers, for a checkpoint."""
         plain = {name: getattr(self, name) for name in self.saved}
-        if self.random is not None:
-            plain["random"] = self.random.bit_generator.state
-        return {**plain, "record": self.record.to_dict()}
+        random = self.random.bit_generator.state
+        return {**plain, "random": random, "record": self.record.to_dict()}
 
     def resume(self, saved: dict[str, Any]) -> Self:
         """Continue from the `to_dict` of another state of the same problem."""
         saved = dict(saved)
-        if self.random is not None:
-            self.random.bit_generator.state = saved.pop("random")
+        self.random.bit_generator.state = saved.pop("random")
         self.record = Record.from_dict(saved.pop("record"))
         for name, value in saved.items():
             setattr(self, name, value)
@@ -233,13 +245,13 @@ class SolverState:
 class PassState(SolverState):
     """State of a solver that makes passes over the samples and checks the gap now and then.
 
-    Attributes
+    Parameters
     ----------
-    check_every : int
+    check_every : int, default=10
         Passes between two checks of the gap.
     """
 
-    check_every: int
+    check_every: int = 10
 
     def run_pass(self) -> None:
         """Make one pass over the samples."""

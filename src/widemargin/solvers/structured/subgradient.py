@@ -13,49 +13,21 @@ of a pass touch every H_i from below, so that every pass gives a plane below the
 average of the planes, with weights that grow with the number of the pass, gives the lower bound.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._base.docs import shared_docs
-from widemargin.solvers.structured.problem import (
-    Oracle,
-    PassState,
-    Record,
-    lower_bound,
-    upper_bounds,
-)
+from widemargin.solvers.structured.problem import PassState, lower_bound, upper_bounds
 
 AVERAGINGS = ("linear", "squared")
 
 
-@shared_docs
-def start_subgradient(
-    oracle: Oracle,
-    cost: np.ndarray,
-    *,
-    anchor: np.ndarray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 100,
-    check_every: int = 10,
-    batch_size: int | None = None,
-    rate: float | None = None,
-    offset: float = 10.0,
-    decay: float = 1.0,
-    momentum: float = 0.0,
-    averaging: str | None = "linear",
-    shuffle: bool = True,
-    seed: int = 0,
-    w: np.ndarray | None = None,
-) -> "SubgradientState":
-    """Return a state at the anchor, or at given weights.
+@dataclass(kw_only=True)
+class SubgradientState(PassState):
+    """State of subgradient descent.
 
     Parameters
     ----------
-    <<solver_problem>>
-    max_iter : int, default=100
-        Largest number of passes over the samples.
-    <<solver_check_every>>
     batch_size : int, optional
         Samples per step; all by default.
     rate : float, optional
@@ -70,50 +42,18 @@ def start_subgradient(
         Weights of the iterates in the average that is returned; None returns the last iterate.
     shuffle : bool, default=True
         Whether to shuffle the samples in each pass.
-    seed : int, default=0
-        Seed of the order.
-    w : ndarray of shape (size,), optional
-        Weights to start from.
-
-    Returns
-    -------
-    SubgradientState
     """
-    cost = np.asarray(cost, dtype=float)
-    warm = w is not None
-    if w is None:
-        w = np.zeros(oracle.size) if anchor is None else anchor
-    w = np.array(w, dtype=float)
-    n = oracle.n_samples
-    state = SubgradientState(
-        oracle=oracle, cost=cost, anchor=anchor, tol=tol, max_iter=max_iter, w=w,
-        record=Record(w.copy()), random=np.random.default_rng(seed), check_every=check_every,
-        batch_size=n if batch_size is None else min(batch_size, n),
-        rate=1.0 / offset if rate is None else rate, offset=offset, decay=decay, momentum=momentum,
-        averaging=averaging, shuffle=shuffle, velocity=np.zeros_like(w), average=w.copy(),
-        plane=np.zeros_like(w),
-    )  # fmt: skip
-    if warm:
-        # The first steps are long: they may leave weights that were better.
-        objective, bound, _ = upper_bounds(oracle, w, cost, anchor)
-        state.record.add(0, w, objective, bound, 0.0)
-    return state
 
-
-@dataclass(kw_only=True)
-class SubgradientState(PassState):
-    """State of subgradient descent; see `start_subgradient`."""
-
-    batch_size: int
-    rate: float
-    offset: float
-    decay: float
-    momentum: float
-    averaging: str | None
-    shuffle: bool
-    velocity: np.ndarray
-    average: np.ndarray
-    plane: np.ndarray
+    batch_size: int | None = None
+    rate: float | None = None
+    offset: float = 10.0
+    decay: float = 1.0
+    momentum: float = 0.0
+    averaging: str | None = "linear"
+    shuffle: bool = True
+    velocity: np.ndarray = field(init=False)
+    average: np.ndarray = field(init=False)
+    plane: np.ndarray = field(init=False)
     average_weight: float = 0.0
     plane_loss: float = 0.0
     steps: int = 0
@@ -122,9 +62,19 @@ class SubgradientState(PassState):
         "w", "velocity", "average", "average_weight", "plane", "plane_loss", "steps", "iterations",
     )  # fmt: skip
 
+    def __post_init__(self) -> None:
+        warm = self.w is not None
+        super().__post_init__()
+        self.velocity, self.plane = np.zeros_like(self.w), np.zeros_like(self.w)
+        self.average = self.w.copy()
+        if warm:
+            # The first steps are long: they may leave weights that were better.
+            objective, bound, _ = upper_bounds(self.oracle, self.w, self.cost, self.anchor)
+            self.record.add(0, self.w, objective, bound, 0.0)
+
     def run_pass(self) -> None:
-        n, batch_size = self.oracle.n_samples, self.batch_size
-        assert self.random is not None
+        n = self.oracle.n_samples
+        batch_size = n if self.batch_size is None else min(self.batch_size, n)
         order = self.random.permutation(n) if self.shuffle and batch_size < n else np.arange(n)
         plane, loss = np.zeros_like(self.w), 0.0
         for first in range(0, n, batch_size):
@@ -146,7 +96,8 @@ class SubgradientState(PassState):
 
     def _step(self, pull: np.ndarray) -> None:
         self.steps += 1
-        eta = self.rate / (1.0 + self.steps / self.offset) ** self.decay
+        rate = 1.0 / self.offset if self.rate is None else self.rate
+        eta = rate / (1.0 + self.steps / self.offset) ** self.decay
         distance = self.w if self.anchor is None else self.w - self.anchor
         self.velocity = self.momentum * self.velocity - eta * (distance - pull)
         self.w = self.w + self.velocity

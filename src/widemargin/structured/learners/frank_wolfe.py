@@ -7,11 +7,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
-from widemargin.solvers.structured.frank_wolfe import (
-    SAMPLE_METHODS,
-    FrankWolfeState,
-    start_frank_wolfe,
-)
+from widemargin.solvers.structured.frank_wolfe import SAMPLE_METHODS, FrankWolfeState
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.models.base import StructuredModel
 
@@ -131,7 +127,7 @@ class FrankWolfeSSVM(StructuredLearner):
             scale = np.divide(cost, before, where=before > 0, out=np.zeros(len(cost)))
             blocks = scale[:, np.newaxis] * previous["blocks"]
             losses = scale * previous["losses"]
-        return start_frank_wolfe(
+        return FrankWolfeState(
             oracle,
             cost,
             tol=self.tol,

@@ -7,7 +7,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval
-from widemargin.solvers.structured.cutting_planes import CuttingPlanesState, start_cutting_planes
+from widemargin.solvers.structured.cutting_planes import CuttingPlanesState
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.models.base import StructuredModel
 
@@ -123,7 +123,7 @@ class OneSlackSSVM(StructuredLearner):
             if np.allclose(cost, scale * previous["cost"], rtol=1e-12, atol=0.0):
                 planes = scale * previous["planes"][1:]
                 offsets = scale * previous["offsets"][1:]
-        return start_cutting_planes(
+        return CuttingPlanesState(
             oracle,
             cost,
             tol=self.tol,

@@ -7,11 +7,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
-from widemargin.solvers.structured.subgradient import (
-    AVERAGINGS,
-    SubgradientState,
-    start_subgradient,
-)
+from widemargin.solvers.structured.subgradient import AVERAGINGS, SubgradientState
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.models.base import StructuredModel
 
@@ -136,7 +132,7 @@ class SubgradientSSVM(StructuredLearner):
     def _start(
         self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
     ) -> SubgradientState:
-        return start_subgradient(
+        return SubgradientState(
             oracle,
             cost,
             tol=self.tol,
