@@ -1,6 +1,7 @@
 """Shared parameter descriptions."""
 
 import pytest
+from sklearn.utils.metaestimators import available_if
 
 from widemargin._base.docs import shared_docs
 
@@ -26,6 +27,27 @@ def test_a_description_takes_the_indentation_of_its_line():
     assert "        degree : int, default=3\n            Degree of the 'poly'" in Estimator.__doc__
     assert "<<" not in Estimator.predict.__doc__
     assert "            X : {array-like" in Estimator.predict.__doc__
+
+
+def test_methods_that_are_not_plain_functions_get_descriptions():
+    @shared_docs
+    class Estimator:
+        @available_if(lambda self: True)
+        def predict_proba(self, X):
+            """Predict.
+
+            <<X>>
+            """
+
+        @classmethod
+        def from_samples(cls, X):
+            """Create.
+
+            <<X>>
+            """
+
+    assert "X : {array-like" in Estimator.predict_proba.__doc__
+    assert "X : {array-like" in Estimator.from_samples.__doc__
 
 
 def test_an_unknown_name_is_an_error():

@@ -942,14 +942,22 @@ def shared_docs(documented: T) -> T:
     if inspect.isclass(documented):
         _inherit_docs(documented)
         members += [
-            getattr(member, "fget", getattr(member, "__func__", member))
+            function
             for member in vars(documented).values()
-            if inspect.isfunction(member) or isinstance(member, property | classmethod)
+            for function in [_documented_function(member)]
+            if inspect.isfunction(function)
         ]
     for member in members:
         if member.__doc__:
             member.__doc__ = re.sub(_PLACEHOLDER, _described, member.__doc__)
     return documented
+
+
+def _documented_function(member: Any) -> Any:
+    """Return the function of a property, a class method or a method under `available_if`."""
+    for attribute in ("fget", "__func__", "fn"):
+        member = getattr(member, attribute, member)
+    return member
 
 
 def _inherit_docs(documented: type) -> None:

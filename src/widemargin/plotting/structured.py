@@ -139,8 +139,8 @@ class WordDisplay(Display):
     """
 
     def __init__(
-        self, *, X: Sequence, Y: Sequence, Y_pred: Sequence, alphabet: Sequence[str],
-        shape: tuple[int, int],
+        self, *, X: Sequence, Y: Sequence, Y_pred: Sequence,
+        alphabet: Sequence[str] = "abcdefghijklmnopqrstuvwxyz", shape: tuple[int, int] = (16, 8),
     ) -> None:  # fmt: skip
         self.X = X
         self.Y = Y
