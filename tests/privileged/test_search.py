@@ -165,6 +165,16 @@ def test_fits_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, monkey
     assert started == [False, warm, warm] * 2
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("parameters", [{"max_iter": 1}, {"kernel": "precomputed"}])
+def test_fits_start_afresh_where_the_last_solution_is_not_feasible(parameters):
+    X, _, y = data(n_classes=3)
+    Z = X + 0.1 * np.random.default_rng(1).standard_normal(X.shape)
+    search = PrivilegedSVCCV(cv=3, **parameters)
+    search.fit(X @ X.T if "kernel" in parameters else X, y, privileged=Z)
+    assert np.isfinite(search.scores_).all()
+
+
 @pytest.mark.parametrize("bad", [[], [0.0], [np.inf], ["1"]])
 def test_bad_grids_are_refused(bad):
     X, Z, y = data()

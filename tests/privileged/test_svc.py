@@ -435,6 +435,15 @@ def test_an_indefinite_kernel_has_no_gap_in_svm1plus(side, monkeypatch):
     assert np.isfinite(model.decision_function(X)).all()
 
 
+def test_an_indefinite_kernel_has_no_gap_in_svm2plus():
+    X, Z, y = data(n=60, columns=4, privileged=4)
+    model = PrivilegedSVC(kernel="sigmoid")
+    with pytest.warns(ConvergenceWarning, match="or an indefinite kernel"):
+        model.fit(X, y, privileged=X + 0.1 * Z)
+    assert model.fit_status_ == 1
+    assert np.isnan(model.dual_gap_).all()
+
+
 def test_a_fit_stopped_by_an_indefinite_kernel_warns(monkeypatch):
     monkeypatch.setattr(problems, "uses_slack_space", lambda n, n_features: False)
     monkeypatch.setattr(solver, "options", CoupledOptions(most_updates=2))

@@ -28,7 +28,7 @@ def warn_if_not_converged(
     if not all(solution.converged for solution in solutions):
         warnings.warn(
             f"{early_stop_message(solutions, max_iter, stopped)} Largest relative duality gap: "
-            f"{max(solution.gap for solution in solutions):.1e}.",
+            f"{np.max([solution.gap for solution in solutions]):.1e}.",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

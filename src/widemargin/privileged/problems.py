@@ -170,8 +170,9 @@ class SVM2Plus:
         objective = 0.5 * (norms + C * float(self.weight @ slack**2))
         if not objective < found.objective:
             return found
-        gap = found.gap if np.isnan(found.gap) else 1.0 - found.dual_objective / objective
-        return replace(found, objective=objective, gap=max(0.0, gap))
+        gap = max(0.0, 1.0 - found.dual_objective / objective)
+        gap = gap if self.positive_semidefinite else np.nan
+        return replace(found, objective=objective, gap=gap)
 
     def _solve_over_features(
         self, sign: np.ndarray, factor: np.ndarray, solver_options: dict[str, Any], report: Report
@@ -193,6 +194,8 @@ class SVM2Plus:
     ) -> Solution:
         """Solve by SMO, then by the interior-point method if SMO is slow on a whole matrix."""
         n, dual = problem.size, None if start is None else start.dual
+        if dual is not None and not problem.is_feasible(dual):
+            dual = None  # that of an interior-point method that stopped early
         if self.matrix is None:
             return solve_hinge(problem, **solver_options, dual=dual, report=report)
         limit, updates = solver_options["max_iter"], options.pair_updates * n

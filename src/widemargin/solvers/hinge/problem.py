@@ -110,6 +110,14 @@ class HingeProblem:
             raise ValueError("dual must sum to 0 in a problem with an intercept.")
         return inside
 
+    def is_feasible(self, dual: np.ndarray) -> bool:
+        """Return whether `check_feasible` accepts ``dual``."""
+        try:
+            self.check_feasible(dual)
+        except ValueError:
+            return False
+        return True
+
 
 def _per_sample(value: Any, sign: np.ndarray) -> np.ndarray:
     value = np.asarray(value, dtype=np.float64)

@@ -456,7 +456,8 @@ def _check_separable(state: State) -> None:
     active, linear = state.active, state.problem.linear()
     cone = bool((state.problem.cost == np.inf).all())
     gain = float(np.sum(active.dual * linear))
-    norm = float(np.sum(active.dual * (linear - active.residual)))
+    with np.errstate(over="ignore", invalid="ignore"):  # unbounded with an indefinite kernel
+        norm = float(np.sum(active.dual * (linear - active.residual)))
     if gain <= 0.0:
         return
     value = gain - 0.5 * norm
