@@ -343,3 +343,12 @@ def test_machines_that_cannot_serve_are_refused(vowels):
         CodeMatrixClassifier(Silent()).fit(X, y)
     with pytest.raises(TypeError, match="sample_weight is not supported by the fit of Told"):
         CodeMatrixClassifier(Told()).fit(X, y, sample_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize("code", ["ovr", "ovo"])
+def test_one_weight_for_all_samples_is_accepted(vowels, code):
+    X, y, X_test = vowels
+    estimator = LinearSVC(tol=1e-8)
+    model = CodeMatrixClassifier(estimator, code=code).fit(X, y, sample_weight=2.0)
+    expected = CodeMatrixClassifier(estimator, code=code).fit(X, y, np.full(len(y), 2.0))
+    assert_array_equal(model.decision_function(X_test), expected.decision_function(X_test))

@@ -218,10 +218,10 @@ def _fit_binary(
     estimator: Any, X: Any, positive: np.ndarray, samples: np.ndarray, sample_weight: Any
 ) -> Any:
     weights = {}
+    if sample_weight is not None:  # a number or an array
+        weights["sample_weight"] = np.broadcast_to(sample_weight, positive.shape)[samples]
     if len(samples) < len(positive):
         X, positive = safe_split(estimator, X, positive, samples)
-    if sample_weight is not None:
-        weights["sample_weight"] = np.asarray(sample_weight)[samples]
     return clone(estimator).fit(X, positive.astype(np.intp), **weights)
 
 
