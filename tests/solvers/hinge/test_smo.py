@@ -345,6 +345,19 @@ def test_ill_conditioned_problems_converge_by_newton_steps(intercept, size, shri
 
 
 @each_path
+@pytest.mark.parametrize("intercept", [True, False])
+def test_singular_kernels_do_not_slow_down_working_sets(path, intercept):
+    generator = np.random.default_rng(3)
+    X = generator.standard_normal((30, 3))
+    sign = np.where(generator.random(30) < 0.5, 1.0, -1.0)
+    problem = HingeProblem((X @ X.T + 1.0) ** 2, sign, 1.0, 100.0, intercept)
+    solution = solve(problem, path, tol=1e-6)
+    assert solution.converged
+    assert solution.iterations < 30_000
+    assert solution.gap < 1e-6
+
+
+@each_path
 def test_input_is_left_as_it_is(path):
     X, sign = two_blobs(30)
     matrix, margin, cost = X @ X.T, np.ones(30), np.full(30, 3.0)

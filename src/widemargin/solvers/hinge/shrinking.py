@@ -65,18 +65,21 @@ class ActiveSet:
         """Return the size of violations that are rounding errors of the residual."""
         return rounding_floor(float(np.abs(self.dual).sum()) * self.largest)
 
-    def subset(self, index: np.ndarray) -> "ActiveSet":
-        """Return the active set of some of the samples."""
-        gram, dense = self.gram, None
+    def subset(self, index: np.ndarray, dense: bool = False) -> "ActiveSet":
+        """Return the active set of some of the samples.
+
+        It has a dense matrix if it is small, or with ``dense``.
+        """
+        gram, matrix = self.gram, None
         if self.dense is not None:
-            dense = self.dense.subset(index)
-        elif len(index) <= options.dense_size:
-            dense = DenseMatrix(gram.block(index, index))
+            matrix = self.dense.subset(index)
+        elif dense or len(index) <= options.dense_size:
+            matrix = DenseMatrix(gram.block(index, index))
         else:
             gram = gram.subset(index)
         names = ("dual", "residual", "lower", "upper", "diagonal")
         parts = {name: getattr(self, name)[index] for name in names}
-        return replace(self, index=index, gram=gram, dense=dense, **parts)
+        return replace(self, index=index, gram=gram, dense=matrix, **parts)
 
 
 def shrink(active: ActiveSet, intercept: bool, first: bool) -> ActiveSet | None:

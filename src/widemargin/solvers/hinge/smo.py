@@ -229,7 +229,7 @@ def finish(state: State, exact: bool = True) -> Solution:
     """Return the solution, brought to machine precision if ``exact`` and it is cheap."""
     while len(state.active_sets) > 1:
         _unshrink(state)
-    if exact and state.converged and _newton_applies(state):
+    if exact and state.converged and state.active.dense is not None and _newton_applies(state):
         steps = options.newton_period * state.problem.size
         refine(
             lambda factor: _descend_over_all(state, factor * state.tol, steps) < steps,
@@ -357,12 +357,29 @@ def _working_set_round(state: State, violation: float, steps: int) -> None:
     steps = min(steps, options.slice_work // len(working_set))
     # Not the diagonal in float64: beside float32 rows, pair updates might not terminate.
     diagonal = dense.matrix.diagonal().copy()
+    before, period = state.iterations, options.newton_period * active.size
     _descend(state, dense, diagonal, dual, residual, working_set, tol, steps)
     change = dual - active.dual[working_set]
     moved = np.flatnonzero(change)
     subtract_rows(rows, positions[moved], change[moved], active.residual)
     active.dual[working_set], active.residual[working_set] = dual, residual
     state.working_set = working_set
+    if before // period < state.iterations // period:
+        _newton_on_free_samples(state)
+
+
+def _newton_on_free_samples(state: State) -> None:
+    """Take Newton steps on the free variables, with all others fixed.
+
+    Not where costs are infinite: float32 errors of the residual could look like a dual without
+    bound.
+    """
+    if state.hard or not _newton_applies(state):
+        return
+    free = np.flatnonzero(state.active.free)
+    state.active_sets.append(state.active.subset(free, dense=True))
+    free_set_newton(*_newton_arguments(state))
+    _unshrink(state)
 
 
 def _descend_over_all(state: State, tol: float, steps: int) -> int:
@@ -422,7 +439,7 @@ def _most_violating(state: State) -> np.ndarray:
 
 def _newton_applies(state: State) -> bool:
     """Return whether Newton steps on the free variables are possible and cheap."""
-    if state.active.dense is None or not state.problem.gram.positive_semidefinite:
+    if not state.problem.gram.positive_semidefinite:
         return False
     return int(np.count_nonzero(state.active.free)) <= newton_options.most_free
 
