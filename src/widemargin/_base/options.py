@@ -366,8 +366,11 @@ class CoupledOptions:
     """The interior-point method works on features where there are this many samples for each, else
     on samples."""
     near: float = 1e-7
-    """Distance from the optimum at which a point of the interior-point method is accepted, and from
-    which on a lack of progress means rounding."""
+    """Distance from the optimum from which on a lack of progress of the interior-point method means
+    rounding."""
+    function_error: float = 1e-7
+    """Relative change of the functions, in the steps without progress, up to which such a point is
+    accepted. Others are left to pair updates."""
     precision: float = 1e-11
     """Relative distance from the optimum at which the interior-point method stops."""
 

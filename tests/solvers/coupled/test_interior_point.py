@@ -64,6 +64,20 @@ def test_two_views_reach_the_exact_optimum(kernel, agreement, epsilon):
     assert np.ptp(found.second - exact.slack) < 1e-6
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("agreement", [10.0, 1e3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_only_accurate_functions_are_reported_as_optimal(seed, agreement, epsilon):
+    K, M, sign = grams("rbf", seed=seed)
+    costs = np.vstack([np.linspace(0.5, 2.0, len(sign)), np.full(len(sign), 0.3)])
+    agreements = np.full(len(sign), agreement)
+    exact = oracle.two_view(K, M, sign, costs, agreements, epsilon)
+    _, found = solved(svm2k._problem(K, M, sign, costs, agreements, epsilon))
+    error = max(np.ptp(found.first - exact.f), np.ptp(found.second - exact.slack))
+    assert error < 1e-6 or not found.optimal
+    assert svm2k.solve_svm2k(K, M, sign, costs, agreements, epsilon).converged
+
+
 @pytest.mark.parametrize("kernel", EQUATIONS)
 def test_the_point_is_feasible_and_makes_the_functions(kernel):
     K, M, sign = grams(kernel)

@@ -276,9 +276,9 @@ class InteriorPoint:
         """
         drift = self.equations.residual(self.unknowns, g, h)
         mass = np.abs(g).sum() + np.abs(h).sum()
-        size = 1.0 + float(np.abs(F).max()) + float(np.abs(E).max())
         drifted = float(np.abs(drift).max()) / max(1.0, float(mass))
-        return max(gap, float(np.abs(residual).max()) / size, drifted**2 / options.near)
+        violation = float(np.abs(residual).max()) / _function_size(F, E)
+        return max(gap, violation, drifted**2 / options.near)
 
     def _response(self, inverse: np.ndarray) -> Response:
         """Return T_11, T_12, T_22, and T_22 - T_12^2 / T_11 as a sum of non-negative terms."""
@@ -310,8 +310,24 @@ class InteriorPoint:
             E - constants[1],
             constants,
             None if problem.factor is None else weights,
-            self.progress.best < options.near,
+            self._is_optimal(F, E),
         )
+
+    def _is_optimal(self, F: np.ndarray, E: np.ndarray) -> bool:
+        """Return whether F and E of the best point are accurate.
+
+        They are if the point has the required precision. Where rounding prevents that, the change
+        of the functions in the steps after the best point measures their error: the distance does
+        not, as the error goes with its square root. Constants are not unique and do not count.
+        """
+        progress = self.progress
+        if progress.best < options.precision:
+            return True
+        if progress.best >= options.near or progress.point[-1] is self.unknowns:
+            return False
+        last = self.equations.values(self.unknowns)
+        change = max(float(np.ptp(b - a)) for a, b in zip((F, E), last, strict=True))
+        return change < options.function_error * _function_size(F, E)
 
     def _balanced(self, point: np.ndarray, free: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
         """Return the point with its free variables moved to satisfy the equations."""
@@ -322,6 +338,10 @@ class InteriorPoint:
         dF, dE = self.equations.balance(response, self.equations.residual(unknowns, g, h))
         moved = point - distance**2 * (u * dF + w * dE)
         return np.clip(moved, problem.lower, problem.upper)
+
+
+def _function_size(F: np.ndarray, E: np.ndarray) -> float:
+    return 1.0 + float(np.abs(F).max()) + float(np.abs(E).max())
 
 
 def _low_rank_factor(matrix: np.ndarray) -> np.ndarray | None:
