@@ -1,6 +1,7 @@
 """Displays of discriminant analysis: projected samples, and regions of two features."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -129,6 +130,7 @@ class DiscriminantProjectionDisplay(ClassDisplay):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiscriminantRegionDisplay(PlaneDisplay):
     """Decision regions of two features, with class means and ellipses of the Gaussians.
 
@@ -173,18 +175,8 @@ class DiscriminantRegionDisplay(PlaneDisplay):
     >>> display.figure_.savefig("iris.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, xx0: np.ndarray, xx1: np.ndarray, classes: Any, X: np.ndarray, y: np.ndarray,
-        feature_names: Sequence[str], probabilities: np.ndarray, gaussians: list[tuple],
-    ) -> None:  # fmt: skip
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.probabilities = probabilities
-        self.classes = classes
-        self.X = X
-        self.y = y
-        self.gaussians = gaussians
-        self.feature_names = feature_names
+    probabilities: np.ndarray
+    gaussians: list[tuple]
 
     @classmethod
     def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:

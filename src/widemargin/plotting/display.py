@@ -4,6 +4,7 @@ matplotlib is imported when a display is first plotted.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -133,11 +134,13 @@ class ClassDisplay(Display):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlaneDisplay(ClassDisplay):
     """Base class of displays of a classifier on two features; a display defines `_evaluate`."""
 
     xx0: np.ndarray
     xx1: np.ndarray
+    classes: Any
     X: np.ndarray
     y: np.ndarray
     feature_names: Sequence[str]
@@ -168,8 +171,7 @@ class PlaneDisplay(ClassDisplay):
         """
         check_is_fitted(estimator)
         plane = make_plane(X, y, grid_resolution, padding)
-        display: Any = cls
-        return display(
+        return cls(
             xx0=plane.xx0,
             xx1=plane.xx1,
             classes=estimator.classes_,

@@ -1,6 +1,7 @@
 """Displays of ensembles: losses of the best proposals, shares of members, and the proposals."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +13,11 @@ from widemargin.structured.learners.base import to_arrays
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class _LossesDisplay(Display):
     """Base class of displays of the losses of ensemble members; a display defines `_draw`."""
 
-    def __init__(self, *, losses: np.ndarray) -> None:
-        self.losses = losses
+    losses: np.ndarray
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Sequence, Y: Sequence, *, ax: Any = None) -> Self:

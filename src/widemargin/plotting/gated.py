@@ -1,5 +1,6 @@
 """Visualization of gated students: quality of the predictions, and degrees of difficulty."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ _METRICS = {"accuracy": accuracy_score, "F": f1_score, "AUC": roc_auc_score}
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class StudentsDisplay(Display):
     """Accuracy, F and AUC of all classes as bars, or the ROC curves of one class.
 
@@ -64,13 +66,9 @@ class StudentsDisplay(Display):
     >>> display.figure_.savefig("vowel.png")  # doctest: +SKIP
     """
 
-    bars_: list
-    lines_: list
-
-    def __init__(self, *, metrics: dict[str, dict], roc: dict[str, dict], classes: np.ndarray):
-        self.metrics = metrics
-        self.roc = roc
-        self.classes = classes
+    metrics: dict[str, dict]
+    roc: dict[str, dict]
+    classes: np.ndarray
 
     @classmethod
     def from_scores(
@@ -133,7 +131,8 @@ class StudentsDisplay(Display):
         -------
         <<returns_display>>
         """
-        self.bars_, self.lines_ = [], []
+        self.bars_: list = []
+        self.lines_: list = []
         if roc_of is not None:
             return self._plot_roc(roc_of, ax)
         self.axes_ = self._use_axes_array(ax, (3, 1), sharex=True, figsize=(9, 7))[:, 0]
@@ -170,6 +169,7 @@ class StudentsDisplay(Display):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class DifficultyDisplay(Display):
     """Degrees of difficulty over the scores of the target class and of the best other class.
 
@@ -210,22 +210,11 @@ class DifficultyDisplay(Display):
     >>> display.figure_.savefig("difficulty.png")  # doctest: +SKIP
     """
 
-    points_: list
-
-    def __init__(
-        self,
-        *,
-        target_scores: np.ndarray,
-        other_scores: np.ndarray,
-        positive: np.ndarray,
-        degrees: np.ndarray,
-        target: Any,
-    ):
-        self.target_scores = target_scores
-        self.other_scores = other_scores
-        self.positive = positive
-        self.degrees = degrees
-        self.target = target
+    target_scores: np.ndarray
+    other_scores: np.ndarray
+    positive: np.ndarray
+    degrees: np.ndarray
+    target: Any
 
     @classmethod
     def from_scores(
@@ -278,7 +267,8 @@ class DifficultyDisplay(Display):
         -------
         <<returns_display>>
         """
-        ax, self.points_ = self._use_axes(ax, figsize=(6.4, 5), layout="constrained"), []
+        ax = self._use_axes(ax, figsize=(6.4, 5), layout="constrained")
+        self.points_: list = []
         groups = ((~self.positive, "o", "other classes"), (self.positive, "^", f"{self.target}"))
         for samples, marker, label in groups:
             style = {"marker": marker, "s": 26, "edgecolors": "0.2", "linewidths": 0.4}

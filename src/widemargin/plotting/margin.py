@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +19,7 @@ _LINES: dict[int, dict[str, Any]] = {
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginDisplay(PlaneDisplay):
     """Regions, margins and support vectors of a classifier on two features.
 
@@ -59,26 +61,8 @@ class MarginDisplay(PlaneDisplay):
     >>> display.figure_.savefig("iris.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        xx0: np.ndarray,
-        xx1: np.ndarray,
-        classes: Any,
-        X: np.ndarray,
-        y: np.ndarray,
-        feature_names: Sequence[str],
-        lead: np.ndarray,
-        support: np.ndarray,
-    ) -> None:
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.lead = lead
-        self.classes = classes
-        self.X = X
-        self.y = y
-        self.support = support
-        self.feature_names = feature_names
+    lead: np.ndarray
+    support: np.ndarray
 
     @classmethod
     def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Display of the slack that privileged features explain."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from widemargin.plotting.display import Display, class_colors
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class SlackDisplay(Display):
     """Slack of samples as a function of one of their privileged features.
 
@@ -46,11 +48,10 @@ class SlackDisplay(Display):
     >>> display.figure_.savefig("slack.png")  # doctest: +SKIP
     """
 
-    def __init__(self, *, values: np.ndarray, slack: np.ndarray, y: np.ndarray, name: str):
-        self.values = values
-        self.slack = slack
-        self.y = y
-        self.name = name
+    values: np.ndarray
+    slack: np.ndarray
+    y: np.ndarray
+    name: str
 
     @classmethod
     def from_estimator(

@@ -1,6 +1,7 @@
 """Displays of structured learning: objective curves, words, labeled images."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from widemargin.plotting.display import BLUE, GREEN, VERMILION, Display
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectiveDisplay(Display):
     """Objective of a fit, its lower bound, and the gap between them.
 
@@ -47,15 +49,11 @@ class ObjectiveDisplay(Display):
     >>> display.figure_.savefig("gap.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, iteration: np.ndarray, objective: np.ndarray, dual_objective: np.ndarray,
-        gap: np.ndarray, name: str,
-    ) -> None:  # fmt: skip
-        self.iteration = iteration
-        self.objective = objective
-        self.dual_objective = dual_objective
-        self.gap = gap
-        self.name = name
+    iteration: np.ndarray
+    objective: np.ndarray
+    dual_objective: np.ndarray
+    gap: np.ndarray
+    name: str
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None) -> Self:
