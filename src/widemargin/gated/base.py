@@ -17,12 +17,7 @@ from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.gated.difficulty import CODINGS
 from widemargin.gated.labels import align_columns, column_names
 from widemargin.gated.landmarks import inner_products, landmark_features
-from widemargin.gated.problem import (
-    StudentFit,
-    TrainingData,
-    given_samples,
-    map_features,
-)
+from widemargin.gated.problem import StudentFit, TrainingData, given_samples, map_features
 from widemargin.gated.teacher import Gate, make_gate
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.expansion import KernelExpansion

@@ -11,12 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.gated.base import (
-    GatedBase,
-    fitted_attributes,
-    set_fitted_attributes,
-    warn_about,
-)
+from widemargin.gated.base import GatedBase, fitted_attributes, set_fitted_attributes, warn_about
 from widemargin.gated.export import StudentExport
 from widemargin.gated.labels import numpy_booleans, python_label, target_mask
 from widemargin.gated.problem import (

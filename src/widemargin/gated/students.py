@@ -13,12 +13,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.options import crammer_singer_options
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.gated.base import (
-    GatedBase,
-    fitted_attributes,
-    set_fitted_attributes,
-    warn_about,
-)
+from widemargin.gated.base import GatedBase, fitted_attributes, set_fitted_attributes, warn_about
 from widemargin.gated.labels import class_index, is_boolean_target, python_label
 from widemargin.gated.problem import StudentFit, TrainingData, fit_students, prepare_training
 from widemargin.gated.student import GatedSVC, set_student

@@ -14,12 +14,7 @@ from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin.privileged.base import FitData, PrivilegedBase
-from widemargin.privileged.problems import (
-    SVM1Plus,
-    SVM2Plus,
-    find_zero_functions,
-    make_subproblems,
-)
+from widemargin.privileged.problems import SVM1Plus, SVM2Plus, find_zero_functions, make_subproblems
 from widemargin.privileged.slack_functions import (
     PrivilegedFunctions,
     PrivilegedKernel,

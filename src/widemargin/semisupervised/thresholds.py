@@ -11,11 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import (
-    FixedThresholdClassifier,
-    StratifiedKFold,
-    cross_val_predict,
-)
+from sklearn.model_selection import FixedThresholdClassifier, StratifiedKFold, cross_val_predict
 from sklearn.utils import check_random_state, column_or_1d
 
 from widemargin._base.docs import shared_docs

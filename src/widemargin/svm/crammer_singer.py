@@ -16,11 +16,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin._base.targets import Targets, encode_targets
-from widemargin._base.validation import (
-    check_magnitude,
-    validate_kernel_training,
-    validate_predict,
-)
+from widemargin._base.validation import check_magnitude, validate_kernel_training, validate_predict
 from widemargin.kernels import Gram, GramCache
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.functions import KernelNames

@@ -14,11 +14,7 @@ from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin._base.validation import validate_kernel_training
 from widemargin.kernels.parameters import KernelParameters, kernel_constraints
 from widemargin.svm.kernel_classifier import KernelClassifierMixin
-from widemargin.svm.training import (
-    TRAINING_CONSTRAINTS,
-    fit_binary_problems,
-    prepare_training,
-)
+from widemargin.svm.training import TRAINING_CONSTRAINTS, fit_binary_problems, prepare_training
 
 
 @shared_docs
