@@ -314,3 +314,17 @@ def test_sparse_kernel_matrices_and_huge_values_are_refused():
         CrammerSingerSVC(kernel="precomputed").fit(sparse.csr_array(X @ X.T), y)
     with pytest.raises(ValueError, match="X must contain values of magnitude up to"):
         CrammerSingerSVC().fit(1e200 * X, y)
+
+
+def test_callbacks_evaluate_the_present_fit_not_the_kernel_of_an_earlier_one(iris):
+    X, y = iris
+    seen = []
+
+    class Watch(Recorder):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+            if fitted_estimator is not None and context.task_name == "problem":
+                seen.append(fitted_estimator.decision_function(X))
+
+    model = CrammerSingerSVC(kernel="rbf").fit(X, y)
+    model.set_params(kernel="linear").set_callbacks(Watch()).fit(X, y)
+    assert_array_equal(seen, [model.decision_function(X)])

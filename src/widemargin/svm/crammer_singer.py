@@ -186,6 +186,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
+    _expansion: KernelExpansion | None
+    _tolerance: float
+
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "kernel": [StrOptions(KernelNames("precomputed")), callable],
@@ -393,13 +396,15 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         }
         if solution.weights is not None:
             coef = np.ascontiguousarray(solution.weights[:-1].T)
-            return {**attributes, "coef_": coef, "intercept_": training.bias * solution.weights[-1]}
+            intercept = training.bias * solution.weights[-1]
+            # No kernel: callbacks evaluate copies that may still have one from an earlier fit.
+            return {**attributes, "coef_": coef, "intercept_": intercept, "_expansion": None}
         return {**attributes, **_kernel_attributes(training, solution)}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of all classes, with ties merged."""
         check_is_fitted(self)
-        expansion = getattr(self, "_expansion", None)
+        expansion = self._expansion
         if expansion is None or not callable(expansion.parameters.kernel):
             X = validate_predict(self, X)
         if expansion is None:
@@ -410,14 +415,14 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _tie_tolerance(self, X: Any) -> float | np.ndarray:
         """Difference of scores up to which classes are tied, for validated samples."""
-        if hasattr(self, "_expansion"):
+        if self._expansion is not None:
             return self._tolerance
         return linear_tie_tolerance(X, self.coef_, self.intercept_)
 
 
 def joint_expansion(estimator: CrammerSingerSVC) -> KernelExpansion | None:
     """Return the functions of a fitted estimator; None for linear or pairwise kernels."""
-    expansion = getattr(estimator, "_expansion", None)
+    expansion = estimator._expansion
     return None if expansion is None or expansion.parameters.is_pairwise else expansion
 
 
