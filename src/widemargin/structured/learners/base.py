@@ -269,6 +269,9 @@ def check_samples(X: Any, Y: Any, sample_weight: Any) -> np.ndarray:
     """Check the numbers of inputs and outputs; return the weights of the samples."""
     if sp.issparse(Y):
         raise ValueError("Y must not be sparse. Pass Y.toarray().")
+    for name, samples in (("X", X), ("Y", Y)):
+        if not hasattr(samples, "__len__"):
+            raise TypeError(f"{name} must be a sequence or an array, got {samples!r}.")
     n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_inputs != len(Y) or len(Y) == 0:
         raise ValueError(

@@ -107,7 +107,6 @@ class GraphLabeling:
         if len(states) != expected:
             raise ValueError(f"y must have {expected} labels, got {len(states)}.")
         if len(states) and not 0 <= states.min() <= states.max() < n_states:
-            raise ValueError(
-                f"y must contain labels 0 to {n_states - 1}, got {states.min()} to {states.max()}."
-            )
+            labels = f"labels 0 to {n_states - 1}" if n_states > 0 else "labels from 0"
+            raise ValueError(f"y must contain {labels}, got {states.min()} to {states.max()}.")
         return states
