@@ -109,6 +109,10 @@ class LinearSVCCV(
     cv_results_ : dict
         Scores in the format of :class:`sklearn.model_selection.GridSearchCV`, without times.
 
+    best_estimator_ : LinearSVC
+        The `LinearSVC` with the best C, fitted to all samples. The attributes below are its
+        attributes.
+
     <<linear_attributes>>
 
     See Also
