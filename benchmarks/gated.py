@@ -432,14 +432,14 @@ class Case:
         import numpy as np
         from sklearn.model_selection import StratifiedKFold
 
-        from widemargin.gated.teacher import class_scores, out_of_fold_scores
+        from widemargin.gated.teacher import Samples, class_scores, out_of_fold_scores
 
         warnings.simplefilter("ignore")
         self.X, self.y, self.X_test, self.y_test, self.seed = X, y, X_test, y_test, seed
         trained = teacher.fit(X, y)
         self.classes = np.asarray(trained.classes_)
         folds = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
-        self.scores = out_of_fold_scores(teacher, X, y, None, folds, self.classes)
+        self.scores = out_of_fold_scores(teacher, Samples(X, None, y), folds, self.classes)
         self.test_scores = class_scores(trained, X_test)
         self.everything = np.arange(len(y))
 
@@ -588,10 +588,10 @@ def teacher_quality(parameters, X, y, folds):
     """Return the accuracy out of fold."""
     import numpy as np
 
-    from widemargin.gated.teacher import out_of_fold_scores
+    from widemargin.gated.teacher import Samples, out_of_fold_scores
 
     classes = np.unique(y)
-    scores = out_of_fold_scores(new_teacher(parameters), X, y, None, folds, classes)
+    scores = out_of_fold_scores(new_teacher(parameters), Samples(X, None, y), folds, classes)
     return np.mean(classes[scores.argmax(axis=1)] == y)
 
 

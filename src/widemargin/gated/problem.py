@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._base.options import gated_options, smo_options
-from widemargin._base.sklearn_compat import num_samples, safe_indexing
+from widemargin._base.sklearn_compat import num_samples
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import check_class_labels, validate_training, validate_weights
 from widemargin.gated.difficulty import sample_degrees
@@ -45,6 +45,7 @@ from widemargin.gated.labels import (
 from widemargin.gated.landmarks import inner_products
 from widemargin.gated.teacher import (
     Coefficients,
+    Samples,
     class_scores,
     fit_teacher,
     is_fitted,
@@ -107,15 +108,6 @@ class TrainingData:
     cache: GramCache
 
 
-class Samples(NamedTuple):
-    """Training samples as passed to fit, as an array (None with a feature map), and targets."""
-
-    X: Any
-    values: Any
-    y: np.ndarray
-    weight: np.ndarray | None = None
-
-
 class StudentFit(NamedTuple):
     """The solution of one student.
 
@@ -144,7 +136,8 @@ def prepare_training(
     ``targets`` are the classes of the students, None for all classes in y.
     """
     _check_parameters(student)
-    X, values, y, _ = _validate(student, X, y)
+    samples = _validate(student, X, y)
+    X, y = samples.X, samples.y
     labels, names = np.unique(y), column_names(teacher_scores)
     if teacher_scores is not None:
         teacher_scores = check_scores(teacher_scores)
@@ -154,10 +147,10 @@ def prepare_training(
     uses_folds = student.cv is not None and teacher_scores is None
     folds = restrict_folds(index, student.cv, X, y) if uses_folds else None
     if len(index) < len(y):
-        X, y = safe_indexing(X, index), y[index]
-        values = None if values is None else values[index]
+        samples = samples.subset(index)
         teacher_scores = None if teacher_scores is None else teacher_scores[index]
-    samples, n_labels = Samples(X, values, y, weight), len(np.unique(y))
+    samples = samples._replace(weight=weight)
+    n_labels = len(np.unique(samples.y))
     if n_labels < 2:
         raise ValueError(
             "y must contain at least two classes: the number of classes has to be greater than "
@@ -176,8 +169,8 @@ def prepare_training(
     jobs, memory = min(_jobs(student), n_students), student.cache_size * 2**20
     cache = GramCache(kernel.gram(phi), memory, shared=n_students > 1, jobs=jobs)
     return TrainingData(
-        phi, index, y, weight, teacher, scores, classes, functions, phi_functions, features, kernel,
-        cache,
+        phi, index, samples.y, weight, teacher, scores, classes, functions, phi_functions, features,
+        kernel, cache,
     )  # fmt: skip
 
 
@@ -310,7 +303,7 @@ def _fitted_teacher(
     """Return the fitted teacher (None without one) and the classes of its scores."""
     teacher = student.teacher
     if needed or teacher is not None:
-        teacher = fit_teacher(teacher, *samples)
+        teacher = fit_teacher(teacher, samples)
     known = None if teacher is None else teacher_classes(teacher)
     if student.classes is None:
         classes = labels if known is None else known
@@ -331,15 +324,14 @@ def _training_scores(
     student: Any, teacher: Any, classes: np.ndarray, samples: Samples, folds: list | None
 ) -> np.ndarray:
     """Return the teacher's scores of the training samples, out of fold if there are folds."""
-    X, values, y, weight = samples
     if folds is None:
-        return class_scores(teacher, X, values)
-    if is_boolean_target(y, classes):
+        return class_scores(teacher, samples.X, samples.values)
+    if is_boolean_target(samples.y, classes):
         raise ValueError(
             "y must contain class labels if cv is set, because the teacher is fitted to folds; got "
             "booleans."
         )
-    return out_of_fold_scores(student.teacher, X, y, weight, folds, classes, values)
+    return out_of_fold_scores(student.teacher, samples, folds, classes)
 
 
 def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, Any]:

@@ -44,6 +44,21 @@ _LINEAR = (CrammerSingerSVC, LinearSVC)
 _LIBRARY = (*_LINEAR, SVC)
 
 
+class Samples(NamedTuple):
+    """Training samples as passed to fit, as an array (None with a feature map), and targets."""
+
+    X: Any
+    values: Any
+    y: np.ndarray
+    weight: np.ndarray | None = None
+
+    def subset(self, index: np.ndarray) -> "Samples":
+        """Return the samples with given indices."""
+        values = None if self.values is None else self.values[index]
+        weight = None if self.weight is None else self.weight[index]
+        return Samples(safe_indexing(self.X, index), values, self.y[index], weight)
+
+
 def class_scores(teacher: Any, X: Any, values: Any = None) -> np.ndarray:
     """Return the scores of all classes, in the order of ``teacher.classes_``."""
     n_classes = len(teacher_classes(teacher))
@@ -120,11 +135,11 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def fit_teacher(teacher: Any, X: Any, values: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
+def fit_teacher(teacher: Any, samples: Samples) -> Any:
     """Return a fitted teacher as it is, any other as a clone fitted to the samples."""
     if teacher is None:
         teacher = CrammerSingerSVC()
-    return teacher if is_fitted(teacher) else _fit_clone(teacher, X, values, y, weight)
+    return teacher if is_fitted(teacher) else _fit_clone(teacher, samples)
 
 
 def restrict_folds(kept: np.ndarray, cv: Any, X: Any, y: np.ndarray) -> list[list[np.ndarray]]:
@@ -138,13 +153,7 @@ def restrict_folds(kept: np.ndarray, cv: Any, X: Any, y: np.ndarray) -> list[lis
 
 
 def out_of_fold_scores(
-    teacher: Any,
-    X: Any,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    folds: Any,
-    classes: np.ndarray,
-    values: Any = None,
+    teacher: Any, samples: Samples, folds: Any, classes: np.ndarray
 ) -> np.ndarray:
     """Return the scores of every sample by a clone of the teacher fitted without its fold.
 
@@ -157,17 +166,12 @@ def out_of_fold_scores(
             "Pass its out-of-fold scores as teacher_scores, or the estimator itself as teacher."
         )
 
-    def subset(index):
-        return safe_indexing(X, index), None if values is None else values[index]
-
-    scores = np.full((len(y), len(classes)), np.nan)
+    scores = np.full((len(samples.y), len(classes)), np.nan)
     for train, test in folds:
         if not len(test):
             continue
-        fold_weight = None if weight is None else weight[train]
-        fold_X, fold_values = subset(train)
-        fitted = _fit_clone(teacher, fold_X, fold_values, y[train], fold_weight)
-        found = class_scores(fitted, *subset(test))
+        fitted, held_out = _fit_clone(teacher, samples.subset(train)), samples.subset(test)
+        found = class_scores(fitted, held_out.X, held_out.values)
         scores[test] = found.min(axis=1, keepdims=True)
         for label, column in zip(fitted.classes_, found.T, strict=True):
             scores[test, class_index(label, classes)] = column
@@ -176,7 +180,8 @@ def out_of_fold_scores(
     return scores
 
 
-def _fit_clone(teacher: Any, X: Any, values: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
+def _fit_clone(teacher: Any, samples: Samples) -> Any:
+    X, values, y, weight = samples
     teacher = clone(teacher)
     X = _pass_on(teacher, X, values)
     if weight is None:
