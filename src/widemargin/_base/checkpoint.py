@@ -148,20 +148,20 @@ def load_checkpoint(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
         content = file.read()
     if content[-_CHECKSUM_LENGTH:] != _checksum(content[:-_CHECKSUM_LENGTH]):
         raise CheckpointError(
-            f"path={str(path)!r} is not a checkpoint, or it is damaged: its checksum is wrong. "
-            "Delete the file to start again."
+            f"checkpoint={str(path)!r} is not a checkpoint file, or it is damaged: its checksum is "
+            "wrong. Delete the file to start again."
         )
     with np.load(io.BytesIO(content), allow_pickle=False) as members:
         header = json.loads(members["header"].tobytes())
         if header["version"] > _VERSION:
             raise CheckpointError(
-                f"path={str(path)!r} has checkpoint format {header['version']}; this version of "
+                f"checkpoint={str(path)!r} has format {header['version']}; this version of "
                 f"widemargin reads formats up to {_VERSION}. Upgrade widemargin to resume from it."
             )
         if header["kind"] != kind:
             raise CheckpointError(
-                f"path={str(path)!r} is a checkpoint of kind {header['kind']!r}, but kind={kind!r} "
-                "is needed. Use a file written by the same method."
+                f"checkpoint={str(path)!r} is of kind {header['kind']!r}, but kind={kind!r} is "
+                "needed. Use another file name, or delete the file."
             )
         return _decode(header["state"], members)
 
