@@ -27,7 +27,7 @@ EXCUSED = {
 
 def public_things():
     """Dotted names of all public classes and functions."""
-    homes = [widemargin, *(getattr(widemargin, room) for room in widemargin._ROOMS)]
+    homes = [widemargin, *(getattr(widemargin, package) for package in widemargin._SUBPACKAGES)]
     names = [(home, name) for home in homes for name in home.__all__]
     return [
         f"{home.__name__}.{name}"

@@ -27,10 +27,10 @@ def test_classes_and_functions_know_their_home():
 
 
 def test_the_namespace_is_flat():
-    for name in set(widemargin.__all__) - {"__version__", *widemargin._ROOMS}:
+    for name in set(widemargin.__all__) - {"__version__", *widemargin._SUBPACKAGES}:
         value = getattr(widemargin, name)
         assert isclass(value) or isfunction(value)
-    assert all(ismodule(getattr(widemargin, room)) for room in widemargin._ROOMS)
+    assert all(ismodule(getattr(widemargin, package)) for package in widemargin._SUBPACKAGES)
 
 
 def test_dir_lists_the_public_names():
@@ -46,7 +46,7 @@ def test_the_stub_agrees_with_the_package():
         for alias in node.names
     }
     expected = {name: f"widemargin.{home}" for name, home in widemargin._HOMES.items()}
-    assert homes == expected | dict.fromkeys(widemargin._ROOMS, "widemargin")
+    assert homes == expected | dict.fromkeys(widemargin._SUBPACKAGES, "widemargin")
     told = next(node.value for node in stub.body if isinstance(node, ast.Assign))
     assert ast.literal_eval(told) == sorted(widemargin.__all__)
 

@@ -1,7 +1,7 @@
-"""Max-margin learning in scikit-learn's manner.
+"""Support vector machines and structured SVMs with a scikit-learn API.
 
-Every public name lives here and is imported on first use, so that ``import widemargin`` alone costs
-next to nothing. To add a name, add one line to ``_HOMES`` and its twin to ``__init__.pyi``.
+Every public name is available here and imported on first use, so that ``import widemargin`` alone
+takes little time. To add a name, add a line to ``_HOMES`` and the import to ``__init__.pyi``.
 """
 
 from importlib import import_module
@@ -36,9 +36,9 @@ _HOMES = {
     "imbalance_report": "imbalance",
     "ldam_class_margin": "_base.targets",
 }
-_ROOMS = ("datasets", "plotting", "structured")
+_SUBPACKAGES = ("datasets", "plotting", "structured")
 
-__all__ = ["__version__", *_HOMES, *_ROOMS]
+__all__ = ["__version__", *_HOMES, *_SUBPACKAGES]
 
 
 def __getattr__(name):
@@ -46,7 +46,7 @@ def __getattr__(name):
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -11,7 +11,7 @@ There are two stopping rules. With ``tol``, the solver stops when the projected 
 samples lie within ``tol`` of each other, as liblinear does, and small problems are then solved to
 machine precision. With ``gap_tol``, it stops on the relative duality gap, which is computed every
 few passes and wherever a tolerance is met (see `stopping`): with margins that differ by sample a
-small violation says little about the objective.
+small violation does not bound the objective.
 
 References
 ----------
