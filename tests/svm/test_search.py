@@ -386,3 +386,10 @@ def test_costs_that_are_not_positive_numbers_are_refused(four_classes, Cs):
 def test_gammas_that_mean_nothing_are_refused(four_classes, gammas):
     with pytest.raises(ValueError, match="gammas must contain 'scale', 'auto' or finite"):
         SVCCV(gammas=gammas).fit(*four_classes)
+
+
+def test_the_best_estimator_has_the_parameters_that_were_fitted():
+    X, y = load_iris(return_X_y=True)
+    search = SVCCV(Cs=[1.0], gammas=[0.1], cv=2).fit(X, y).set_params(kernel="linear", tol=0.5)
+    assert search.best_estimator_.kernel == "rbf"
+    assert search.best_estimator_.tol == 1e-3

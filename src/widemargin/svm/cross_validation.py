@@ -42,6 +42,7 @@ class Search:
 
     _parameter_constraints: dict
     _grid: dict[str, list]
+    _parameters: dict[str, Any]
     cv: Any
     scoring: Any
     scores_: np.ndarray
@@ -106,9 +107,9 @@ class Search:
         self._check_searched()
         if not hasattr(self, self._learned):
             raise AttributeError("best_estimator_ is only available with refit=True.")
-        model = self._new_estimator(self._plain, **self.best_params_)
+        model = self._plain(**{**self._parameters, **self.best_params_})
         own = {*self._parameter_constraints, *(f"{name}_" for name in self._grid)}
-        own |= {"scores_", "best_score_", "_grid", "_skl_callbacks"}
+        own |= {"scores_", "best_score_", "_grid", "_parameters", "_skl_callbacks"}
         fitted = {name: value for name, value in self.__dict__.items() if name not in own}
         model.__dict__.update(fitted)
         return model
@@ -151,6 +152,7 @@ class Search:
     ) -> None:
         """Set the results of the search, given the index of the best entry of the grid."""
         self.scores_, self.best_score_, self._grid = scores, float(scores[best].mean()), grid
+        self._parameters = self._new_estimator(self._plain).get_params(deep=False)
         for index, (name, values) in zip(best, grid.items(), strict=True):
             setattr(self, f"{name}_", values[index])
 
