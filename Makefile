@@ -24,8 +24,10 @@ help: ## list what make can do
 demo: $(VENV)/package ## train on included data beside scikit-learn; write a report with figures
 	$(BIN)/python tools/demo.py
 
-test: $(VENV)/package ## run all tests but the slow ones, in two processes
-	$(RUN) pytest -n 2
+test: $(VENV)/package ## run all tests but the slow ones, in two processes, with line coverage
+	$(RUN) pytest -n 2 --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(RUN) pytest -q -n 2 -m interpreted --cov --cov-append --cov-report=
+	$(RUN) coverage report
 
 test-all: test test-slow test-interpreted test-bounds test-oldest ## run the slow lanes too
 
@@ -33,17 +35,17 @@ test-slow: $(VENV)/package ## run the tests marked slow, and those of properties
 	$(RUN) pytest -n 2 -m slow
 	$(RUN) pytest -n 2 -m "hypothesis and not slow" --hypothesis-profile=random
 
-test-interpreted: $(VENV)/package ## run the compiled rooms as plain Python
+test-interpreted: $(VENV)/package ## run the compiled code as plain Python
 	NUMBA_DISABLE_JIT=1 $(RUN) pytest -n 2 -m "not slow and not large" $(COMPILED)
 
-test-bounds: $(VENV)/package ## run the compiled rooms with the bounds of arrays checked
+test-bounds: $(VENV)/package ## run the compiled code with array bounds checked
 	rm -rf $(VENV)/bounds
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(RUN) pytest -n 2 $(COMPILED)
 
 test-oldest: ## run the tests on Python 3.11 with the oldest supported dependencies
 	$(MAKE) test PYTHON=python3.11 VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
 
-lint: $(VENV)/package ## check format, style, types and the order of the rooms
+lint: $(VENV)/package ## check format, style, types and the import contract
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) mypy

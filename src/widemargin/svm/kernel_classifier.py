@@ -85,6 +85,11 @@ class KernelClassifierMixin:
         return self.classes_[codes]
 
     @property
+    def _gamma(self) -> float:
+        """The number behind gamma, under the name that scikit-learn's own tests read."""
+        return float(self._expansion.parameters.gamma)
+
+    @property
     def n_support_(self) -> np.ndarray:
         """Number of support vectors of each class."""
         check_is_fitted(self)
