@@ -162,8 +162,9 @@ CASES = [
     Case(CrammerSingerSVC()),
     Case(CrammerSingerSVC(kernel="rbf", C=10.0)),
     Case(CrammerSingerSVC(kernel="precomputed")),
-    Case(GatedStudents()),
-    Case(GatedStudents(kernel="rbf", difficulty=None)),
+    # Other data, as above: a sample on the margins of two students.
+    Case(GatedStudents(), data=partial(classification, random_state=2)),
+    Case(GatedStudents(kernel="rbf", difficulty="relative-margin")),
     Case(LinearDiscriminantAnalysis()),
     Case(LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")),
     Case(LinearDiscriminantAnalysis(solver="svd")),

@@ -10,14 +10,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
-from widemargin._base.options import crammer_singer_options
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.transactions import unchanged_by_failure
 from widemargin.gated.base import GatedBase, fitted_attributes, set_fitted_attributes, warn_about
 from widemargin.gated.labels import class_index, is_boolean_target, python_label
 from widemargin.gated.problem import StudentFit, TrainingData, fit_students, prepare_training
 from widemargin.gated.student import GatedSVC, set_student
-from widemargin.svm.scores import merge_ties
 
 
 @shared_docs
@@ -279,9 +277,6 @@ class GatedStudents(GatedBase):
     def predict(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
         """Predict class labels: the class of the student with the largest decision value.
 
-        Samples on the margins of several students have equal decision values up to rounding. Of
-        classes whose values agree to eight digits, the first one is predicted.
-
         Parameters
         ----------
         <<X>>
@@ -293,8 +288,7 @@ class GatedStudents(GatedBase):
         <<returns_labels>>
         """
         scores = self._scores(X, teacher_scores)
-        tolerance = crammer_singer_options.tie_tolerance * np.abs(scores).max(axis=1)
-        return self.classes_[merge_ties(scores, tolerance).argmax(axis=1)]
+        return self.classes_[scores.argmax(axis=1)]
 
     def is_class(self, X: Any, label: Any, teacher_scores: Any = None) -> np.ndarray:
         """Predict whether samples belong to one class, by its student alone.
