@@ -39,15 +39,16 @@ def early_stop_message(solutions: Sequence[Any], max_iter: int, stopped: bool) -
     if stopped:
         return "Solver terminated early (requested by a callback)."
     unfinished = [solution for solution in solutions if not solution.converged]
+    more = ""
     if any(0 <= max_iter <= solution.iterations for solution in unfinished):
-        cause = f"max_iter={max_iter}"
+        cause, more = f"max_iter={max_iter}", ", or increasing max_iter"
     elif any(np.isnan(solution.gap) for solution in unfinished):
         cause = "limited by floating-point precision or an indefinite kernel"
     else:
         cause = "limited by floating-point precision"
     return (
         f"Solver terminated early ({cause}).  Consider pre-processing your data with "
-        "StandardScaler or MinMaxScaler."
+        f"StandardScaler or MinMaxScaler{more}."
     )
 
 

@@ -147,6 +147,11 @@ verbose : bool, default=False
 max_iter : int, default=-1
     Limit on the solver iterations of each binary subproblem, -1 for no limit.
 
+[coupled_max_iter]
+max_iter : int, default=-1
+    Limit on the solver iterations of each binary subproblem, -1 for no limit. Iterations are
+    pair updates, and steps of the interior-point method where it is used.
+
 [decision_function_shape]
 decision_function_shape : {'ovo', 'ovr'}, default='ovr'
     Shape of `decision_function` with more than two classes and ``multi_class='ovo'``:

@@ -70,7 +70,7 @@ class TwoViewSVC(PrivilegedBase):
 
     <<verbose>>
 
-    <<max_iter>>
+    <<coupled_max_iter>>
 
     <<n_jobs>>
 

@@ -219,7 +219,9 @@ def _fit_binary(
 ) -> Any:
     weights = {}
     if sample_weight is not None:  # a number or an array
-        weights["sample_weight"] = np.broadcast_to(sample_weight, positive.shape)[samples]
+        weights["sample_weight"] = np.broadcast_to(np.asarray(sample_weight), positive.shape)[
+            samples
+        ]
     if len(samples) < len(positive):
         X, positive = safe_split(estimator, X, positive, samples)
     return clone(estimator).fit(X, positive.astype(np.intp), **weights)
