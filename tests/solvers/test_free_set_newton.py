@@ -10,7 +10,8 @@ from tests.solvers.cases import exact_dual_objective, exact_violation, solve, tw
 from widemargin._base.options import newton_options
 from widemargin.kernels import KernelGram, kernel_function
 from widemargin.solvers import HingeProblem, NotSeparableError
-from widemargin.solvers.free_set_newton import free_set_newton, longest_step, refine
+from widemargin.solvers.free_set_newton import free_set_newton, longest_step
+from widemargin.solvers.hinge import smo
 
 
 def rbf_matrix(X, gamma=0.5):
@@ -132,19 +133,21 @@ def test_too_many_free_variables_are_left_unchanged():
     np.testing.assert_array_equal(parts[4], before)
 
 
-def test_the_solver_continues_only_while_samples_violate():
+@pytest.mark.parametrize(("shift", "continues"), [(0.0, False), (1.0, True)])
+def test_the_solver_continues_only_while_samples_violate(monkeypatch, shift, continues):
     X, sign = two_blobs(30)
     problem = HingeProblem(rbf_matrix(X), sign, cost=2.0)
-    factors = []
+    state = smo.State(problem, dual=(1.0 - shift) * solve(problem).dual)
+    tolerances = []
 
-    def descend(factor):
-        factors.append(factor)
-        return False
+    def descend(state, tol, steps):
+        tolerances.append(tol)
+        return steps
 
-    refine(descend, *arguments(problem, solve(problem).dual))
-    assert factors == []
-    refine(descend, *arguments(problem, np.zeros(30)))
-    assert factors == [pytest.approx(0.1)]
+    monkeypatch.setattr(smo, "_descend_over_all", descend)
+    state.converged = True
+    smo.finish(state)
+    assert tolerances == ([pytest.approx(0.1 * state.tol)] if continues else [])
 
 
 def test_samples_at_their_bounds_need_no_equations():

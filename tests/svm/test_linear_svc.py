@@ -23,8 +23,8 @@ from tests.suites.callbacks import Recorder
 
 from widemargin import LinearSVC, LinearSVCCV
 from widemargin.datasets import load_satimage
+from widemargin.solvers import states
 from widemargin.solvers.hinge import dual_coordinate_descent
-from widemargin.solvers.multiclass import linear as crammer_singer
 
 WAYS = [
     {"loss": "hinge"},
@@ -314,18 +314,16 @@ class TestThreads:
         assert fits_at_once(model, *data) == [clone(model).fit(*data).coef_.tobytes()] * 8
 
     @pytest.mark.parametrize(
-        ("model", "solver"),
+        "model",
         [
-            (LinearSVC(loss="hinge", max_iter=30), dual_coordinate_descent),
-            (LinearSVC(multi_class="crammer_singer", max_iter=30), crammer_singer),
+            LinearSVC(loss="hinge", max_iter=30),
+            LinearSVC(multi_class="crammer_singer", max_iter=30),
         ],
         ids=str,
     )
-    def test_fits_that_share_a_random_state_would_be_noticed(
-        self, data, model, solver, monkeypatch
-    ):
+    def test_fits_that_share_a_random_state_would_be_noticed(self, data, model, monkeypatch):
         shared = np.array([1], dtype=np.uint64)
-        monkeypatch.setattr(solver, "random_state", lambda seed: shared)
+        monkeypatch.setattr(states, "random_state", lambda seed: shared)
         assert fits_at_once(model, *data) != [clone(model).fit(*data).coef_.tobytes()] * 8
 
 

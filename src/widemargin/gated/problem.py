@@ -230,7 +230,9 @@ def _solve(student: Any, data: TrainingData, problem: HingeProblem) -> Solution:
     linear, bias = student.kernel == "linear", float(student.fit_intercept)
     options = {"gap_tol": student.tol, "max_iter": student.max_iter}
     if student.solver == "majorize-minimize":
-        return majorize_minimize(problem, data.phi if linear else None, bias, **options)
+        return majorize_minimize(
+            problem, features=data.phi if linear else None, bias=bias, **options
+        )
     if linear and problem.size > smo_options.dense_size:
         return solve_dual(linear_problem(problem, data.phi, bias), **options)
     if not data.kernel.positive_semidefinite:

@@ -105,11 +105,19 @@ def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndar
 def fill_rows(matrix, filled, source, samples, index):
     """Copy those of the rows ``index`` that are not filled yet."""
     for i in index:
-        if not filled[i]:
-            filled[i] = True
-            row, whole = matrix[i], source[samples[i]]
-            for k in range(samples.shape[0]):
-                row[k] = whole[samples[k]]
+        filled_row(matrix, filled, source, samples, i)
+
+
+@compiled
+def filled_row(matrix, filled, source, samples, i):
+    """Return row i, copied first if it is not filled yet."""
+    row = matrix[i]
+    if not filled[i]:
+        filled[i] = True
+        whole = source[samples[i]]
+        for k in range(samples.shape[0]):
+            row[k] = whole[samples[k]]
+    return row
 
 
 @compiled

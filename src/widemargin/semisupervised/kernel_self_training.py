@@ -22,7 +22,8 @@ from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import HingeProblem, Solution
-from widemargin.solvers.hinge.smo import add_kernel_sum, advance, finish, start, values_at
+from widemargin.solvers.hinge.shrinking import subtract_kernel_sum
+from widemargin.solvers.hinge.smo import State, advance, finish, values_at
 
 
 class KernelSamples:
@@ -103,7 +104,7 @@ class WarmStartedSVM:
         SolvedRound
         """
         problem = HingeProblem(self.gram.of(), sign, 1.0, cost)
-        state = start(problem, **self.solver_options, **self._warm_start(problem))
+        state = State(problem, **self.solver_options, **self._warm_start(problem))
         run_in_slices(advance, state)
         solution = finish(state)
         self.dual, self.values = solution.dual, values_at(state, self.exact)
@@ -135,7 +136,7 @@ class WarmStartedSVM:
 
     def _set_dual(self, dual: np.ndarray) -> None:
         assert self.values is not None
-        add_kernel_sum(self.gram.of(), dual - self.dual, self.values)
+        subtract_kernel_sum(self.gram.of(), self.dual - dual, self.values)
         self.dual = dual
 
 

@@ -22,39 +22,16 @@ variables or pairs converge slowly. Three cases are handled:
 `coupled.active_set`).
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.options import newton_options as options
+from widemargin.solvers.hinge.pairs import residual_extremes
 from widemargin.solvers.hinge.problem import NotSeparableError
 
 _WORK = options.work
 _DEPENDENCE = options.dependence
 _CONTRADICTION = options.contradiction
-
-
-def refine(descend: Callable[[float], bool], *problem: Any) -> None:
-    """Improve a solution to machine precision in place, where that is possible.
-
-    Where variables at their bounds violate the optimality conditions after the Newton steps, the
-    solver continues at a tenth of its tolerance, and the steps are tried again.
-
-    Parameters
-    ----------
-    descend : callable
-        ``descend(factor)`` improves ``dual`` and ``residual`` in place until they satisfy the
-        tolerance of the solver times ``factor``; returns False if it could not.
-    *problem
-        The arguments of `free_set_newton`.
-    """
-    for round_ in range(options.rounds):
-        if round_ and not descend(0.1**round_):
-            return
-        if free_set_newton(*problem) <= options.precision:
-            return
 
 
 def free_set_newton(
@@ -88,14 +65,12 @@ def free_set_newton(
         infinite if no step was taken, because there are too many free variables or rounding made
         the objective worse.
     """
-    new_dual, new_residual = dual.copy(), residual.copy()
-    violation = _newton(
-        matrix, linear, lower, upper, new_dual, new_residual, intercept, options.most_free
-    )
+    point = dual.copy(), residual.copy()
+    violation = _newton(matrix, linear, lower, upper, *point, intercept, options.most_free)
     if violation == -np.inf:
         raise NotSeparableError
     if violation < np.inf:
-        dual[:], residual[:] = new_dual, new_residual
+        dual[:], residual[:] = point
     return violation
 
 
@@ -130,8 +105,7 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
         if blocking >= 0:
             k = index[blocking]
             dual[k] = upper[k] if step[blocking] > 0.0 else lower[k]
-        for k in range(n):
-            residual[k] = linear[k]
+        residual[:] = linear
         for j in range(n):
             if dual[j] != 0.0:
                 for k in range(n):
@@ -164,23 +138,17 @@ def longest_step(values, step, lower, upper, unbounded):
 
 @compiled
 def _relative_violation(linear, lower, upper, dual, residual, intercept):
-    highest, lowest, scale = -np.inf, np.inf, 1e-300
+    highest, lowest = residual_extremes(dual, residual, lower, upper)
+    scale = 1e-300
     for k in range(dual.shape[0]):
         scale = max(scale, abs(linear[k]), abs(linear[k] - residual[k]))
-        if dual[k] < upper[k]:
-            highest = max(highest, residual[k])
-        if dual[k] > lower[k]:
-            lowest = min(lowest, residual[k])
     return max(highest - lowest if intercept else max(highest, -lowest), 0.0) / scale
 
 
 @compiled
 def _dual_objective(dual, linear, residual):
     """Return the dual objective, which is maximized."""
-    total = 0.0
-    for k in range(dual.shape[0]):
-        total += 0.5 * dual[k] * (linear[k] + residual[k])
-    return total
+    return (0.5 * dual * (linear + residual)).sum()
 
 
 @compiled
@@ -196,13 +164,9 @@ def newton_direction(matrix, free, residual, intercept):
         for a in range(m):
             shift += matrix[free[a], free[a]] / m
     factor, depends = _factorize(matrix, free, shift)
-    step = np.empty(m)
-    largest = 0.0
-    for a in range(m):
-        step[a] = residual[free[a]]
-        largest = max(largest, abs(step[a]))
+    step = residual[free]
+    worst, excess = -1, _CONTRADICTION * np.abs(step).max()
     _solve_lower(factor, depends, step)
-    worst, excess = -1, _CONTRADICTION * largest
     for a in range(m):
         if depends[a] and abs(step[a]) > excess:
             worst, excess = a, abs(step[a])
@@ -218,9 +182,7 @@ def newton_direction(matrix, free, residual, intercept):
         ones = np.ones(m)
         _solve_lower(factor, depends, ones)
         _solve_upper(factor, depends, ones)
-        multiplier = step.sum() / ones.sum()
-        for a in range(m):
-            step[a] -= multiplier * ones[a]
+        step -= step.sum() / ones.sum() * ones
     return step, False
 
 

@@ -1,8 +1,13 @@
 """State classes that solvers share, and the codes of the counters in their compiled code."""
 
-from typing import ClassVar, Self
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
+
+from widemargin.solvers.jit import random_state
+from widemargin.solvers.stopping import initial_tol, next_tol
 
 # Entries of `PassState.counts`: passes over the samples, whether the solver has finished and
 # whether it has converged, the number of samples in this pass, the position in it.
@@ -12,24 +17,53 @@ PASSES, FINISHED, CONVERGED, ACTIVE, POSITION = range(5)
 class Resumable:
     """A state that can be saved as plain arrays and numbers, and resumed from them."""
 
-    kept: ClassVar[tuple[str, ...]]
-    """Names of the attributes that change."""
+    def numbers(self) -> dict[str, Any]:
+        """Return the attributes that are arrays or numbers, for a checkpoint."""
+        kinds = np.ndarray | np.generic | int | float
+        return {name: value for name, value in vars(self).items() if isinstance(value, kinds)}
 
-    def numbers(self) -> dict[str, object]:
-        """Return the attributes that change, for a checkpoint."""
-        return {name: getattr(self, name) for name in self.kept}
-
-    def resume(self, numbers: dict) -> Self:
+    def resume(self, numbers: dict[str, Any]) -> Self:
         """Restore the `numbers` of another state of the same problem."""
         for name, value in numbers.items():
-            setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
+            setattr(self, name, copy(value))
         return self
 
 
+@dataclass
 class PassState(Resumable):
-    """State of a solver whose compiled code counts passes over the samples in ``counts``."""
+    """State of a solver whose compiled code counts passes over the samples in ``counts``.
 
-    counts: np.ndarray
+    Parameters
+    ----------
+    problem : LinearProblem or CrammerSingerProblem
+    tol : float, default=1e-4
+        Tolerance on the violation of the optimality conditions.
+    gap_tol : float, optional
+        Relative duality gap to stop at, instead of ``tol``.
+    max_iter : int, default=1000
+        Maximum number of passes over the samples; -1 for no limit.
+    seed : int, default=0
+        Seed of the order of the samples.
+    dual : ndarray, optional
+        Dual variables to start from, then the current ones; 0 if not given.
+    """
+
+    problem: Any
+    _: KW_ONLY
+    tol: float = 1e-4
+    gap_tol: float | None = None
+    max_iter: int = 1000
+    seed: int = 0
+    dual: Any = None
+    worked: float = 0.0
+    """Work since the last Newton step, which is taken when it costs no more than that."""
+
+    def __post_init__(self) -> None:
+        self.tol = initial_tol(self.tol, self.gap_tol)
+        self.max_iter = self.max_iter if self.max_iter >= 0 else np.iinfo(np.int64).max
+        self.random = random_state(self.seed)
+        # The last entry is for the solver.
+        self.counts = np.array([0, 0, 0, self.problem.size, 0, 0])
 
     @property
     def iterations(self) -> int:
@@ -46,3 +80,17 @@ class PassState(Resumable):
     def set_status(self, *, finished: bool, converged: bool) -> None:
         """Set whether the solver has finished, and whether it has converged."""
         self.counts[FINISHED], self.counts[CONVERGED] = finished, converged
+
+    def finish_or_tighten(self, gap: float, rounded: bool = False) -> None:
+        """Finish, as the tolerance is met, or lower it if the gap is not small enough.
+
+        Parameters
+        ----------
+        gap : float
+        rounded : bool, default=False
+            Whether the violation is as small as rounding permits.
+        """
+        closed = self.gap_tol is None or gap <= self.gap_tol
+        tol = next_tol(self.tol, closed=closed, rounded=rounded)
+        self.tol = self.tol if tol is None else tol
+        self.set_status(finished=tol is None, converged=closed)

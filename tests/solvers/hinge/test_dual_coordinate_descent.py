@@ -112,11 +112,11 @@ def test_the_solver_resumes_to_the_same_bits(monkeypatch):
     set_options(monkeypatch, slice_passes=1)
     solver = dual_coordinate_descent
     problem = linear_problem(7, n=150, d=20, loss="squared_hinge")
-    straight, stopped = solver.start(problem), solver.start(problem)
+    straight, stopped = solver.State(problem), solver.State(problem)
     for _ in range(2):
         solver.advance(straight)
         solver.advance(stopped)
-    resumed = solver.start(problem).resume(stopped.numbers())
+    resumed = solver.State(problem).resume(stopped.numbers())
     assert not resumed.finished
     for state in (straight, resumed):
         while not solver.advance(state):
@@ -137,7 +137,7 @@ def test_newton_steps_do_not_keep_short_slices_from_the_end_of_a_pass(monkeypatc
     problem = linear_problem(9, n=300, d=10)
     expected = solve_dual(problem, max_iter=100_000).objective
     set_options(monkeypatch, slice_work=500)
-    state = dual_coordinate_descent.start(problem, max_iter=100_000)
+    state = dual_coordinate_descent.State(problem, max_iter=100_000)
     slices = 0
     while not dual_coordinate_descent.advance(state):
         slices += 1
@@ -148,7 +148,7 @@ def test_newton_steps_do_not_keep_short_slices_from_the_end_of_a_pass(monkeypatc
 def test_a_pass_may_leave_out_all_samples():
     problem = replace(linear_problem(10, n=40, d=2), cost=np.full(40, 1e-4))
     # With so small costs all samples are at their bounds; between equal extremes lies no gradient.
-    state = dual_coordinate_descent.start(problem, dual=problem.sign * problem.cost)
+    state = dual_coordinate_descent.State(problem, dual=problem.sign * problem.cost)
     state.extremes[2:] = 0.0
     assert dual_coordinate_descent.advance(state)
     assert state.converged

@@ -40,7 +40,7 @@ def test_majorisation_ends_as_near_to_the_exact_objective_as_it_says(problem):
     problem = problem._replace(cost=np.minimum(problem.cost, 1.0 / np.diag(problem.gram).max()))
     exact = solve_exactly(problem)
     for rows in (None, rows_of(problem.gram)):
-        found = majorize_minimize(as_problem(problem), rows, gap_tol=1e-7, max_iter=2000)
+        found = majorize_minimize(as_problem(problem), features=rows, gap_tol=1e-7, max_iter=2000)
         assert abs(found.objective - exact.objective) <= max(1e-6, found.gap) * exact.scale
 
 
@@ -49,7 +49,7 @@ def test_the_exact_objective_is_reached_with_a_constant_feature(cost):
     X, hinge = random_rows(cost=cost)
     exact = solve_exactly(hinge)
     for rows in (X, sparse.csr_array(X)):
-        found = majorize_minimize(as_problem(hinge), rows, 1.0, gap_tol=1e-7)
+        found = majorize_minimize(as_problem(hinge), features=rows, bias=1.0, gap_tol=1e-7)
         assert found.converged
         assert found.gap <= 1e-7
         assert_allclose(found.objective, exact.objective, rtol=1e-7)
@@ -58,14 +58,14 @@ def test_the_exact_objective_is_reached_with_a_constant_feature(cost):
 def test_margins_that_are_met_by_nothing_cost_nothing():
     X, hinge = random_rows()
     hinge = hinge._replace(margin=-np.ones(len(X)))
-    found = majorize_minimize(as_problem(hinge), X, 1.0)
+    found = majorize_minimize(as_problem(hinge), features=X, bias=1.0)
     assert found.converged
     assert found.objective <= 1e-6
 
 
 def test_a_limit_on_passes_is_kept_and_told():
     X, hinge = random_rows(cost=100.0)
-    found = majorize_minimize(as_problem(hinge), X, 1.0, gap_tol=1e-12, max_iter=2)
+    found = majorize_minimize(as_problem(hinge), features=X, bias=1.0, gap_tol=1e-12, max_iter=2)
     assert found.iterations == 2
     assert not found.converged
 
@@ -78,7 +78,7 @@ def test_a_report_stops_the_solver():
         seen.append(state)
         return True
 
-    found = majorize_minimize(as_problem(hinge), X, 1.0, gap_tol=1e-12, report=stop)
+    found = majorize_minimize(as_problem(hinge), features=X, bias=1.0, gap_tol=1e-12, report=stop)
     assert len(seen) == 1
     assert not found.converged
 
@@ -93,6 +93,6 @@ def test_majorisation_ends_where_rounding_or_separable_rows_would_keep_it_from_t
     sign = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0.0, 1.0, -1.0)
     problem = HingeProblem(X @ X.T, sign, 1.0 + rng.normal(size=60), cost, intercept=False)
     best = solve_hinge(problem, gap_tol=1e-10)
-    found = majorize_minimize(problem, X, gap_tol=1e-7)
+    found = majorize_minimize(problem, features=X, gap_tol=1e-7)
     assert found.converged
     assert_allclose(found.objective, best.objective, rtol=1e-6)

@@ -57,11 +57,11 @@ def test_a_warm_start_at_the_optimum_ends_at_once():
 
 def test_the_solver_resumes_to_the_same_bits():
     problem = linear_problem(7, n=150, d=20, loss="squared_hinge")
-    straight, stopped = newton.start(problem), newton.start(problem)
+    straight, stopped = newton.State(problem), newton.State(problem)
     for _ in range(2):
         newton.advance(straight)
         newton.advance(stopped)
-    resumed = newton.start(problem).resume(stopped.numbers())
+    resumed = newton.State(problem).resume(stopped.numbers())
     assert not resumed.finished
     for state in (straight, resumed):
         while not newton.advance(state):

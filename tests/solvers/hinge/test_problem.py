@@ -9,8 +9,7 @@ from tests.oracles.strategies import hinge_problems
 from tests.solvers.cases import exact_dual_objective, random_feasible, solve
 
 from widemargin.kernels import MatrixGram
-from widemargin.solvers import HingeProblem, NotSeparableError
-from widemargin.solvers.solution import certify
+from widemargin.solvers import HingeProblem, NotSeparableError, certify
 
 SIGN = np.array([1.0, -1.0, 1.0])
 

@@ -371,7 +371,7 @@ def test_input_is_left_as_it_is(path):
 def test_a_state_can_be_looked_at_on_the_way():
     problem = rbf_problem(cost=1e4)
     with on_path("batched"):
-        state = smo.start(problem, tol=1e-6)
+        state = smo.State(problem, tol=1e-6)
         values = []
         while not smo.advance(state):
             solution = solution_at(state)
@@ -390,7 +390,7 @@ def test_a_small_problem_starts_from_exact_numbers_whatever_its_cache_holds():
     gram = GramCache(KernelGram(kernel_function("poly", 1.0, degree=2), X), 1 << 20).of()
     problem = HingeProblem(gram, sign)
     dual = solve_hinge(problem, max_iter=200).dual
-    state = smo.start(problem, dual=dual)
+    state = smo.State(problem, dual=dual)
     matrix = gram.block(slice(None))
     exact, size = problem.linear() - matrix @ dual, (np.abs(matrix) @ np.abs(dual)).max()
     assert_allclose(state.active.residual, exact, rtol=0, atol=1e-12 * size)

@@ -40,7 +40,7 @@ def run(state):
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options, tmp_path):
     with on_path(path, slice_work=50 * 30):
-        state = smo.start(new_problem(case), **options)
+        state = smo.State(new_problem(case), **options)
         saved = []
         while not smo.advance(state):
             saved.append(tmp_path / str(len(saved)))
@@ -49,7 +49,7 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options,
         assert saved
         chosen = {0, 1, *range(2, len(saved), max(1, len(saved) // 3)), *range(len(saved))[-3:]}
         for number in sorted(chosen & set(range(len(saved)))):
-            fresh = smo.start(new_problem(case), **options)
+            fresh = smo.State(new_problem(case), **options)
             resumed = fresh.resume(load_checkpoint(saved[number], "smo"))
             found = run(resumed)
             np.testing.assert_array_equal(found.dual, expected.dual, err_msg=f"slice {number}")
@@ -62,13 +62,13 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(path, case, options,
 @each_path
 def test_a_finished_state_stays_finished(path, tmp_path):
     with on_path(path):
-        state = smo.start(new_problem("rbf"))
+        state = smo.State(new_problem("rbf"))
         while not smo.advance(state):
             pass
         numbers = state.numbers()
         save_checkpoint(tmp_path / "finished", "smo", numbers)
         loaded = load_checkpoint(tmp_path / "finished", "smo")
-        resumed = smo.start(new_problem("rbf")).resume(loaded)
+        resumed = smo.State(new_problem("rbf")).resume(loaded)
         assert smo.advance(resumed)
         assert resumed.iterations == state.iterations
         np.testing.assert_array_equal(smo.finish(resumed).dual, smo.finish(state).dual)
@@ -77,14 +77,14 @@ def test_a_finished_state_stays_finished(path, tmp_path):
 @each_path
 def test_going_on_does_not_touch_the_numbers_resumed_from(path):
     with on_path(path, slice_work=50 * 30):
-        state = smo.start(new_problem("rbf"))
+        state = smo.State(new_problem("rbf"))
         smo.advance(state)
         numbers = {
             name: value.copy() if isinstance(value, np.ndarray) else value
             for name, value in state.numbers().items()
         }
         before = {name: np.copy(value) for name, value in numbers.items()}
-        run(smo.start(new_problem("rbf")).resume(numbers))
+        run(smo.State(new_problem("rbf")).resume(numbers))
         for name, value in numbers.items():
             np.testing.assert_array_equal(value, before[name])
 
@@ -92,8 +92,8 @@ def test_going_on_does_not_touch_the_numbers_resumed_from(path):
 @each_path
 def test_the_limit_on_iterations_counts_those_before_the_interruption(path):
     with on_path(path, slice_work=50 * 30):
-        state = smo.start(new_problem("rbf"), tol=1e-9, max_iter=60)
+        state = smo.State(new_problem("rbf"), tol=1e-9, max_iter=60)
         smo.advance(state)
         assert 0 < state.iterations <= 60
-        resumed = smo.start(new_problem("rbf"), tol=1e-9, max_iter=60).resume(state.numbers())
+        resumed = smo.State(new_problem("rbf"), tol=1e-9, max_iter=60).resume(state.numbers())
         assert run(resumed).iterations == 60

@@ -110,11 +110,11 @@ def test_solvers_resume_to_the_same_bits(monkeypatch):
     X, label, cost, n_classes = problem(6, n=60)
     whole = CrammerSingerProblem(label, cost, n_classes)
     for solver, data in ((linear_solver, X), (kernel_solver, MatrixGram(X @ X.T))):
-        straight, stopped = (solver.start(data, whole) for _ in range(2))
+        straight, stopped = (solver.State(whole, data) for _ in range(2))
         for _ in range(3):
             solver.advance(straight)
             solver.advance(stopped)
-        resumed = solver.start(data, whole).resume(stopped.numbers())
+        resumed = solver.State(whole, data).resume(stopped.numbers())
         assert not resumed.finished
         for state in (straight, resumed):
             while not solver.advance(state):

@@ -20,9 +20,8 @@ method for large-scale linear SVM. ICML 2008.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,24 +34,20 @@ from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.free_set_newton import free_set_newton
-from widemargin.solvers.hinge.linear_problem import LinearProblem, certify, clip_dual
+from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
 from widemargin.solvers.hinge.problem import NotSeparableError
-from widemargin.solvers.jit.random import random_state, shuffle
-from widemargin.solvers.jit.rows import add_row, dot_row, row_arrays
-from widemargin.solvers.solution import Solution
+from widemargin.solvers.jit import add_row, dot_row, row_arrays, shuffle
+from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION, PassState
-from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
+from widemargin.solvers.stopping import rounding_floor
 
+# Further entries of the counts of `PassState` (samples that stay for the next pass), and entries
+# of the extremes.
 _STAYING = POSITION + 1
 _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 
 
-def solve_dual(
-    problem: LinearProblem,
-    *,
-    report: Callable[["State"], bool] | None = None,
-    **parameters: Any,
-) -> Solution:
+def solve_dual(problem: LinearProblem, *, report: Report = None, **parameters: Any) -> Solution:
     """Solve the problem by dual coordinate descent.
 
     Parameters
@@ -61,116 +56,66 @@ def solve_dual(
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
     **parameters
-        Those of `start`.
+        Those of `State`.
 
     Returns
     -------
     Solution
     """
-    state = start(problem, **parameters)
+    state = State(problem, **parameters)
     run_in_slices(advance, state, report)
     return finish(state)
 
 
 @dataclass
 class State(PassState):
-    """State of the solver."""
-
-    kept: ClassVar = (
-        "tol", "dual", "weights", "order", "counts", "extremes", "random", "worked",
-        "passes_at_check",
-    )  # fmt: skip
-
-    problem: LinearProblem
-    tol: float
-    gap_tol: float | None
-    max_iter: int
-    shrinking: bool
-    # alpha of the module's docstring.
-    dual: np.ndarray
-    weights: np.ndarray
-    # First the samples of this pass in their order, then those that are left out of it.
-    order: np.ndarray
-    # As in `PassState`, then the number of samples that stay for the next pass.
-    counts: np.ndarray
-    # Extremes of the projected gradient in this pass, and those of the last one.
-    extremes: np.ndarray
-    random: np.ndarray
-    # Work since the last Newton step, which is taken when it costs no more than that.
-    worked: float = 0.0
-    # Passes at the last computation of the gap.
-    passes_at_check: int = 0
-    # What a step reads for its sample, side by side in memory: sign * margin, the second
-    # derivative of the dual, softness, sign * ceiling.
-    constants: np.ndarray = field(init=False)
-    ceiling: np.ndarray = field(init=False)
-    largest_norm: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        problem = self.problem
-        norms = squared_norms(problem.X) if problem.norms is None else problem.norms
-        norms = norms + problem.bias**2
-        self.largest_norm = float(norms.max(initial=0.0))
-        softness, self.ceiling = problem.softness(), problem.ceiling()
-        # The loss of a row of zeros is constant: TINY moves its variable to its bound.
-        diagonal = np.maximum(norms + softness, TINY)
-        target = problem.sign * problem.margin
-        self.constants = np.column_stack([target, diagonal, softness, problem.sign * self.ceiling])
-
-
-def start(
-    problem: LinearProblem,
-    *,
-    tol: float = 1e-4,
-    gap_tol: float | None = None,
-    max_iter: int = 1000,
-    shrinking: bool = True,
-    seed: int = 0,
-    dual: np.ndarray | None = None,
-) -> State:
-    """Return a state at the signed ``dual``, or at zero.
+    """State of the solver.
 
     Parameters
     ----------
     problem : LinearProblem
-    tol : float, default=1e-4
-        Largest difference of two projected gradients.
-    gap_tol : float, optional
-        Relative duality gap to stop at, instead of ``tol``.
-    max_iter : int, default=1000
-        Maximum number of passes over the samples; -1 for no limit.
     shrinking : bool, default=True
         Whether samples that stay at a bound are left out of some passes.
-    seed : int, default=0
-        Seed of the order of the samples.
-    dual : ndarray of shape (n,), optional
-        Signed dual variables to start from; 0 if not given.
+    **parameters
+        Those of `PassState`. The violation is the difference of two projected gradients, and
+        ``dual`` is signed; the attribute is alpha of the module's docstring.
     """
-    n, d = problem.X.shape
-    if dual is None:
-        dual, weights = np.zeros(n), np.zeros(d + 1)
-    else:
-        dual = clip_dual(problem, dual)
-        weights = problem.combine(problem.sign * dual)
-    return State(
-        problem,
-        initial_tol(tol, gap_tol),
-        gap_tol,
-        max_iter if max_iter >= 0 else np.iinfo(np.int64).max,
-        shrinking,
-        dual,
-        weights,
-        order=np.arange(n, dtype=np.uint32),
-        counts=np.array([0, 0, 0, n, 0, 0]),
-        extremes=np.array([-np.inf, np.inf, np.inf, -np.inf]),
-        random=random_state(seed),
-    )
+
+    problem: LinearProblem
+    shrinking: bool = True
+    # Passes at the last computation of the gap.
+    passes_at_check: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        problem, (n, d) = self.problem, self.problem.X.shape
+        softness, self.ceiling = problem.softness(), problem.ceiling()
+        if self.dual is None:
+            self.dual, self.weights = np.zeros(n), np.zeros(d + 1)
+        elif np.shape(self.dual) != (n,):
+            raise ValueError(f"dual must have shape {(n,)}, got {np.shape(self.dual)}.")
+        else:
+            self.dual = np.clip(problem.sign * self.dual, 0.0, self.ceiling)
+            self.weights = problem.combine(problem.sign * self.dual)
+        # First the samples of this pass in their order, then those that are left out of it.
+        self.order = np.arange(n, dtype=np.uint32)
+        # Extremes of the projected gradient in this pass, and those of the last one.
+        self.extremes = np.array([-np.inf, np.inf, np.inf, -np.inf])
+        norms = squared_norms(problem.X) if problem.norms is None else problem.norms
+        norms = norms + problem.bias**2
+        self.largest_norm = float(norms.max(initial=0.0))
+        # The loss of a row of zeros is constant: TINY moves its variable to its bound.
+        diagonal = np.maximum(norms + softness, TINY)
+        target = problem.sign * problem.margin
+        # What a step reads for its sample, side by side in memory: sign * margin, the second
+        # derivative of the dual, softness, sign * ceiling.
+        self.constants = np.column_stack([target, diagonal, softness, problem.sign * self.ceiling])
 
 
 def advance(state: State) -> bool:
     """Work for about 0.2 seconds; return whether the solver has finished."""
     if not state.finished:
-        per_row = state.problem.entries // state.problem.size + options.step_work
+        per_row = state.problem.X.size // state.problem.size + options.step_work
         one_pass = per_row * state.problem.size
         # At least one whole pass between Newton steps, since they restart the pass under way.
         price = max(_newton_work(state), one_pass)
@@ -187,7 +132,7 @@ def advance(state: State) -> bool:
 
 def finish(state: State) -> Solution:
     """Return the solution, refined to machine precision where that is cheap."""
-    small = state.problem.entries <= options.refined_entries
+    small = state.problem.X.size <= options.refined_entries
     if state.converged and state.gap_tol is None and small:
         _refine(state)
     return solution_at(state)
@@ -198,25 +143,16 @@ def solution_at(state: State) -> Solution:
     dual = state.problem.sign * state.dual
     # Not the weights of the state, which carry the rounding errors of all steps.
     weights = state.problem.combine(dual)
-    return certify(state.problem, weights, dual, weights, state.iterations, state.converged)
+    return certify(state, weights, dual, weights)
 
 
 def _descend(state: State, tol: float, max_iter: int, steps: int) -> None:
+    problem, tol = state.problem, max(tol, _rounding(state))
     _coordinate_steps(
-        *row_arrays(state.problem.X),
-        state.problem.bias,
-        state.constants,
-        state.dual,
-        state.weights,
-        state.order,
-        state.counts,
-        state.extremes,
-        state.random,
-        max(tol, _rounding(state)),
-        state.shrinking,
-        max_iter,
+        *row_arrays(problem.X), problem.bias, state.constants, state.dual, state.weights,
+        state.order, state.counts, state.extremes, state.random, tol, state.shrinking, max_iter,
         steps,
-    )
+    )  # fmt: skip
 
 
 def _rounding(state: State) -> float:
@@ -237,12 +173,8 @@ def _check_gap(state: State, gap_tol: float) -> None:
     solution = solution_at(state)
     assert solution.weights is not None
     state.weights = solution.weights
-    if solution.gap <= gap_tol:
-        state.set_status(finished=True, converged=True)
-    elif at_tol:
-        tol = next_tol(state.tol, closed=False, rounded=state.tol <= _rounding(state))
-        state.set_status(finished=tol is None, converged=False)
-        state.tol = state.tol if tol is None else tol
+    if solution.gap <= gap_tol or at_tol:
+        state.finish_or_tighten(solution.gap, rounded=state.tol <= _rounding(state))
         _restart_pass(state)
 
 
@@ -288,7 +220,7 @@ def _newton_work(state: State) -> float:
     free = len(_free_variables(state))
     if not 0 < free <= newton_options.most_free:
         return np.inf
-    work = free * free * (state.problem.entries / state.problem.size + free)
+    work = free * free * (state.problem.X.size / state.problem.size + free)
     return work / options.newton_speed
 
 

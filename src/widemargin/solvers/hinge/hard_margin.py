@@ -22,7 +22,8 @@ identity is added to K instead, and removed by iterative refinement (the proxima
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -31,47 +32,30 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.numeric import TINY
 from widemargin._base.options import interior_point_options as options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.solvers.hinge.problem import HingeProblem
-from widemargin.solvers.interior_point import (
-    Progress,
-    cholesky,
-    predictor_corrector,
-    scaled_least_squares,
-    sum_over_chunks,
-)
-from widemargin.solvers.solution import Solution, certify
+from widemargin.solvers import interior_point
+from widemargin.solvers.hinge.pairs import residual_extremes
+from widemargin.solvers.hinge.problem import HingeProblem, certify
+from widemargin.solvers.solution import Report, Solution
 
 
-def solve_hard_margin(
-    problem: HingeProblem,
-    *,
-    features: np.ndarray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = -1,
-    report: Callable[["State"], bool] | None = None,
-) -> Solution:
+def solve_hard_margin(problem: HingeProblem, report: Report = None, **parameters: Any) -> Solution:
     """Solve a problem with infinite costs and margins 1.
 
     Parameters
     ----------
     problem : HingeProblem
         With an intercept; it must have a solution.
-    features : ndarray of shape (n, p), optional
-        R with K = R R', if it has few columns.
-    tol : float, default=1e-3
-        Tolerance on the violation of the optimality conditions for points that rounding keeps from
-        machine precision.
-    max_iter : int, default=-1
-        Largest number of steps; -1 for no limit.
     report : callable, optional
         Called with the state after every step; True stops the solver.
+    **parameters
+        Those of `State`.
 
     Returns
     -------
     Solution
     """
     with single_threaded_blas():
-        state = start(problem, features, tol, max_iter)
+        state = State(problem, **parameters)
         run_in_slices(advance, state, report)
         return finish(state)
 
@@ -90,9 +74,6 @@ class FeatureEquations:
     def scores(self, unknowns: np.ndarray) -> np.ndarray:
         return self.columns @ unknowns
 
-    def beta_of(self, unknowns: np.ndarray) -> None:
-        """Return None: beta is not among the unknowns."""
-
     def squared_norm(self, unknowns: np.ndarray) -> float:
         return float(unknowns[:-1] @ unknowns[:-1])
 
@@ -104,7 +85,9 @@ class FeatureEquations:
         """Return the nearest dual point of sum 0 that gives w."""
         scaled = dual[:, np.newaxis] * self.columns
         missing = (sign * dual) @ self.columns - np.append(unknowns[:-1], 0.0)
-        moved = dual - sign * dual * (scaled @ scaled_least_squares(scaled.T @ scaled, missing))
+        moved = dual - sign * dual * (
+            scaled @ interior_point.scaled_least_squares(scaled.T @ scaled, missing)
+        )
         return np.maximum(moved, 0.0)
 
     def factorize(self, ratio: np.ndarray) -> Callable:
@@ -118,9 +101,9 @@ class FeatureEquations:
             scaled = root[index, np.newaxis] * self.columns[index]
             return scaled.T @ scaled
 
-        matrix = sum_over_chunks(part, len(relevant))
+        matrix = interior_point.sum_over_chunks(part, len(relevant))
         matrix[np.diag_indices(len(matrix) - 1)] += 1.0
-        factor = cholesky(matrix)
+        factor = interior_point.cholesky(matrix)
 
         def step(unknowns, beta, pull):
             drift = beta @ self.columns - np.append(unknowns[:-1], 0.0)
@@ -143,10 +126,6 @@ class SampleEquations:
     def scores(self, unknowns: np.ndarray) -> np.ndarray:
         return self.matrix @ unknowns[:-1] + unknowns[-1]
 
-    def beta_of(self, unknowns: np.ndarray) -> np.ndarray:
-        """Return beta, which is among the unknowns."""
-        return unknowns[:-1]
-
     def squared_norm(self, unknowns: np.ndarray) -> float:
         return float(unknowns[:-1] @ self.matrix @ unknowns[:-1])
 
@@ -162,7 +141,7 @@ class SampleEquations:
         """Return a function that computes steps, for a / s = ratio."""
         matrix = self.matrix.copy()
         matrix[np.diag_indices(len(matrix))] += 1.0 / ratio
-        factor = cholesky(matrix)
+        factor = interior_point.cholesky(matrix)
         along = linalg.cho_solve(factor, np.ones(len(matrix)), check_finite=False)
 
         def step(unknowns, beta, pull):
@@ -175,39 +154,40 @@ class SampleEquations:
 
 @dataclass
 class State:
-    """A point inside, and the best one so far."""
+    """A point inside, at first the best multiple of the difference between the class means.
+
+    Parameters
+    ----------
+    problem : HingeProblem
+    features : ndarray of shape (n, p), optional
+        R with K = R R', if it has few columns.
+    tol : float, default=1e-3
+        Tolerance on the violation of the optimality conditions for points that rounding keeps from
+        machine precision.
+    max_iter : int, default=-1
+        Largest number of steps; -1 for no limit.
+    """
 
     problem: HingeProblem
-    equations: FeatureEquations | SampleEquations
-    tol: float
-    max_iter: int
-    unknowns: np.ndarray
-    dual: np.ndarray
-    slack: np.ndarray
+    features: np.ndarray | None = None
+    tol: float = 1e-3
+    max_iter: int = -1
     iterations: int = 0
-    progress: Progress = field(default_factory=lambda: Progress(options.precision, options.near))
 
-
-def start(
-    problem: HingeProblem,
-    features: np.ndarray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = -1,
-) -> State:
-    """Return a state at the best multiple of the difference between the class means."""
-    equations: FeatureEquations | SampleEquations
-    if features is None:
-        equations = SampleEquations(problem.gram.block(slice(None), slice(None)))
-    else:
-        equations = FeatureEquations(features)
-    sign = problem.sign
-    positive = sign > 0.0
-    dual = np.where(positive, 1.0 / np.sum(positive), 1.0 / np.sum(~positive))
-    norm = equations.squared_norm(equations.unknowns(sign * dual))
-    dual *= 2.0 / norm if norm > 0.0 else 1.0
-    unknowns = equations.unknowns(sign * dual)
-    slack = 1.0 + np.maximum(sign * equations.scores(unknowns) - 1.0, 0.0)
-    return State(problem, equations, tol, max_iter, unknowns, dual, slack)
+    def __post_init__(self) -> None:
+        self.equations: FeatureEquations | SampleEquations
+        if self.features is None:
+            self.equations = SampleEquations(self.problem.gram.block(slice(None), slice(None)))
+        else:
+            self.equations = FeatureEquations(self.features)
+        sign, equations = self.problem.sign, self.equations
+        positive = sign > 0.0
+        self.dual = np.where(positive, 1.0 / np.sum(positive), 1.0 / np.sum(~positive))
+        norm = equations.squared_norm(equations.unknowns(sign * self.dual))
+        self.dual *= 2.0 / norm if norm > 0.0 else 1.0
+        self.unknowns = equations.unknowns(sign * self.dual)
+        self.slack = 1.0 + np.maximum(sign * equations.scores(self.unknowns) - 1.0, 0.0)
+        self.progress = interior_point.Progress(options.precision, options.near)
 
 
 def advance(state: State) -> bool:
@@ -228,12 +208,13 @@ def advance(state: State) -> bool:
     def direction(change: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         step = solve(state.unknowns, sign * dual, sign * (change / dual - missing))
         slack_step = sign * state.equations.scores(step) + missing
-        beta_step = state.equations.beta_of(step)
-        if beta_step is None:
-            return step, slack_step, (change - dual * slack_step) / slack
-        return step, slack_step, sign * beta_step
+        if state.features is None:  # the step of beta is among those of the unknowns
+            return step, slack_step, sign * step[:-1]
+        return step, slack_step, (change - dual * slack_step) / slack
 
-    step, slack_step, dual_step, length = predictor_corrector(direction, slack, dual, len(dual))
+    step, slack_step, dual_step, length = interior_point.predictor_corrector(
+        direction, slack, dual, len(dual)
+    )
     state.unknowns = state.unknowns + length * step
     state.slack = slack + length * slack_step
     state.dual = dual + length * dual_step
@@ -246,10 +227,9 @@ def finish(state: State) -> Solution:
     dual, slack, unknowns = state.progress.point or (state.dual, state.slack, state.unknowns)
     near = np.where(dual / dual.max() > slack / max(1.0, slack.max()), dual, 0.0)
     balanced = state.equations.balance(near, state.problem.sign, unknowns)
-    beta, residual, violation = min(
-        (_conditions(state, point) for point in (_refined(state, near), near, balanced)),
-        key=lambda found: found[-1],
-    )
+    points = _refined(state, near), near, balanced
+    found = (_conditions(state, point) for point in points)
+    beta, residual, violation = min(found, key=lambda conditions: conditions[-1])
     solution = certify(state.problem, beta, residual, state.iterations, True)
     converged = violation < state.tol or solution.gap < options.accepted_gap
     return replace(solution, converged=converged)
@@ -260,10 +240,8 @@ def _conditions(state: State, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     beta = state.problem.sign * dual
     scores = state.equations.scores(state.equations.unknowns(beta))
     residual = state.problem.linear() - scores
-    lower, upper = state.problem.bounds()
-    highest = residual[beta < upper].max(initial=-np.inf)
-    lowest = residual[beta > lower].min(initial=np.inf)
-    return beta, residual, float(highest - lowest)
+    highest, lowest = residual_extremes(beta, residual, *state.problem.bounds())
+    return beta, residual, highest - lowest
 
 
 def _refined(state: State, near: np.ndarray) -> np.ndarray:

@@ -23,7 +23,6 @@ import numpy as np
 
 from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.hinge.losses import Loss
-from widemargin.solvers.jit.rows import count_entries
 from widemargin.solvers.solution import Solution, relative_gap
 
 
@@ -60,11 +59,6 @@ class LinearProblem:
     def size(self) -> int:
         return len(self.sign)
 
-    @property
-    def entries(self) -> int:
-        """Number of values that a pass over the samples reads."""
-        return count_entries(self.X)
-
     def softness(self) -> np.ndarray:
         return self.loss.softness(self.cost)
 
@@ -94,39 +88,18 @@ class LinearProblem:
         return np.append(features, self.bias * coefficients.sum())
 
 
-def certify(
-    problem: LinearProblem,
-    weights: np.ndarray,
-    dual: np.ndarray,
-    combined: np.ndarray,
-    iterations: int,
-    converged: bool,
-) -> Solution:
+def certify(state: Any, weights: np.ndarray, dual: np.ndarray, combined: np.ndarray) -> Solution:
     """Return the solution at ``weights``, with the bound given by the signed ``dual``.
 
-    ``combined`` is ``problem.combine(dual)``.
+    ``combined`` is ``problem.combine(dual)``. The state has the problem, and how far its solver is.
     """
+    problem = state.problem
     loss = problem.loss.value(problem.slack(problem.scores(weights)))
     objective = float(0.5 * np.sum(weights * weights) + np.sum(problem.cost * loss))
     linear = np.sum(problem.sign * problem.margin * dual)
-    dual_objective = float(linear - 0.5 * np.sum(combined * combined))
+    bound = float(linear - 0.5 * np.sum(combined * combined))
     if problem.loss.differentiable:
-        dual_objective -= float(0.5 * np.sum(problem.softness() * dual * dual))
-    return Solution(
-        dual,
-        problem.bias * float(weights[-1]),
-        objective,
-        dual_objective,
-        relative_gap(objective, max(dual_objective, 0.0)),  # no objective is negative
-        iterations,
-        converged,
-        weights,
-    )
-
-
-def clip_dual(problem: LinearProblem, dual: np.ndarray) -> np.ndarray:
-    """Return alpha at the signed ``dual``, clipped to the box of the problem."""
-    dual = np.asarray(dual, dtype=np.float64)
-    if dual.shape != problem.sign.shape:
-        raise ValueError(f"dual must have shape {problem.sign.shape}, got {dual.shape}.")
-    return np.clip(problem.sign * dual, 0.0, problem.ceiling())
+        bound -= float(0.5 * np.sum(problem.softness() * dual * dual))
+    gap = relative_gap(objective, max(bound, 0.0))  # no objective is negative
+    intercept, status = problem.bias * float(weights[-1]), (state.iterations, state.converged)
+    return Solution(dual, intercept, objective, bound, gap, *status, weights)

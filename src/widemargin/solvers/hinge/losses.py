@@ -16,7 +16,7 @@ compiled coordinate descent solves. Newton's method needs a differentiable loss:
 A shift of the slack is not part of a loss: it is a margin.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -75,10 +75,7 @@ class Loss:
         return 1.0 / self.curvature / np.maximum(cost, TINY)
 
 
-LossClass = TypeVar("LossClass", bound=type[Loss])
-
-
-def register_loss(loss: LossClass) -> LossClass:
+def register_loss(loss: type[Loss]) -> type[Loss]:
     """Make a class of losses known by its name; to be used as a decorator."""
     LOSSES[loss.name] = loss()
     return loss

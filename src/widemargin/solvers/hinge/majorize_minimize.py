@@ -26,7 +26,6 @@ M. Hintermueller, K. Ito, K. Kunisch: The primal-dual active set strategy as a s
 method. SIAM Journal on Optimization 2002.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,21 +37,36 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.options import majorize_minimize_options as options
 from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.solvers.hinge.problem import HingeProblem
-from widemargin.solvers.solution import Solution, certify
+from widemargin.solvers.hinge.problem import HingeProblem, certify
+from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.stopping import rounding_floor
 
 
-def majorize_minimize(
-    problem: HingeProblem,
-    features: Any = None,
-    bias: float = 0.0,
-    *,
-    gap_tol: float = 1e-6,
-    max_iter: int = -1,
-    report: Callable[["State"], bool] | None = None,
-) -> Solution:
+def majorize_minimize(problem: HingeProblem, report: Report = None, **parameters: Any) -> Solution:
     """Solve a hinge problem by majorize-minimize.
+
+    Parameters
+    ----------
+    problem : HingeProblem
+        Without intercept, with finite costs.
+    report : callable, optional
+        Called with the state after every linear system; True stops the solver.
+    **parameters
+        Those of `State`.
+
+    Returns
+    -------
+    Solution
+    """
+    with single_threaded_blas():
+        state = State(problem, **parameters)
+        run_in_slices(advance, state, report)
+        return state.solution
+
+
+@dataclass
+class State:
+    """State of the solver, at zero.
 
     Parameters
     ----------
@@ -67,35 +81,29 @@ def majorize_minimize(
         Tolerance on the relative duality gap.
     max_iter : int, default=-1
         Largest number of linear systems; -1 for no limit.
-    report : callable, optional
-        Called with the state after every linear system; True stops the solver.
-
-    Returns
-    -------
-    Solution
     """
-    with single_threaded_blas():
-        state = start(problem, features, bias, gap_tol=gap_tol, max_iter=max_iter)
-        run_in_slices(advance, state, report)
-        return state.solution
-
-
-@dataclass
-class State:
-    """State of the solver."""
 
     problem: HingeProblem
-    equations: "FeatureEquations | GramEquations"
-    gap_tol: float
-    max_iter: int
-    scores: np.ndarray
-    solution: Solution
-    """The solution with the smallest gap so far."""
-    unit: float
-    """Typical margin, to which distances are relative."""
-    smoothing: float
+    features: Any = None
+    bias: float = 0.0
+    gap_tol: float = 1e-6
+    max_iter: int = -1
     next_active_set: int = options.first_active_set
     """Iteration at which the active set is tried next."""
+
+    def __post_init__(self) -> None:
+        problem, features = self.problem, self.features
+        self.equations: FeatureEquations | GramEquations
+        if features is None or features.shape[1] > features.shape[0]:
+            self.equations = GramEquations(problem.gram.block(slice(None), slice(None)))
+        else:
+            self.equations = FeatureEquations(features, self.bias)
+        self.scores = np.zeros(problem.size)
+        # Typical margin, to which distances are relative.
+        self.unit = float(np.abs(problem.margin).mean()) or 1.0
+        self.smoothing = options.smoothing * self.unit
+        # The solution with the smallest gap so far.
+        self.solution = self.evaluate(np.zeros(problem.size), 0)
 
     @property
     def iterations(self) -> int:
@@ -111,28 +119,11 @@ class State:
         """Return the solution at a dual point."""
         problem = self.problem
         residual = problem.linear() - self.equations.values(dual)
-        return _certified(problem, dual, residual, iterations, self.gap_tol)
-
-
-def start(
-    problem: HingeProblem,
-    features: Any = None,
-    bias: float = 0.0,
-    *,
-    gap_tol: float = 1e-6,
-    max_iter: int = -1,
-) -> State:
-    """Return a state at zero."""
-    equations: FeatureEquations | GramEquations
-    if features is None or features.shape[1] > features.shape[0]:
-        equations = GramEquations(problem.gram.block(slice(None), slice(None)))
-    else:
-        equations = FeatureEquations(features, bias)
-    zero = np.zeros(problem.size)
-    unit = float(np.abs(problem.margin).mean()) or 1.0
-    solution = _certified(problem, zero, problem.linear(), 0, gap_tol)
-    smoothing = options.smoothing * unit
-    return State(problem, equations, gap_tol, max_iter, zero, solution, unit, smoothing)
+        solution = certify(problem, dual, residual, iterations, False)
+        # The gap may contain the rounding errors of the slacks.
+        noise = rounding_floor(float(problem.cost @ np.abs(problem.margin)))
+        converged = solution.gap <= self.gap_tol or solution.gap * solution.objective <= noise
+        return replace(solution, converged=bool(converged))
 
 
 def advance(state: State) -> bool:
@@ -192,20 +183,6 @@ def _try_active_sets(state: State) -> Solution:
 
 def _gap(solution: Solution) -> float:
     return solution.gap
-
-
-def _certified(
-    problem: HingeProblem,
-    dual: np.ndarray,
-    residual: np.ndarray,
-    iterations: int,
-    gap_tol: float,
-) -> Solution:
-    solution = certify(problem, dual, residual, iterations, False)
-    # The gap may contain the rounding errors of the slacks.
-    noise = rounding_floor(float(problem.cost @ np.abs(problem.margin)))
-    converged = solution.gap <= gap_tol or solution.gap * solution.objective <= noise
-    return replace(solution, converged=bool(converged))
 
 
 class GramEquations:

@@ -17,9 +17,8 @@ Stops when the norm of the gradient, relative to that at zero, is at most liblin
 multiple of it gives the bound.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,20 +29,35 @@ from widemargin._base.jit import compiled
 from widemargin._base.options import primal_newton_options as options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
-from widemargin.solvers.solution import Solution
+from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import rounding_floor
 
 
-def solve_primal(
-    problem: LinearProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    weights: np.ndarray | None = None,
-    report: Callable[["State"], bool] | None = None,
-) -> Solution:
+def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters: Any) -> Solution:
     """Solve the problem by Newton's method.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With a differentiable loss.
+    report : callable, optional
+        Called with the state after every step; True stops the solver.
+    **parameters
+        Those of `State`.
+
+    Returns
+    -------
+    Solution
+    """
+    state = State(problem, **parameters)
+    run_in_slices(advance, state, report)
+    return solution_at(state)
+
+
+@dataclass
+class State(Resumable):
+    """State of the solver.
 
     Parameters
     ----------
@@ -55,73 +69,39 @@ def solve_primal(
     max_iter : int, default=1000
         Maximum number of Newton steps.
     weights : ndarray of shape (d + 1,), optional
-        Weights to start from; 0 if not given.
-    report : callable, optional
-        Called with the state after every step; True stops the solver.
-
-    Returns
-    -------
-    Solution
+        Weights to start from, then the current ones; 0 if not given.
     """
-    state = start(problem, tol=tol, max_iter=max_iter, weights=weights)
-    run_in_slices(advance, state, report)
-    return solution_at(state)
-
-
-@dataclass
-class State(Resumable):
-    """State of the solver."""
-
-    kept: ClassVar = (
-        "weights", "iterations", "finished", "converged", "curved", "matrix", "scores",
-    )  # fmt: skip
 
     problem: LinearProblem
-    max_iter: int
-    weights: np.ndarray
-    # Norm of the gradient at zero, and the one to reach.
-    at_zero: float
-    target: float
+    tol: float = 1e-4
+    max_iter: int = 1000
+    weights: Any = None
     iterations: int = 0
     finished: bool = False
     converged: bool = False
-    # Samples in I, and the second derivatives with these.
-    curved: np.ndarray = field(init=False)
-    matrix: np.ndarray = field(init=False)
-    scores: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        n, d = self.problem.X.shape
+        problem, loss, (n, d) = self.problem, self.problem.loss, self.problem.X.shape
+        if not loss.differentiable:
+            raise ValueError(
+                f"loss must be differentiable for Newton's method, got {type(loss).__name__}, "
+                "whose curvature is infinite. Use dual coordinate descent."
+            )
+        self.weights = np.zeros(d + 1) if self.weights is None else np.array(self.weights, float)
+        self.direct = d <= options.direct_features
+        if self.direct and problem.X.size * d <= options.exact_work:
+            # Near the optimum a step gains more digits than it costs time here.
+            self.tol = min(self.tol, options.exact_tol)
+        positive = int(np.count_nonzero(problem.sign > 0))
+        share = max(min(positive, n - positive), 1) / n
+        # Norm of the gradient at zero, and the one to reach.
+        pull = problem.cost * loss.derivative(problem.margin)
+        self.at_zero = _norm(problem.combine(problem.sign * pull))
+        self.target = max(self.tol * share, rounding_floor(1.0)) * self.at_zero
+        # Samples in I, and the second derivatives with these.
         self.curved = np.zeros(n, dtype=bool)
-        self.matrix = np.eye(d + 1) if d <= options.direct_features else np.empty((0, 0))
-        self.scores = self.problem.scores(self.weights)
-
-
-def start(
-    problem: LinearProblem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    weights: np.ndarray | None = None,
-) -> State:
-    """Return a state at ``weights``, or at zero."""
-    loss = problem.loss
-    if not loss.differentiable:
-        raise ValueError(
-            f"loss must be differentiable for Newton's method, got {type(loss).__name__}, whose "
-            "curvature is infinite. Use dual coordinate descent."
-        )
-    d = problem.X.shape[1]
-    weights = np.zeros(d + 1) if weights is None else np.array(weights, dtype=np.float64)
-    if d <= options.direct_features and problem.entries * d <= options.exact_work:
-        # Near the optimum a step gains more digits than it costs time here.
-        tol = min(tol, options.exact_tol)
-    positive = int(np.count_nonzero(problem.sign > 0))
-    share = max(min(positive, problem.size - positive), 1) / problem.size
-    pull = problem.cost * loss.derivative(problem.margin)
-    at_zero = _norm(problem.combine(problem.sign * pull))
-    target = max(tol * share, rounding_floor(1.0)) * at_zero
-    return State(problem, max_iter, weights, at_zero, target)
+        self.matrix = np.eye(d + 1) if self.direct else np.empty((0, 0))
+        self.scores = problem.scores(self.weights)
 
 
 def advance(state: State) -> bool:
@@ -137,11 +117,10 @@ def advance(state: State) -> bool:
     elif state.iterations >= state.max_iter:
         state.finished = True
     else:
-        direct = problem.X.shape[1] <= options.direct_features
-        solve = _direct_step if direct else _iterative_step
+        solve = _direct_step if state.direct else _iterative_step
         step = solve(state, problem.loss.is_curved(slack), gradient)
         change = problem.scores(step)
-        length = _line_search(problem, state.weights, slack, step, change)
+        length = _line_search(state, slack, step, change)
         state.weights = state.weights + length * step
         state.scores = state.scores + length * change
         state.iterations += 1
@@ -162,9 +141,7 @@ def solution_at(state: State) -> Solution:
     scale = np.sum(problem.sign * problem.margin * dual) / bend if bend > 0.0 else 1.0
     if problem.loss.slope < np.inf:
         scale = min(scale, 1.0)  # the dual point has to stay below its ceiling
-    return certify(
-        problem, weights, scale * dual, scale * combined, state.iterations, state.converged
-    )
+    return certify(state, weights, scale * dual, scale * combined)
 
 
 def _direct_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -177,7 +154,7 @@ def _direct_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.n
     rows = np.flatnonzero(changed)
     curvature = problem.loss.curvature
     scale = np.where(curved[rows], curvature, -curvature) * problem.cost[rows]
-    _add_outer_products(state.matrix, problem, rows, scale)
+    _add_outer_products(state, rows, scale)
     state.curved = curved
     with single_threaded_blas():
         _, step, failed = dposv(state.matrix, -gradient)
@@ -185,18 +162,15 @@ def _direct_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.n
     return _iterative_step(state, curved, gradient) if failed else step
 
 
-def _add_outer_products(
-    matrix: np.ndarray, problem: LinearProblem, rows: np.ndarray, scale: np.ndarray
-) -> None:
+def _add_outer_products(state: State, rows: np.ndarray, scale: np.ndarray) -> None:
     """Add sum_i scale_i z_i z_i' over ``rows`` to the matrix."""
-    X, bias = problem.X[rows], problem.bias
-    if sp.issparse(X):
-        _add_sparse_products(matrix, X.data, X.indices, X.indptr, scale)
-        sums = X.T @ scale
-    else:
-        with single_threaded_blas():
+    matrix, X, bias = state.matrix, state.problem.X[rows], state.problem.bias
+    with single_threaded_blas():
+        if sp.issparse(X):
+            _add_sparse_products(matrix, X.data, X.indices, X.indptr, scale)
+        else:
             matrix[:-1, :-1] += (X * scale[:, np.newaxis]).T @ X
-            sums = X.T @ scale
+        sums = X.T @ scale
     matrix[-1, :-1] += bias * sums
     matrix[:-1, -1] += bias * sums
     matrix[-1, -1] += bias**2 * scale.sum()
@@ -226,15 +200,10 @@ def _iterative_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> n
     return step
 
 
-def _line_search(
-    problem: LinearProblem,
-    weights: np.ndarray,
-    slack: np.ndarray,
-    step: np.ndarray,
-    change: np.ndarray,
-) -> float:
+def _line_search(state: State, slack: np.ndarray, step: np.ndarray, change: np.ndarray) -> float:
     """Return the length of the step at which the objective is least: its derivative is 0 there."""
-    slope, bend = float(np.sum(weights * step)), float(np.sum(step * step))
+    problem = state.problem
+    slope, bend = float(np.sum(state.weights * step)), float(np.sum(step * step))
     left = problem.sign * change
     factor = problem.loss.curvature * problem.cost * left
     limits = options.line_steps, options.line_tol

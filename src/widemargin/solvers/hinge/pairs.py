@@ -9,6 +9,7 @@ curvature along a pair.
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin.kernels.dense import filled_row
 
 _LARGEST = np.int64(np.iinfo(np.int64).max)
 _SMALLEST = np.int64(np.iinfo(np.int64).min)
@@ -51,7 +52,7 @@ def descend_with_intercept(
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own, best = _filled_row(matrix, known, source, places, i), diagonal[i], 0
+        row, own, best = filled_row(matrix, known, source, places, i), diagonal[i], 0
         for k in range(n):
             slope = highest - (residual[k] + falling[k])
             slope = slope if slope > 0.0 else 0.0
@@ -67,7 +68,7 @@ def descend_with_intercept(
         for k in (i, j):
             rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
             falling[k] = 0.0 if dual[k] > lower[k] else np.inf
-        other = _filled_row(matrix, known, source, places, j)
+        other = filled_row(matrix, known, source, places, j)
         top, bottom = _SMALLEST, _LARGEST
         for k in range(n):
             r = residual[k] - length * (row[k] - other[k])
@@ -100,7 +101,7 @@ def descend_without_intercept(
         if not best & mask or worst < _rank(tol, 0, _ALL_BITS):
             return step
         i = best & ~mask
-        row, rest = _filled_row(matrix, known, source, places, i), residual[i]
+        row, rest = filled_row(matrix, known, source, places, i), residual[i]
         curvature = diagonal[i] if diagonal[i] > floor else floor
         smallest, largest = lower[i] - dual[i], upper[i] - dual[i]
         for k in range(n):
@@ -121,21 +122,10 @@ def descend_without_intercept(
             )  # fmt: skip
             dual[j] = _moved_within(dual[j], move, lower[j], upper[j])
         dual[i] = _moved_within(dual[i], own, lower[i], upper[i])
-        other = _filled_row(matrix, known, source, places, j)
+        other = filled_row(matrix, known, source, places, j)
         for k in range(n):
             residual[k] = residual[k] - own * row[k] - move * other[k]
     return steps
-
-
-@compiled
-def _filled_row(matrix, known, source, places, i):
-    row = matrix[i]
-    if not known[i]:
-        known[i] = True
-        given = source[places[i]]
-        for k in range(places.shape[0]):
-            row[k] = given[places[k]]
-    return row
 
 
 @compiled

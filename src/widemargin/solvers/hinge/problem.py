@@ -20,6 +20,7 @@ import numpy as np
 from widemargin._base.jit import compiled
 from widemargin._base.options import smo_options as options
 from widemargin.kernels import Gram, MatrixGram
+from widemargin.solvers.solution import Solution, relative_gap
 
 _ERRORS = {
     1: "sign must be +1 or -1 everywhere.",
@@ -68,20 +69,16 @@ class HingeProblem:
     _linear: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        assign = object.__setattr__
         sign = np.asarray(self.sign, dtype=np.float64)
-        assign(self, "sign", sign)
-        assign(self, "margin", _per_sample(self.margin, sign))
-        assign(self, "cost", _per_sample(self.cost, sign))
-        if isinstance(self.gram, np.ndarray):
-            assign(self, "gram", MatrixGram(self.gram))
-        if sign.shape != (self.gram.size,):
-            raise ValueError(f"sign must have {self.gram.size} entries, got shape {sign.shape}.")
-        error, lower, upper, linear = _dual_form(sign, self.margin, self.cost)
+        margin, cost = _per_sample(self.margin, sign), _per_sample(self.cost, sign)
+        gram = MatrixGram(self.gram) if isinstance(self.gram, np.ndarray) else self.gram
+        if sign.shape != (gram.size,):
+            raise ValueError(f"sign must have {gram.size} entries, got shape {sign.shape}.")
+        error, lower, upper, linear = _dual_form(sign, margin, cost)
         if error:
             raise ValueError(_ERRORS[error])
-        assign(self, "_bounds", (lower, upper))
-        assign(self, "_linear", linear)
+        vars(self).update(gram=gram, sign=sign, margin=margin, cost=cost)
+        vars(self).update(_bounds=(lower, upper), _linear=linear)
 
     @property
     def size(self) -> int:
@@ -119,6 +116,27 @@ class HingeProblem:
         return True
 
 
+def certify(
+    problem: HingeProblem, dual: np.ndarray, residual: np.ndarray, iterations: int, converged: bool
+) -> Solution:
+    """Return the solution of a hinge problem at a dual point.
+
+    Parameters
+    ----------
+    problem : HingeProblem
+    dual : ndarray of shape (n,)
+        Feasible signed dual variables.
+    residual : ndarray of shape (n,)
+        p - K dual.
+    iterations : int
+    converged : bool
+    """
+    data = problem.sign, problem.margin, *problem.bounds()
+    intercept, objective, bound = _certificate(*data, dual, residual, problem.intercept)
+    gap = relative_gap(objective, bound, problem.gram.positive_semidefinite)
+    return Solution(dual, intercept, objective, bound, gap, iterations, converged)
+
+
 def _per_sample(value: Any, sign: np.ndarray) -> np.ndarray:
     value = np.asarray(value, dtype=np.float64)
     if value.ndim == 0:
@@ -147,3 +165,55 @@ def _dual_form(sign, margin, cost):
             lower[k] = -cost[k]
         linear[k] = sign[k] * margin[k]
     return error, lower, upper, linear
+
+
+@compiled
+def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
+    """Return the intercept, the primal objective and the dual objective at a dual point.
+
+    The intercept is the mean of those at which the free samples are on the margin; without free
+    samples it is the middle of the interval that the others permit. Where samples of infinite cost
+    violate the margin, f is scaled up until they do not; the objective is infinite if no scale
+    suffices.
+    """
+    n = dual.shape[0]
+    total, free = 0.0, 0
+    least, greatest = -np.inf, np.inf
+    norm, gain = 0.0, 0.0
+    for k in range(n):
+        norm += dual[k] * (sign[k] * margin[k] - residual[k])
+        gain += dual[k] * sign[k] * margin[k]
+        if lower[k] < dual[k] < upper[k]:
+            total += residual[k]
+            free += 1
+        elif dual[k] < upper[k]:
+            least = max(least, residual[k])
+        elif dual[k] > lower[k]:
+            greatest = min(greatest, residual[k])
+    intercept = 0.0
+    if with_intercept:
+        if free > 0:
+            intercept = total / free
+        elif least > -np.inf and greatest < np.inf:
+            intercept = 0.5 * (least + greatest)
+        elif least > -np.inf:
+            intercept = least
+        elif greatest < np.inf:
+            intercept = greatest
+    scale = 1.0
+    for k in range(n):
+        if upper[k] - lower[k] == np.inf:
+            score = margin[k] - sign[k] * (residual[k] - intercept)
+            if score < margin[k]:
+                scale = max(scale, margin[k] / score) if score > 0.0 else np.inf
+    objective = np.inf
+    if scale < np.inf:
+        objective = 0.5 * norm * scale * scale
+        for k in range(n):
+            slack = margin[k] - scale * (margin[k] - sign[k] * (residual[k] - intercept))
+            cost = upper[k] - lower[k]
+            if cost < np.inf:
+                objective += cost * max(slack, 0.0)
+            elif slack > 1e-12 * abs(margin[k]):
+                objective = np.inf
+    return intercept, objective, gain - 0.5 * norm

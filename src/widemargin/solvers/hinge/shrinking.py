@@ -9,6 +9,7 @@ Shrinking may be applied repeatedly: the active sets form a stack.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,14 @@ class ActiveSet:
         """Return the size of violations that are rounding errors of the residual."""
         return rounding_floor(float(np.abs(self.dual).sum()) * self.largest)
 
+    def update_residual(self, change: np.ndarray) -> None:
+        """Compute residual -= K change."""
+        if self.dense is None:
+            subtract_kernel_sum(self.gram, change, self.residual)
+        else:
+            moved = np.flatnonzero(change)
+            subtract_rows(self.dense.rows(moved), moved, change[moved], self.residual)
+
     def subset(self, index: np.ndarray, dense: bool = False) -> "ActiveSet":
         """Return the active set of some of the samples.
 
@@ -82,40 +91,41 @@ class ActiveSet:
         return replace(self, index=index, gram=gram, dense=matrix, **parts)
 
 
-def shrink(active: ActiveSet, intercept: bool, first: bool) -> ActiveSet | None:
-    """Return the active set without the samples held at a bound, or None if they are few.
+def shrink(state: Any) -> bool:
+    """Continue without the samples held at a bound, if they are many; return whether they are.
+
+    Before the first update of a variable only samples of cost 0 are held.
 
     Parameters
     ----------
-    active : ActiveSet
-    intercept : bool
-    first : bool
-        Whether no variable was updated yet: then only samples of cost 0 are held.
+    state : State
+        State of the solver (see `smo`).
     """
-    if active.size < options.shrink_size:
-        return None
+    active = state.active
+    if not state.shrinking or state.hard or active.size < options.shrink_size:
+        return False
     held = active.lower == active.upper
-    if not first:
-        highest, lowest = active.extremes() if intercept else (0.0, 0.0)
+    if state.rounds > 0:
+        highest, lowest = active.extremes() if state.problem.intercept else (0.0, 0.0)
         held |= (active.dual <= active.lower) & (active.residual < lowest)
         held |= (active.dual >= active.upper) & (active.residual > highest)
     if np.count_nonzero(held) < options.shrink_share * active.size:
-        return None
-    return active.subset(np.flatnonzero(~held))
+        return False
+    state.active_sets.append(active.subset(np.flatnonzero(~held)))
+    state.working_set = state.working_set[:0]
+    return True
 
 
-def unshrink(active: ActiveSet, smaller: ActiveSet) -> None:
-    """Take over the variables of a smaller active set; update the residual of the others."""
-    index = smaller.index
+def unshrink(state: Any) -> None:
+    """Continue with the samples before the last `shrink`, whose residual is updated."""
+    smaller = state.active_sets.pop()
+    active, index = state.active, smaller.index
     smaller.gram = active.gram  # frees the cached rows of the smaller set
     change = np.zeros(active.size)
     change[index] = smaller.dual - active.dual[index]
-    if active.dense is None:
-        subtract_kernel_sum(active.gram, change, active.residual)
-    else:
-        moved = np.flatnonzero(change)
-        subtract_rows(active.dense.rows(moved), moved, change[moved], active.residual)
+    active.update_residual(change)
     active.dual[index], active.residual[index] = smaller.dual, smaller.residual
+    state.working_set = state.working_set[:0]
 
 
 def subtract_kernel_sum(gram: Gram, change: np.ndarray, residual: np.ndarray) -> None:
@@ -132,7 +142,8 @@ def subtract_rows(
 ) -> None:
     """Compute residual -= change' rows[positions] in place, with threads over columns."""
     columns = options.update_columns
-    for_each(
-        lambda first: subtract_columns(rows, positions, change, residual, first, first + columns),
-        range(0, len(residual), columns),
-    )
+
+    def subtract(first: int) -> None:
+        subtract_columns(rows, positions, change, residual, first, first + columns)
+
+    for_each(subtract, range(0, len(residual), columns))

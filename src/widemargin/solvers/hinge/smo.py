@@ -26,9 +26,8 @@ R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order infor
 support vector machines. JMLR 2005.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, InitVar, dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,33 +35,19 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.numeric import TINY
 from widemargin._base.options import newton_options
 from widemargin._base.options import smo_options as options
-from widemargin.kernels import Gram
 from widemargin.kernels.dense import DenseMatrix, dense_matrix
-from widemargin.solvers.free_set_newton import free_set_newton, refine
-from widemargin.solvers.hinge.pairs import (
-    descend_with_intercept,
-    descend_without_intercept,
-    gather_columns,
-)
-from widemargin.solvers.hinge.precision import exact_residual, recompute_residual, residual_error
-from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
-from widemargin.solvers.hinge.shrinking import (
-    ActiveSet,
-    shrink,
-    subtract_kernel_sum,
-    subtract_rows,
-    unshrink,
-)
-from widemargin.solvers.solution import Solution, certify
+from widemargin.solvers.free_set_newton import free_set_newton
+from widemargin.solvers.hinge import pairs
+from widemargin.solvers.hinge.precision import check_residual, exact_residual, recompute_residual
+from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError, certify
+from widemargin.solvers.hinge.shrinking import ActiveSet, shrink, subtract_rows, unshrink
+from widemargin.solvers.solution import Report, Solution
+from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import initial_tol, next_tol
 
 
 def solve_hinge(
-    problem: HingeProblem,
-    *,
-    exact: bool = True,
-    report: Callable[["State"], bool] | None = None,
-    **parameters: Any,
+    problem: HingeProblem, *, exact: bool = True, report: Report = None, **parameters: Any
 ) -> Solution:
     """Solve a hinge problem.
 
@@ -74,94 +59,20 @@ def solve_hinge(
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
     **parameters
-        Those of `start`.
+        Those of `State`.
 
     Returns
     -------
     Solution
     """
-    state = start(problem, **parameters)
+    state = State(problem, **parameters)
     run_in_slices(advance, state, report)
     return finish(state, exact)
 
 
 @dataclass
-class State:
-    """State of the solver; `numbers` returns all that is needed to resume it elsewhere."""
-
-    problem: HingeProblem
-    gap_tol: float | None
-    max_iter: int
-    shrinking: bool
-    active_sets: list[ActiveSet]
-    tol: float
-    iterations: int = 0
-    rounds: int = 0
-    rechecks: int = 0
-    float64: bool = False
-    finished: bool = False
-    converged: bool = False
-    working_set: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    floor: float = field(init=False)
-    """Smallest curvature along a pair, for pairs of samples with equal kernel rows."""
-    hard: bool = field(init=False)
-    """Whether some costs are infinite."""
-
-    def __post_init__(self) -> None:
-        self.hard = bool((self.problem.cost == np.inf).any())
-        self.floor = max(options.flat_curvature * self.active.largest, TINY)
-
-    @property
-    def active(self) -> ActiveSet:
-        """The samples that the solver works on now."""
-        return self.active_sets[-1]
-
-    @property
-    def violation(self) -> float:
-        """Largest violation of the optimality conditions by active samples."""
-        return self.active.violation(self.problem.intercept)
-
-    def numbers(self) -> dict[str, object]:
-        """Return the state as plain arrays and numbers, for a checkpoint."""
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        for level, active in enumerate(self.active_sets):
-            for name in _ACTIVE_SET_NUMBERS:
-                numbers[f"{name}_{level}"] = getattr(active, name)
-        return numbers
-
-    def resume(self, numbers: dict) -> "State":
-        """Continue from the `numbers` of another state of the same problem."""
-        for name in _NUMBERS:
-            setattr(self, name, numbers[name])
-        self.working_set = self.working_set.copy()
-        del self.active_sets[1:]
-        if self.float64:
-            self.active.gram.use_float64()
-        for level in range(sum(name.startswith("dual_") for name in numbers)):
-            if level:
-                self.active_sets.append(self.active.subset(numbers[f"index_{level}"].copy()))
-            self.active.dual[:] = numbers[f"dual_{level}"]
-            self.active.residual[:] = numbers[f"residual_{level}"]
-        return self
-
-
-_NUMBERS = (
-    "tol", "iterations", "rounds", "rechecks", "float64", "finished", "converged", "working_set",
-)  # fmt: skip
-_ACTIVE_SET_NUMBERS = ("index", "dual", "residual")
-
-
-def start(
-    problem: HingeProblem,
-    *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    max_iter: int = -1,
-    shrinking: bool = True,
-    dual: np.ndarray | None = None,
-    values: np.ndarray | None = None,
-) -> State:
-    """Return a state at ``dual``, or at zero.
+class State(Resumable):
+    """State of the solver, at ``dual`` or at zero.
 
     Parameters
     ----------
@@ -180,28 +91,76 @@ def start(
     values : ndarray of shape (n,), optional
         Values of f at ``dual`` without its intercept, if they are known.
     """
-    gram, residual = problem.gram, problem.linear().copy()
-    dense = dense_matrix(gram) if problem.size <= options.dense_size else None
-    if dual is None:
-        dual = np.zeros(problem.size)
-    else:
-        dual = problem.check_feasible(dual)
-        if dense is not None:
-            # Not from ``values`` or cached rows, which may be float32: nothing rechecks them here.
-            support = np.flatnonzero(dual)
-            subtract_rows(dense.rows(support), support, dual[support], residual)
-        elif values is None:
-            subtract_kernel_sum(gram, dual, residual)
-        else:
-            residual -= values
-    diagonal = gram.diagonal()
-    largest = float(np.abs(diagonal).max(initial=0.0))
-    everything = ActiveSet(
-        np.arange(problem.size), gram, dual, residual, *problem.bounds(), diagonal, largest, dense
-    )
-    if not gram.positive_semidefinite:
-        gap_tol = None
-    return State(problem, gap_tol, max_iter, shrinking, [everything], initial_tol(tol, gap_tol))
+
+    problem: HingeProblem
+    _: KW_ONLY
+    tol: float = 1e-3
+    gap_tol: float | None = None
+    max_iter: int = -1
+    shrinking: bool = True
+    dual: InitVar[np.ndarray | None] = None
+    values: InitVar[np.ndarray | None] = None
+
+    def __post_init__(self, dual: np.ndarray | None, values: np.ndarray | None) -> None:
+        problem, gram, n = self.problem, self.problem.gram, self.problem.size
+        dense = dense_matrix(gram) if n <= options.dense_size else None
+        diagonal = gram.diagonal()
+        largest = float(np.abs(diagonal).max(initial=0.0))
+        start = np.zeros(n) if dual is None else problem.check_feasible(dual)
+        residual, bounds = problem.linear().copy(), problem.bounds()
+        whole = ActiveSet(np.arange(n), gram, start, residual, *bounds, diagonal, largest, dense)
+        if values is not None and whole.dense is None:
+            whole.residual -= values
+        elif dual is not None:
+            # Small problems do not start from ``values``, which may be float32: nothing rechecks
+            # them there.
+            whole.update_residual(whole.dual)
+        self.active_sets = [whole]
+        self.gap_tol = self.gap_tol if gram.positive_semidefinite else None
+        self.tol = initial_tol(self.tol, self.gap_tol)
+        # Smallest curvature along a pair, for pairs of samples with equal kernel rows.
+        self.floor = max(options.flat_curvature * whole.largest, TINY)
+        # Whether some costs are infinite.
+        self.hard = bool((problem.cost == np.inf).any())
+        self.iterations = self.rounds = self.rechecks = 0
+        self.float64 = self.finished = self.converged = False
+        self.working_set = np.empty(0, dtype=np.intp)
+
+    @property
+    def active(self) -> ActiveSet:
+        """The samples that the solver works on now."""
+        return self.active_sets[-1]
+
+    @property
+    def violation(self) -> float:
+        """Largest violation of the optimality conditions by active samples."""
+        return self.active.violation(self.problem.intercept)
+
+    @property
+    def uses_float32(self) -> bool:
+        """Whether kernel values of the active samples are float32."""
+        return self.active.dense is None and not self.float64
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers, for a checkpoint."""
+        numbers = super().numbers()
+        for level, active in enumerate(self.active_sets):
+            for name in ("index", "dual", "residual"):
+                numbers[f"{name}_{level}"] = getattr(active, name)
+        return numbers
+
+    def resume(self, numbers: dict[str, Any]) -> Self:
+        """Continue from the `numbers` of another state of the same problem."""
+        super().resume({name: numbers[name] for name in super().numbers()})
+        del self.active_sets[1:]
+        if self.float64:
+            self.active.gram.use_float64()
+        for level in range(sum(name.startswith("dual_") for name in numbers)):
+            if level:
+                self.active_sets.append(self.active.subset(numbers[f"index_{level}"].copy()))
+            self.active.dual[:] = numbers[f"dual_{level}"]
+            self.active.residual[:] = numbers[f"residual_{level}"]
+        return self
 
 
 def advance(state: State) -> bool:
@@ -213,10 +172,10 @@ def advance(state: State) -> bool:
     violation = state.violation
     if violation < state.tol or violation < state.active.rounding():
         if len(state.active_sets) > 1:
-            _unshrink(state)
+            unshrink(state)
         else:
             _finish_if_accurate(state)
-    elif not _shrink(state):
+    elif not shrink(state):
         if state.active.dense is None:
             _working_set_round(state, violation, steps)
         else:
@@ -228,14 +187,10 @@ def advance(state: State) -> bool:
 def finish(state: State, exact: bool = True) -> Solution:
     """Return the solution, brought to machine precision if ``exact`` and it is cheap."""
     while len(state.active_sets) > 1:
-        _unshrink(state)
+        unshrink(state)
     if exact and state.converged and state.active.dense is not None and _newton_applies(state):
-        steps = options.newton_period * state.problem.size
-        refine(
-            lambda factor: _descend_over_all(state, factor * state.tol, steps) < steps,
-            *_newton_arguments(state),
-        )
-    _recompute_residual(state)
+        _refine(state)
+    recompute_residual(state)
     return solution_at(state)
 
 
@@ -256,23 +211,32 @@ def values_at(state: State, exact: np.ndarray) -> np.ndarray:
     elsewhere the rounding of the residual depends on the label.
     """
     active = state.active
-    values, support = state.problem.linear() - active.residual, np.flatnonzero(active.dual)
-    values[exact] = -exact_residual(active, np.zeros(active.size), exact, support)
+    values = state.problem.linear() - active.residual
+    values[exact] = -exact_residual(active, np.zeros(active.size), exact)
     return values
 
 
-def add_kernel_sum(gram: Gram, change: np.ndarray, values: np.ndarray) -> None:
-    """Compute values += K change in place."""
-    subtract_kernel_sum(gram, -change, values)
+def _refine(state: State) -> None:
+    """Improve the solution to machine precision, where that is possible.
+
+    Where variables at their bounds violate the optimality conditions after the Newton steps, pair
+    updates continue at a tenth of the tolerance, and the steps are tried again.
+    """
+    steps = options.newton_period * state.problem.size
+    for round_ in range(newton_options.rounds):
+        if round_ and _descend_over_all(state, 0.1**round_ * state.tol, steps) == steps:
+            return
+        if _newton_steps(state) <= newton_options.precision:
+            return
 
 
 def _finish_if_accurate(state: State) -> None:
     """Finish, as the tolerance is met, unless float32 values or the duality gap forbid it."""
-    unchecked = state.active.dense is None and not state.float64
-    if unchecked and state.rechecks < options.rechecks and not _check_residual(state):
+    unchecked = state.uses_float32 and state.rechecks < options.rechecks
+    if unchecked and not check_residual(state):
         return
     if state.gap_tol is not None:
-        _recompute_residual(state)
+        recompute_residual(state)
         solution, rounding = solution_at(state), state.active.rounding()
         closed, rounded = solution.gap <= state.gap_tol, state.violation < rounding
         tighter = next_tol(state.tol, closed=closed, rounded=rounded)
@@ -284,54 +248,9 @@ def _finish_if_accurate(state: State) -> None:
         state.converged = closed or (rounded and solution.gap * solution.objective <= noise)
     else:
         # A point that rounding keeps from tol is a solution if its gap is small (or nan).
-        state.converged = (
-            state.violation < state.tol or not solution_at(state).gap > options.rounded_gap
-        )
+        met = state.violation < state.tol
+        state.converged = met or not solution_at(state).gap > options.rounded_gap
     state.finished = True
-
-
-def _check_residual(state: State) -> bool:
-    """Return whether the residual is accurate, after improving it where it is not.
-
-    Errors that may affect the objective are corrected for all support vectors; where they reach
-    the tolerance the solver continues in float64.
-    """
-    state.rechecks += 1
-    active, linear = state.active, state.problem.linear()
-    error, negligible = residual_error(active, linear)
-    if error <= 0.1 * state.tol and negligible:
-        return True
-    if error <= state.tol:
-        support = np.flatnonzero(active.dual)
-        active.residual[support] = exact_residual(active, linear, support, support)
-        return state.violation < state.tol
-    state.float64 = True
-    active.gram.use_float64()
-    active.residual[:] = linear
-    subtract_kernel_sum(active.gram, active.dual, active.residual)
-    return False
-
-
-def _recompute_residual(state: State) -> None:
-    if state.active.dense is None and not state.float64:
-        recompute_residual(state.active, state.problem)
-
-
-def _shrink(state: State) -> bool:
-    if not state.shrinking or state.hard:
-        return False
-    smaller = shrink(state.active, state.problem.intercept, first=state.rounds == 0)
-    if smaller is None:
-        return False
-    state.active_sets.append(smaller)
-    state.working_set = np.empty(0, dtype=np.intp)
-    return True
-
-
-def _unshrink(state: State) -> None:
-    smaller = state.active_sets.pop()
-    unshrink(state.active, smaller)
-    state.working_set = np.empty(0, dtype=np.intp)
 
 
 def _dense_round(state: State, steps: int) -> None:
@@ -344,7 +263,7 @@ def _dense_round(state: State, steps: int) -> None:
     done = _descend_over_all(state, state.tol, most)
     slow = done == most and before // period < state.iterations // period
     if slow and _newton_applies(state):
-        free_set_newton(*_newton_arguments(state))
+        _newton_steps(state)
 
 
 def _working_set_round(state: State, violation: float, steps: int) -> None:
@@ -353,7 +272,7 @@ def _working_set_round(state: State, violation: float, steps: int) -> None:
     rows, positions = active.gram.rows(working_set)
     tol = max(0.5 * state.tol, 0.1 * violation)
     dual, residual = active.dual[working_set], active.residual[working_set]
-    dense = DenseMatrix(gather_columns(rows, positions, working_set))
+    dense = DenseMatrix(pairs.gather_columns(rows, positions, working_set))
     steps = min(steps, options.slice_work // len(working_set))
     # Not the diagonal in float64: beside float32 rows, pair updates might not terminate.
     diagonal = dense.matrix.diagonal().copy()
@@ -378,8 +297,8 @@ def _newton_on_free_samples(state: State) -> None:
         return
     free = np.flatnonzero(state.active.free)
     state.active_sets.append(state.active.subset(free, dense=True))
-    free_set_newton(*_newton_arguments(state))
-    _unshrink(state)
+    _newton_steps(state)
+    unshrink(state)
 
 
 def _descend_over_all(state: State, tol: float, steps: int) -> int:
@@ -390,19 +309,12 @@ def _descend_over_all(state: State, tol: float, steps: int) -> int:
 
 def _descend(state, dense, diagonal, dual, residual, working_set, tol, steps) -> int:
     """Update pairs in place until none violates by ``tol``; return the number of updates."""
-    active = state.active
-    descend = descend_with_intercept if state.problem.intercept else descend_without_intercept
+    active, problem = state.active, state.problem
+    descend = pairs.descend_with_intercept if problem.intercept else pairs.descend_without_intercept
     done = descend(
-        *dense.arrays,
-        diagonal,
-        active.lower[working_set],
-        active.upper[working_set],
-        dual,
-        residual,
-        max(tol, active.rounding()),
-        steps,
-        state.floor,
-    )
+        *dense.arrays, diagonal, active.lower[working_set], active.upper[working_set], dual,
+        residual, max(tol, active.rounding()), steps, state.floor,
+    )  # fmt: skip
     state.iterations += done
     state.rounds += 1
     return done
@@ -411,12 +323,8 @@ def _descend(state, dense, diagonal, dual, residual, working_set, tol, steps) ->
 def _most_violating(state: State) -> np.ndarray:
     """Return a working set: half from the last round, the rest the most violating samples."""
     active = state.active
-    size = min(
-        options.working_set_size,
-        max(options.smallest_working_set, active.size // options.working_set_share),
-        active.size,
-        active.gram.max_rows,
-    )
+    share = max(options.smallest_working_set, active.size // options.working_set_share)
+    size = min(options.working_set_size, share, active.size, active.gram.max_rows)
     if size == active.size:
         return np.arange(size)
     n_kept = min(len(state.working_set), max(0, min(size // 2, size - 2)))
@@ -444,8 +352,8 @@ def _newton_applies(state: State) -> bool:
     return int(np.count_nonzero(state.active.free)) <= newton_options.most_free
 
 
-def _newton_arguments(state: State) -> tuple:
-    """Return the arguments of `free_set_newton` for the active samples.
+def _newton_steps(state: State) -> float:
+    """Take Newton steps on the free variables of the active samples; return the violation.
 
     The linear term includes the contributions of inactive ones.
     """
@@ -456,8 +364,8 @@ def _newton_arguments(state: State) -> tuple:
     if len(state.active_sets) > 1:
         linear = active.residual.copy()
         subtract_rows(matrix, support, -active.dual[support], linear)
-    bounds = active.lower, active.upper
-    return matrix, linear, *bounds, active.dual, active.residual, state.problem.intercept
+    point = active.lower, active.upper, active.dual, active.residual
+    return free_set_newton(matrix, linear, *point, state.problem.intercept)
 
 
 def _check_separable(state: State) -> None:

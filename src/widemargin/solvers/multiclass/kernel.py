@@ -4,9 +4,8 @@ The samples that violate their optimality conditions most are optimized together
 time, and the scores of all samples are updated for the change of their dual variables.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,81 +13,45 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.kernels import Gram
-from widemargin.solvers.jit.random import random_state
 from widemargin.solvers.multiclass.newton import free_samples, newton_step
-from widemargin.solvers.multiclass.problem import CrammerSingerProblem
+from widemargin.solvers.multiclass.problem import CrammerSingerProblem, CrammerSingerState
 from widemargin.solvers.multiclass.steps import optimize_batch
-from widemargin.solvers.solution import Solution
-from widemargin.solvers.states import Resumable
-from widemargin.solvers.stopping import initial_tol, next_tol, rounding_floor
+from widemargin.solvers.solution import Report, Solution
+from widemargin.solvers.states import PASSES
+from widemargin.solvers.stopping import rounding_floor
 
 
 def solve_kernel(
-    gram: Gram,
-    problem: CrammerSingerProblem,
-    report: Callable[["State"], bool] | None = None,
-    **parameters: Any,
+    gram: Gram, problem: CrammerSingerProblem, report: Report = None, **parameters: Any
 ) -> Solution:
     """Solve the problem over a Gram matrix.
 
     Parameters are those of `solve_linear`, with the Gram matrix in place of the samples; an
     iteration is a batch of samples.
     """
-    state = start(gram, problem, **parameters)
+    state = State(problem, gram, **parameters)
     run_in_slices(advance, state, report)
     return finish(state)
 
 
 @dataclass
-class State(Resumable):
-    """State of the solver."""
-
-    kept: ClassVar = (
-        "dual", "scores", "tol", "random", "iterations", "finished", "converged", "working",
-    )  # fmt: skip
+class State(CrammerSingerState):
+    """State of the solver; ``scores`` has one row for each class."""
 
     gram: Gram
-    problem: CrammerSingerProblem
-    gap_tol: float | None
-    max_iter: int
-    dual: np.ndarray
-    # One row for each class.
-    scores: np.ndarray
-    tol: float
-    random: np.ndarray
-    iterations: int = 0
-    finished: bool = False
-    converged: bool = False
-    working: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    norms: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
+        if not self.gram.positive_semidefinite:
+            self.gap_tol = None  # there is no gap to stop on
+        super().__post_init__()
         self.norms = self.gram.diagonal() + self.problem.bias**2
-
-
-def start(
-    gram: Gram,
-    problem: CrammerSingerProblem,
-    *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    max_iter: int = -1,
-    seed: int = 0,
-    dual: np.ndarray | None = None,
-) -> State:
-    """Return a state at ``dual``, or at zero."""
-    dual = np.zeros(problem.shape) if dual is None else problem.make_feasible(dual)
-    if not gram.positive_semidefinite:
-        gap_tol = None  # there is no gap to stop on
-    scores = np.zeros((problem.n_classes, problem.size))
-    tol = initial_tol(tol, gap_tol)
-    state = State(gram, problem, gap_tol, max_iter, dual, scores, tol, random_state(seed))
-    nonzero = np.flatnonzero(dual.any(axis=1))
-    step = min(options.batch_samples, gram.max_rows)
-    for first in range(0, len(nonzero), step):
-        samples = nonzero[first : first + step]
-        _update_scores(state, samples, dual[samples])
-    return state
+        self.scores = np.zeros((self.problem.n_classes, self.problem.size))
+        self.working = np.empty(0, dtype=np.intp)
+        nonzero = np.flatnonzero(self.dual.any(axis=1))
+        step = min(options.batch_samples, self.gram.max_rows)
+        for first in range(0, len(nonzero), step):
+            samples = nonzero[first : first + step]
+            _update_scores(self, samples, self.dual[samples])
 
 
 def advance(state: State) -> bool:
@@ -98,17 +61,13 @@ def advance(state: State) -> bool:
     violation = _violations(state)
     worst, rounding = float(violation.max(initial=0.0)), _rounding(state)
     if worst <= max(state.tol, rounding):
-        state.finished = state.converged = True
-        if state.gap_tol is not None:
-            state.converged = solution_at(state).gap <= state.gap_tol
-            tol = next_tol(state.tol, closed=state.converged, rounded=worst <= rounding)
-            if tol is not None:
-                state.tol, state.finished = tol, False
-    elif 0 <= state.max_iter <= state.iterations:
-        state.finished = True
+        gap = np.nan if state.gap_tol is None else solution_at(state).gap
+        state.finish_or_tighten(gap, rounded=worst <= rounding)
+    elif state.iterations >= state.max_iter:
+        state.set_status(finished=True, converged=False)
     else:
         _optimize_worst(state, violation, max(0.5 * state.tol, 0.1 * worst))
-        state.iterations += 1
+        state.counts[PASSES] += 1
     return state.finished
 
 
@@ -126,11 +85,8 @@ def finish(state: State) -> Solution:
 
 def solution_at(state: State) -> Solution:
     """Return the solution at the state."""
-    dual = state.dual.copy()
-    norm = float(np.sum(dual * state.scores.T))
-    known = state.gram.positive_semidefinite
-    counts = state.iterations, state.converged
-    return state.problem.certify(dual, state.scores, norm, *counts, positive_semidefinite=known)
+    norm = float(np.sum(state.dual * state.scores.T))
+    return state.certify(state.scores, norm, state.gram.positive_semidefinite)
 
 
 def _violations(state: State) -> np.ndarray:
@@ -165,24 +121,15 @@ def _optimize_worst(state: State, violation: np.ndarray, tol: float) -> None:
         state.random, max(tol, _rounding(state)), options.batch_passes,
     )  # fmt: skip
     if not converged:
-        _newton_step(problem, matrix, dual, scores)
+        free = free_samples(problem, dual)
+        part, values = dual[free], np.ascontiguousarray(scores[:, free])
+        newton_step(problem.subset(free), matrix[np.ix_(free, free)], part, values)
+        dual[free] = part
     change = dual - state.dual[working]
     moved = change.any(axis=1)
     state.dual[working] = dual
     state.working = working
     _update_scores(state, working[moved], change[moved])
-
-
-def _newton_step(
-    problem: CrammerSingerProblem, matrix: np.ndarray, dual: np.ndarray, scores: np.ndarray
-) -> None:
-    """Take a Newton step on the free variables of a batch that has not converged."""
-    free = free_samples(problem, dual)
-    part, values = dual[free], np.ascontiguousarray(scores[:, free])
-    if newton_step(problem.subset(free), matrix[np.ix_(free, free)], part, values):
-        with single_threaded_blas():
-            scores += (part - dual[free]).T @ matrix[free]
-        dual[free] = part
 
 
 def _update_scores(state: State, samples: np.ndarray, change: np.ndarray) -> None:

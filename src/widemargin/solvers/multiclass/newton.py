@@ -68,18 +68,14 @@ def newton_step(
         m = len(sample)
         if not 0 < m <= options.most_free:
             break
-        step, unbounded = newton_direction(
-            _second_derivatives(matrix, sample, other, reference[sample]),
-            np.arange(m),
-            slope[sample, reference[sample]] - slope[sample, other],
-            False,
-        )
+        second = _second_derivatives(matrix, sample, other, reference[sample])
+        residual = slope[sample, reference[sample]] - slope[sample, other]
+        step, unbounded = newton_direction(second, np.arange(m), residual, False)
         change = np.zeros_like(new_dual)
         change[sample, other] = step
         change[samples, reference] = -change.sum(axis=1)
-        length, blocking = longest_step(
-            new_dual.ravel(), change.ravel(), np.full(dual.size, -np.inf), upper.ravel(), unbounded
-        )
+        bounds = np.full(dual.size, -np.inf), upper.ravel()
+        length, blocking = longest_step(new_dual.ravel(), change.ravel(), *bounds, unbounded)
         if not np.isfinite(length):
             break
         new_dual += length * change

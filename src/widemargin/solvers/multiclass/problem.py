@@ -32,10 +32,12 @@ large scale multi-class linear SVMs. KDD 2008.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from widemargin.solvers.solution import Solution, relative_gap
+from widemargin.solvers.states import PassState
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,9 @@ class CrammerSingerProblem:
     bias: float = 0.0
 
     def __post_init__(self) -> None:
-        margin = np.ones(len(self.label)) if self.margin is None else self.margin
-        for name, value, dtype in (
-            ("label", self.label, np.int64),
-            ("cost", self.cost, np.float64),
-            ("margin", margin, np.float64),
-        ):
-            object.__setattr__(self, name, np.asarray(value, dtype=dtype))
+        label, cost = np.asarray(self.label, np.int64), np.asarray(self.cost, np.float64)
+        margin = np.ones(len(label)) if self.margin is None else self.margin
+        vars(self).update(label=label, cost=cost, margin=np.asarray(margin, np.float64))
 
     @property
     def size(self) -> int:
@@ -111,46 +109,39 @@ class CrammerSingerProblem:
         others[samples, self.label] = np.minimum(-others.sum(axis=1), self.cost)
         return others
 
+
+@dataclass
+class CrammerSingerState(PassState):
+    """State of both solvers."""
+
+    problem: CrammerSingerProblem
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        make_feasible, shape = self.problem.make_feasible, self.problem.shape
+        self.dual = np.zeros(shape) if self.dual is None else make_feasible(self.dual)
+
     def certify(
-        self,
-        dual: np.ndarray,
-        scores: np.ndarray,
-        norm: float,
-        iterations: int,
-        converged: bool,
-        *,
-        weights: np.ndarray | None = None,
-        positive_semidefinite: bool = True,
+        self, scores: np.ndarray, norm: float, known: bool, weights: Any = None
     ) -> Solution:
-        """Return the solution at a dual point, with the bound that it gives.
+        """Return the solution at the dual point, with the bound that it gives.
 
         Parameters
         ----------
-        dual : ndarray of shape (n, n_classes)
         scores : ndarray of shape (n_classes, n)
         norm : float
             sum_k ||f_k||^2.
-        iterations : int
-        converged : bool
+        known : bool
+            Whether the kernel is known to be positive semidefinite.
         weights : ndarray of shape (d + 1, n_classes), optional
             Weights of the features and of the constant one, for linear functions.
-        positive_semidefinite : bool, default=True
-            Whether the kernel is known to be positive semidefinite.
         """
-        samples = np.arange(self.size)
-        own = scores[self.label, samples]
-        others = scores + self.margin
-        others[self.label, samples] = own
-        loss = np.sum(self.cost * (others.max(axis=0) - own))
-        objective = 0.5 * norm + float(loss)
-        dual_objective = float(np.sum(self.margin * dual[samples, self.label])) - 0.5 * norm
-        return Solution(
-            dual,
-            0.0,
-            objective,
-            dual_objective,
-            relative_gap(objective, max(dual_objective, 0.0), positive_semidefinite),
-            iterations,
-            converged,
-            weights,
-        )
+        problem, dual = self.problem, self.dual.copy()
+        samples, label = np.arange(problem.size), problem.label
+        own, others = scores[label, samples], scores + problem.margin
+        others[label, samples] = own
+        objective = 0.5 * norm + float(np.sum(problem.cost * (others.max(axis=0) - own)))
+        bound = float(np.sum(problem.margin * dual[samples, label])) - 0.5 * norm
+        gap = relative_gap(objective, max(bound, 0.0), known)
+        status = self.iterations, self.converged
+        return Solution(dual, 0.0, objective, bound, gap, *status, weights)

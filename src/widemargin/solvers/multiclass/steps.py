@@ -8,8 +8,7 @@ step of a sample is the same in both.
 import numpy as np
 
 from widemargin._base.jit import compiled
-from widemargin.solvers.jit.random import random_below
-from widemargin.solvers.jit.rows import column_of, row_ends
+from widemargin.solvers.jit import column_of, draw, row_ends
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION
 
 # Further entries of the counts of `PassState`, and entries of the levels.
@@ -45,10 +44,7 @@ def sweep(
             counts[FINISHED] = 1
             return done
         position, active = counts[POSITION], counts[ACTIVE]
-        other = position + random_below(random, active - position)
-        i = order[other]
-        order[other] = order[position]
-        order[position] = i
+        i = draw(order, position, active, random)
         members, own, mine = classes[i], label[i], dual[i]
         m = active_classes[i]
         _compute_gradient(
@@ -83,10 +79,7 @@ def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol
     for _ in range(passes):
         worst, position = 0.0, 0
         while position < active:
-            other = position + random_below(random, active - position)
-            i = order[other]
-            order[other] = order[position]
-            order[position] = i
+            i = draw(order, position, active, random)
             own, mine = label[i], dual[i]
             for k in range(n_classes):
                 gradient[k] = scores[k, i] + (0.0 if k == own else margin[i])

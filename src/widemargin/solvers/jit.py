@@ -1,8 +1,9 @@
-"""Compiled access to the rows of a dense or CSR matrix.
+"""Compiled functions that several solvers share: rows of matrices, random numbers.
 
 Compiled functions take a matrix as the three arrays of `row_arrays`, so that one function serves
 both formats. A vector of weights has one entry more than the matrix has columns: the last one is
 the weight of the constant feature, which these functions leave to their callers.
+Random numbers come from a state that the caller keeps.
 """
 
 from typing import Any
@@ -19,11 +20,6 @@ def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None
         return X.ravel(), None, None
     # Unsigned indices spare compiled code the check for indices that count from the end.
     return X.data, X.indices.view(np.uint32), X.indptr.view(np.uint32)
-
-
-def count_entries(X: Any) -> int:
-    """Return how many values are stored in X."""
-    return X.nnz if sp.issparse(X) else X.size
 
 
 @compiled
@@ -78,3 +74,37 @@ def add_row(data, indices, indptr, i, factor, weights):
     else:
         for k in range(indptr[i], indptr[i + 1]):
             weights[indices[k]] += factor * data[k]
+
+
+def random_state(seed: int) -> np.ndarray:
+    """Return the state of a generator: an array of one 64-bit number."""
+    return np.array([seed ^ 0x9E3779B97F4A7C15], dtype=np.uint64)
+
+
+@compiled
+def random_below(random, bound):
+    """Return a random integer from 0 to ``bound - 1``, by Marsaglia's xorshift."""
+    z = random[0]
+    z ^= z << np.uint64(13)
+    z ^= z >> np.uint64(7)
+    z ^= z << np.uint64(17)
+    random[0] = z
+    # The high bits as a fraction of the bound: no division.
+    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+
+
+@compiled
+def draw(order, position, end, random):
+    """Exchange the entry at ``position`` with a random one from there to ``end``; return it."""
+    other = position + random_below(random, end - position)
+    i = order[other]
+    order[other] = order[position]
+    order[position] = i
+    return i
+
+
+@compiled
+def shuffle(order, count, random):
+    """Shuffle the first ``count`` entries of ``order`` in place."""
+    for position in range(count):
+        draw(order, position, count, random)

@@ -1,1 +1,0 @@
-"""Compiled helpers that several solvers share: rows of matrices, random numbers."""
