@@ -69,10 +69,12 @@ def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
 
 
 def test_the_qp_of_the_comparison_has_the_optimum_of_svm1plus(bench):
-    from widemargin.solvers.coupled.svm1plus import solve_svm1plus
+    from widemargin.solvers.coupled.problem import svm1plus_problem
+    from widemargin.solvers.coupled.solver import solve_coupled
 
     X, Z, y = bench.two_classes(60)
     K, M = X @ X.T, Z @ Z.T
     _, value = bench.solved_qp(K, M, y == 1)
-    own = solve_svm1plus(K, M, np.where(y == 1, 1.0, -1.0), np.ones(60), 1.0, tol=1e-6)
+    problem = svm1plus_problem(K, M, np.where(y == 1, 1.0, -1.0), np.ones(60), 1.0)
+    own = solve_coupled(problem, tol=1e-6)
     assert value == pytest.approx(own.dual_objective, rel=1e-4)

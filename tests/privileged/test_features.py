@@ -40,9 +40,8 @@ def descriptors(n, seed=0):
 def learned(Z):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return PrivilegedFeatures.fit(
-            PrivilegedInput.validate(Z, "linear", None), None, np.arange(Z.shape[0])
-        )
+        features, validated = PrivilegedFeatures(), PrivilegedInput.validate(Z, "linear", None)
+        return features, features.fit_transform(validated, None, np.arange(Z.shape[0]))
 
 
 @pytest.mark.parametrize("method", METHODS)

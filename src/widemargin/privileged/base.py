@@ -1,28 +1,29 @@
 """What the estimators with privileged features have in common."""
 
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
+import warnings
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
-from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions
+from widemargin._base.convergence import report_convergence
+from widemargin._base.docs import shared_docs
+from widemargin._base.sklearn_compat import HasMethods, Interval, fit_context, num_samples
 from widemargin._base.validation import validate_kernel_training
-from widemargin.kernels import KERNEL_NAMES
-from widemargin.kernels.parameters import KernelParameters
+from widemargin.kernels.parameters import kernel_constraints
 from widemargin.privileged.features import PrivilegedInput
-from widemargin.privileged.slack_functions import (
-    PrivilegedFunctions,
-    PrivilegedKernel,
-    validate_privileged,
-)
+from widemargin.privileged.problems import Subproblems
+from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions
+from widemargin.solvers.coupled.problem import CoupledSolution
 from widemargin.svm.kernel_classifier import KernelClassifierMixin
 from widemargin.svm.svc import SVC
-from widemargin.svm.training import Training, prepare_training
+from widemargin.svm.training import solve_problems, support_attributes
 
 _SVC_PARAMETERS = (
     "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "class_weight", "verbose",
@@ -33,6 +34,7 @@ _PRIVILEGED_ATTRIBUTES = (
 )  # fmt: skip
 
 
+@shared_docs
 class PrivilegedBase(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base class of kernel classifiers, one-vs-rest, that are fitted with privileged features.
 
@@ -42,26 +44,48 @@ class PrivilegedBase(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixi
     _parameter_constraints: dict = {
         **{name: SVC._parameter_constraints[name] for name in _SVC_PARAMETERS},
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
-        "privileged_kernel": [StrOptions({*KERNEL_NAMES, "precomputed"}), callable],
-        "privileged_degree": [Interval(Integral, 0, None, closed="left")],
-        "privileged_gamma": [
-            StrOptions({"scale", "auto"}),
-            Interval(Real, 0.0, None, closed="left"),
-        ],
-        "privileged_coef0": [Interval(Real, None, None, closed="neither")],
+        **kernel_constraints("privileged_"),
         "privileged_transformer": [HasMethods(["fit", "transform"]), None],
     }
 
     # Metadata routing passes the privileged features on without a request.
     __metadata_request__fit = {"privileged": True}
 
-    _privileged_functions: PrivilegedFunctions
+    _privileged_functions: PrivilegedFunctions | None = None
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: ArrayLike, privileged: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        <<X_kernel_train>>
+
+        <<y>>
+
+        <<privileged>>
+
+        <<sample_weight>>
+
+        Returns
+        -------
+        <<returns_self>>
+        """
+        data = self._prepare(X, y, privileged, sample_weight)
+        metadata = {"sample_weight": sample_weight, "privileged": privileged}
+        progress = FitProgress.open(self, data.n_problems, data.X, data.y, metadata)
+        solutions = self._fit_subproblems(data, progress, *self._costs())
+        progress.close()
+        report_convergence(self, solutions, progress.stop_requested)
+        return self
 
     @property
     def privileged_transformer_(self) -> Any:
         """The fitted `privileged_transformer`."""
         check_is_fitted(self)
-        functions = getattr(self, "_privileged_functions", None)
+        functions = self._privileged_functions
         if functions is None or functions.features is None or not functions.features.transformer:
             raise AttributeError(
                 "privileged_transformer_ is only available after a fit with privileged features "
@@ -69,54 +93,64 @@ class PrivilegedBase(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixi
             )
         return functions.features.transformer
 
+    def _subproblems(self, data: FitData) -> Subproblems:
+        """Return what the subproblems of all classes, C and penalties have in common."""
+        raise NotImplementedError
+
+    def _costs(self) -> tuple[float, float]:
+        """Return the C and the penalty of the fit."""
+        raise NotImplementedError
+
+    def _prepare(self, X: Any, y: Any, privileged: Any, sample_weight: Any) -> FitData:
+        """Validate the arguments of a fit, once, and resolve the parameters of both kernels."""
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        validated = None
+        if privileged is None:
+            warnings.warn(
+                f"{type(self).__name__} was fitted without privileged features, which gives a "
+                "plain SVM with the same loss. Pass privileged to fit.",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif num_samples(privileged) != len(y):
+            raise ValueError(
+                "privileged must have one row for each training sample, got "
+                f"{num_samples(privileged)} rows, but X has {len(y)} samples."
+            )
+        else:
+            validated = PrivilegedInput.validate(
+                privileged, self.privileged_kernel, self.privileged_transformer
+            )
+        return FitData(self, X, y, validated, sample_weight)
+
+    def _fit_subproblems(
+        self, data: FitData, progress: FitProgress, C: float, penalty: float
+    ) -> list[CoupledSolution]:
+        """Solve the subproblems of all classes and set the fitted attributes."""
+        subproblems, problems = self._subproblems(data), data.training.reduction.problems
+        solve = subproblems.solver(C, penalty)
+        solutions = solve_problems(
+            lambda number, report: solve(problems[number].sign, report=report),
+            len(problems),
+            effective_n_jobs(self.n_jobs),
+            progress,
+            lambda found: support_attributes(data.X, data.training, found),
+        )
+        solutions = subproblems.add_slack(solutions, C, penalty)
+        self._set_fitted(data, subproblems, solutions)
+        return solutions
+
     def _set_fitted(
-        self, attributes: dict[str, Any], functions: PrivilegedFunctions | None
+        self, data: FitData, subproblems: Subproblems, solutions: list[CoupledSolution]
     ) -> None:
         """Set the fitted attributes; those of an earlier fit with privileged features go."""
         for name in _PRIVILEGED_ATTRIBUTES:
             self.__dict__.pop(name, None)
-        self.__dict__.update(attributes)
+        self.__dict__.update(support_attributes(data.X, data.training, solutions))
         self._expansion.use_float32_within(self.tol)
+        functions = subproblems.functions(solutions)
         if functions is not None:
             self._privileged_functions = functions
             self.privileged_intercept_ = functions.intercept
             if functions.expansion is not None:
                 self.privileged_dual_coef_ = functions.expansion.coefficients
-
-
-@dataclass(frozen=True)
-class FitData:
-    """Validated and encoded arguments of a fit."""
-
-    X: Any
-    y: np.ndarray
-    privileged: PrivilegedInput | None
-    training: Training
-    kernel: PrivilegedKernel | None
-    metadata: dict[str, Any]
-
-    @staticmethod
-    def prepare(estimator: Any, X: Any, y: Any, privileged: Any, sample_weight: Any) -> "FitData":
-        """Validate the arguments of a fit, once, and resolve the parameters of both kernels."""
-        X, y = validate_kernel_training(estimator, X, y, estimator.kernel)
-        training = encode(estimator, X, y, sample_weight)
-        validated = validate_privileged(estimator, privileged, len(y))
-        kernel = PrivilegedKernel.fit(estimator, validated, training)
-        metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        return FitData(X, y, validated, training, kernel, metadata)
-
-    @property
-    def n_problems(self) -> int:
-        """Number of binary subproblems."""
-        return len(self.training.reduction.problems)
-
-    def open_progress(self, estimator: Any, n_tasks: int) -> FitProgress:
-        """Start the callbacks of the fit."""
-        return FitProgress.open(estimator, n_tasks, self.X, self.y, self.metadata)
-
-
-def encode(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Training:
-    """Encode validated targets and resolve the kernel parameters of X."""
-    return prepare_training(
-        X, y, sample_weight, KernelParameters.of(estimator), class_weight=estimator.class_weight
-    )

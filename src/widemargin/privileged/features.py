@@ -1,7 +1,7 @@
 """Privileged features: validation, robust scaling of extreme values, and the transformer."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,13 @@ class PrivilegedInput:
     @staticmethod
     def validate(Z: Any, kernel: Any, transformer: Any) -> "PrivilegedInput":
         """Validate privileged features, or the kernel matrix for ``kernel="precomputed"``."""
-        if callable(kernel):
-            return PrivilegedInput(Z, None)
-        try:
-            values = check_numeric(Z)
-        except (ValueError, TypeError):
-            if transformer is None or kernel == "precomputed":
-                raise
-            return PrivilegedInput(Z, None)
+        values: Any = None
+        if not callable(kernel):
+            try:
+                values = check_numeric(Z)
+            except (ValueError, TypeError):
+                if transformer is None or kernel == "precomputed":
+                    raise
         if kernel == "precomputed" and (sp.issparse(values) or values.shape[0] != values.shape[1]):
             raise ValueError(
                 "privileged must be a dense square matrix for privileged_kernel='precomputed', got "
@@ -57,7 +56,6 @@ class PrivilegedInput:
         return PrivilegedInput(safe_indexing(self.given, samples), values)
 
 
-@dataclass(frozen=True)
 class PrivilegedFeatures:
     """Preprocessing of privileged features, fitted on the training samples.
 
@@ -66,42 +64,32 @@ class PrivilegedFeatures:
     to numbers, it is applied ``first``, and `extreme` refers to its output.
     """
 
-    n_features: int
-    extreme: np.ndarray
-    center: np.ndarray
-    spread: np.ndarray
-    transformer: Any
-    first: bool
-
-    @staticmethod
-    def fit(
-        privileged: PrivilegedInput, transformer: Any, samples: np.ndarray, warn: bool = True
-    ) -> tuple["PrivilegedFeatures", Any]:
-        """Fit on some of the samples; return also the transformed features of all."""
+    def fit_transform(
+        self, privileged: PrivilegedInput, transformer: Any, samples: np.ndarray, warn: bool = True
+    ) -> Any:
+        """Fit on some of the samples; return the transformed features of all."""
         given, values = privileged.given, privileged.values
-        first = values is None
-        if first:
-            transformer = clone(transformer).fit(safe_indexing(given, samples))
-            values = check_numeric(transformer.transform(given))
-        extreme, center, spread = _extreme_features(values[samples])
-        if len(extreme) and warn:
-            names = None if first else get_feature_names(given)
-            listed = ", ".join(
-                repr(str(names[j])) if names is not None else str(j) for j in extreme
-            )
+        self.transformer, self.first = transformer, values is None
+        if self.first:
+            self.transformer = clone(transformer).fit(safe_indexing(given, samples))
+            values = check_numeric(self.transformer.transform(given))
+        self.n_features = values.shape[1]
+        self.extreme, self.center, self.spread = _extreme_features(values[samples])
+        if len(self.extreme) and warn:
+            names = None if self.first else get_feature_names(given)
+            listed = [str(j) if names is None else repr(str(names[j])) for j in self.extreme]
             warnings.warn(
-                f"privileged has extreme values in the features {listed}. They are centered and "
-                f"scaled robustly and clipped at {options.clip:g}. Transform these features (for "
-                "example by a logarithm) or remove them.",
+                f"privileged has extreme values in the features {', '.join(listed)}. They are "
+                f"centered and scaled robustly and clipped at {options.clip:g}. Transform these "
+                "features (for example by a logarithm) or remove them.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
-        fitted = PrivilegedFeatures(values.shape[1], extreme, center, spread, transformer, first)
-        clipped = fitted._clip(values)
-        if transformer is not None and not first:
-            named = safe_indexing(fitted._named(clipped, given), samples)
-            fitted = replace(fitted, transformer=clone(transformer).fit(named))
-        return fitted, fitted._apply_transformer(clipped, given)
+        clipped = self._clip(values)
+        if transformer is not None and not self.first:
+            named = safe_indexing(self._named(clipped, given), samples)
+            self.transformer = clone(transformer).fit(named)
+        return self._apply_transformer(clipped, given)
 
     def transform(self, Z: Any) -> Any:
         """Validate and transform the features of other samples."""

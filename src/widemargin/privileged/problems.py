@@ -1,8 +1,8 @@
-r"""Binary subproblems whose slack is a function of the privileged features.
+r"""Binary subproblems of the estimators with privileged features.
 
-An `SVM2Plus` or `SVM1Plus` holds what the subproblems of all classes, all C and all penalties have
-in common. Its ``solver(C, penalty, options)`` returns a function from signs to a solution. Without
-privileged features the slack is free: they are then the SVM with the same loss.
+A `Subproblems` holds what the subproblems of all classes, all C and all penalties have in common.
+Its ``solver(C, penalty)`` returns a function from signs to a solution. Without privileged features
+it is the SVM with the same loss.
 """
 
 import threading
@@ -12,58 +12,27 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 
 from widemargin._base.matmul import tiled_multiply, tiled_product
 from widemargin._base.options import active_set_options, smo_options
 from widemargin._base.options import privileged_options as options
 from widemargin.kernels import GramCache, KernelGram, MatrixGram
 from widemargin.kernels.label_coupled import PrivilegedGram, SignedSum
-from widemargin.privileged.slack_functions import PrivilegedKernel
+from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions, PrivilegedKernel
 from widemargin.privileged.slack_space import SlackSpace, distinct_rows
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
-from widemargin.solvers.coupled.svm1plus import SlackSolution, solve_svm1plus
+from widemargin.solvers.coupled.problem import (
+    CoupledProblem,
+    CoupledSolution,
+    svm1plus_problem,
+    svm2k_problem,
+)
+from widemargin.solvers.coupled.solver import solve_coupled
 from widemargin.solvers.hinge.hard_margin import solve_hard_margin
 
-Gram = KernelGram | MatrixGram
 Report = Callable[[Any], bool] | None
-Solver = Callable[..., SlackSolution]
-
-
-def make_subproblems(
-    loss: str,
-    gram: Gram,
-    kernel: PrivilegedKernel | None,
-    weight: np.ndarray,
-    cache_size: float,
-    jobs: int,
-) -> "SVM1Plus | SVM2Plus":
-    """Return the subproblems of a loss.
-
-    Parameters
-    ----------
-    loss : {"squared_hinge", "hinge"}
-    gram : KernelGram or MatrixGram
-        Gram matrix of X.
-    kernel : PrivilegedKernel or None
-    weight : ndarray of shape (n,)
-        Positive weights of the samples.
-    cache_size : float
-        Memory for kernel values in MB.
-    jobs : int
-        Number of subproblems solved at once.
-
-    Returns
-    -------
-    SVM1Plus or SVM2Plus
-    """
-    cache_bytes = int(cache_size * 2**20)
-    if loss == "squared_hinge":
-        space = None if kernel is None else _slack_space(kernel, weight, constant=True)
-        return SVM2Plus(gram, space, weight, cache_bytes)
-    space = None
-    if kernel is not None and uses_slack_space(kernel.gram.size, kernel.n_features):
-        space = _slack_space(kernel, np.ones(kernel.gram.size), constant=False)
-    return SVM1Plus(gram, kernel, space, weight, cache_bytes, jobs)
+Solver = Callable[..., CoupledSolution]
 
 
 def uses_slack_space(n: int, n_features: int) -> bool:
@@ -71,78 +40,166 @@ def uses_slack_space(n: int, n_features: int) -> bool:
     return min(n, n_features) < active_set_options.most_unknowns
 
 
-def _slack_space(kernel: PrivilegedKernel, weight: np.ndarray, constant: bool) -> SlackSpace:
-    """Decompose the privileged features, or their Gram matrix if that is smaller."""
-    if kernel.low_rank:
-        return SlackSpace.of_features(kernel.Z, weight, constant)
-    pairwise = kernel.parameters.is_pairwise
-    same = np.arange(kernel.gram.size) if pairwise else distinct_rows(kernel.Z)
-    return SlackSpace.of_gram(kernel.gram, weight, constant, same)
-
-
-class SVM2Plus:
-    r"""SVM2+, and without a space of slack functions the SVM with the squared hinge loss.
-
-    It is the hinge problem with infinite costs over :math:`K + Q \circ yy^\top`, where Q accounts
-    for the cost of slack.
+class Subproblems:
+    """Base class of the subproblems of an estimator.
 
     Parameters
     ----------
+    estimator : PrivilegedBase
+    data : FitData
+
+    Attributes
+    ----------
     gram : KernelGram or MatrixGram
-        K.
-    space : SlackSpace or None
+        Gram matrix K of X.
+    kernel : PrivilegedKernel or None
     weight : ndarray of shape (n,)
         Positive weights of the samples.
-    cache_bytes : int
-        Memory for kernel values.
+    matrix : ndarray of shape (n, n) or None
+        K, where it is held in memory.
+    space : SlackSpace or None
+        Space of the slack functions, where they have coordinates.
     """
 
-    def __init__(self, gram: Gram, space: SlackSpace | None, weight: np.ndarray, cache_bytes: int):
-        self.gram = gram
-        self.space = space
-        self.weight = weight
-        self.cache_bytes = cache_bytes
-        self.positive_semidefinite = gram.positive_semidefinite
+    space: SlackSpace | None = None
+    matrix: Any = None
+    constant = False
+    """Whether the privileged kernel has a constant feature in place of an intercept."""
+
+    def __init__(self, estimator: Any, data: FitData):
+        training = data.training
+        self.gram: KernelGram | MatrixGram = training.parameters.gram(data.X, training.order)
+        self.kernel = data.kernel
+        self.weight = training.costs(1.0)
+        if not (self.weight > 0.0).all():
+            raise ValueError(
+                "class_weight must be positive for every class. To leave out samples, remove them "
+                "from X or set their sample_weight to 0."
+            )
+        self.positive_semidefinite = self.gram.positive_semidefinite
+        self.estimator = estimator
+        self.cache_bytes = int(estimator.cache_size * 2**20)
+        self.solver_options = {"tol": estimator.tol, "max_iter": estimator.max_iter}
+
+    def solver(self, C: float, penalty: float) -> Solver:
+        """Return a function of signs, a solution to start from and a report."""
+        raise NotImplementedError
+
+    def add_slack(
+        self, solutions: list[CoupledSolution], C: float, penalty: float
+    ) -> list[CoupledSolution]:
+        """Return the solutions with the values of their second functions."""
+        return solutions
+
+    def functions(self, solutions: list[CoupledSolution]) -> PrivilegedFunctions | None:
+        """Return the fitted functions of the privileged features."""
+        kernel, space = self.kernel, self.space
+        if kernel is None:
+            return None
+        intercept = np.array([s.second_intercept for s in solutions])
+        duals = [s.second_dual for s in solutions]
+        coordinates = [s.second_weights for s in solutions if s.second_weights is not None]
+        if space is not None and len(coordinates) == len(solutions):
+            if space.loadings is not None:
+                coef = np.vstack([space.loadings @ t for t in coordinates])
+                if self.constant:
+                    coef, intercept = coef[:, :-1], coef[:, -1]
+                return PrivilegedFunctions("linear", kernel.features, intercept, None, coef)
+            duals = list(space.dual(np.column_stack(coordinates)).T)
+        if self.constant:
+            intercept = np.array([dual.sum() for dual in duals])
+        return kernel.from_duals(duals, intercept)
+
+    def zero_functions(self, solutions: Sequence[CoupledSolution]) -> np.ndarray:
+        """Return the numbers of the solutions whose function is 0, though their duals are not.
+
+        The norm of such a function is small compared with the sum of the norms of its terms, and
+        too small to change any margin.
+        """
+        duals = np.vstack([solution.dual for solution in solutions])
+        support = np.flatnonzero(duals.any(axis=0))
+        duals = np.ascontiguousarray(duals[:, support])
+        squared = np.sum(duals.T * self._function_values(duals, support), axis=0)
+        diagonal = np.abs(self.gram.diagonal())
+        terms = np.abs(duals) @ np.sqrt(diagonal[support])
+        converged = np.array([solution.converged for solution in solutions])
+        flat = squared * diagonal.mean() <= options.zero_margin**2
+        return np.flatnonzero(converged & flat & (squared <= options.zero_norm**2 * terms**2))
+
+    def _function_values(self, duals: np.ndarray, samples: np.ndarray) -> np.ndarray:
+        """Return values at some samples, without intercepts, of functions by their duals there."""
+        gram, matrix = self.gram, self.matrix
+        if matrix is None and _is_linear(gram):
+            X = gram.X[samples]
+            if sp.issparse(X):
+                return np.asarray(X @ np.asarray(duals @ X).T)
+            return tiled_multiply(X, tiled_product(duals, np.ascontiguousarray(X.T)).T)
+        step = max(1, options.block_entries // max(1, len(samples)))
+        parts = [np.zeros((0, len(duals)))]
+        for i in range(0, len(samples), step):
+            rows = samples[i : i + step]
+            block = gram.block(rows, samples) if matrix is None else matrix[np.ix_(rows, samples)]
+            parts.append(tiled_multiply(block, duals.T))
+        return np.vstack(parts)
+
+
+class SVM2Plus(Subproblems):
+    r"""SVM2+, and without privileged features the SVM with the squared hinge loss.
+
+    It is the hinge problem with infinite costs over :math:`K + Q \circ yy^\top`, where Q accounts
+    for the cost of slack.
+    """
+
+    constant = True
+
+    def __init__(self, estimator: Any, data: FitData):
+        super().__init__(estimator, data)
+        if self.kernel is not None:
+            self.space = _slack_space(self.kernel, self.weight, constant=True)
         self._features = self._few_features()
         # Above this size the solver reads rows of the matrix.
-        dense = gram.size <= smo_options.dense_size and self._features is None
-        self.matrix = gram.block(slice(None), slice(None)) if dense else None
+        if self.gram.size <= smo_options.dense_size and self._features is None:
+            self.matrix = self.gram.block(slice(None), slice(None))
 
-    def solver(self, C: float, penalty: float, solver_options: dict[str, Any]) -> Solver:
+    def solver(self, C: float, penalty: float) -> Solver:
         """Return a function of signs, a solution to start from and a report."""
         n = self.gram.size
         factor = np.zeros((n, 0)) if self.space is None else self.space.factor(C, penalty)
         ridge = 1.0 / (C * self.weight) if self.space is None else None
         gram_of = self._grams(factor, ridge)
 
-        def solve(
-            sign: np.ndarray, start: SlackSolution | None = None, report: Report = None
-        ) -> SlackSolution:
+        def solve(sign, start=None, report: Report = None) -> CoupledSolution:
             if self._features is not None:
-                found = self._solve_over_features(sign, factor, solver_options, report)
+                # The features x_i and y_i times those of the factor.
+                signed = sign[:, np.newaxis] * factor
+                problem = _hard_margin(PrivilegedGram(self.gram, signed), sign)
+                features = np.hstack([self._features, signed])
+                found = solve_hard_margin(
+                    problem, features=features, **self.solver_options, report=report
+                )
             else:
-                problem = HingeProblem(gram_of(sign), sign, 1.0, np.inf, separable=True)
-                found = self._solve_over_samples(problem, start, solver_options, report)
+                found = self._solve_over_samples(_hard_margin(gram_of(sign), sign), start, report)
             if not found.converged:
                 found = self._tighten_bound(found, sign, C, penalty)
             alpha = sign * found.dual
-            return _with_slack(found, alpha, alpha)
+            return _with_second(found, alpha, alpha)
 
         return solve
 
     def add_slack(
-        self, solutions: list[SlackSolution], C: float, penalty: float
-    ) -> list[SlackSolution]:
+        self, solutions: list[CoupledSolution], C: float, penalty: float
+    ) -> list[CoupledSolution]:
         """Return the solutions with their slack, computed for all of them in one product."""
-        alphas = np.column_stack([solution.slack_dual for solution in solutions])
+        alphas = np.column_stack([solution.second_dual for solution in solutions])
         if self.space is None:
             slacks = alphas / (C * self.weight)[:, np.newaxis]
-            return [replace(s, slack=slack) for s, slack in zip(solutions, slacks.T, strict=True)]
-        coordinates = self.space.coordinates(alphas, C, penalty)
-        slacks = self.space.values(coordinates)
+            coordinates: Any = [None] * len(solutions)
+        else:
+            coordinates = self.space.coordinates(alphas, C, penalty)
+            slacks, coordinates = self.space.values(coordinates), coordinates.T
         return [
-            replace(s, slack=slack, slack_weights=t)
-            for s, slack, t in zip(solutions, slacks.T, coordinates.T, strict=True)
+            replace(s, second_values=slack, second_weights=t)
+            for s, slack, t in zip(solutions, slacks.T, coordinates, strict=True)
         ]
 
     def _tighten_bound(
@@ -154,8 +211,7 @@ class SVM2Plus:
         satisfy their margins. The scale may be large, or no scale may suffice. Slack raised by a
         constant, whose norm is at most 1, makes every function feasible.
         """
-        samples = np.arange(self.gram.size)
-        values = _function_values(self, found.dual[np.newaxis], samples, samples)[:, 0]
+        values = self._function_values(found.dual[np.newaxis], np.arange(self.gram.size))[:, 0]
         missing = 1.0 - sign * (values + found.intercept)
         if self.space is None:
             slack, squared = np.maximum(missing, 0.0), 0.0
@@ -174,42 +230,30 @@ class SVM2Plus:
         gap = gap if self.positive_semidefinite else np.nan
         return replace(found, objective=objective, gap=gap)
 
-    def _solve_over_features(
-        self, sign: np.ndarray, factor: np.ndarray, solver_options: dict[str, Any], report: Report
-    ) -> Solution:
-        """Solve a problem with the features x_i and y_i times those of the factor."""
-        signed = sign[:, np.newaxis] * factor
-        gram = PrivilegedGram(self.gram, signed)
-        problem = HingeProblem(gram, sign, 1.0, np.inf, separable=True)
-        assert self._features is not None
-        features = np.hstack([self._features, signed])
-        return solve_hard_margin(problem, features=features, **solver_options, report=report)
-
     def _solve_over_samples(
-        self,
-        problem: HingeProblem,
-        start: SlackSolution | None,
-        solver_options: dict[str, Any],
-        report: Report,
+        self, problem: HingeProblem, start: CoupledSolution | None, report: Report
     ) -> Solution:
         """Solve by SMO, then by the interior-point method if SMO is slow on a whole matrix."""
         n, dual = problem.size, None if start is None else start.dual
         if dual is not None and not problem.is_feasible(dual):
             dual = None  # that of an interior-point method that stopped early
         if self.matrix is None:
-            return solve_hinge(problem, **solver_options, dual=dual, report=report)
-        limit, updates = solver_options["max_iter"], options.pair_updates * n
-        smo = {**solver_options, "max_iter": updates if limit < 0 else min(updates, limit // 2)}
-        exact = n <= options.exact_size
+            return solve_hinge(problem, **self.solver_options, dual=dual, report=report)
+        limit, updates = self.solver_options["max_iter"], options.pair_updates * n
+        smo = {
+            **self.solver_options,
+            "max_iter": updates if limit < 0 else min(updates, limit // 2),
+        }
+        exact, done = n <= options.exact_size, 0
         try:
             found = solve_hinge(problem, **smo, dual=dual, exact=exact, report=report)
-        except NotSeparableError:  # a tiny margin and rounding errors
-            done = 0
+        except NotSeparableError:
+            pass  # a tiny margin and rounding errors
         else:
             if found.converged:
                 return found
             done = found.iterations
-        rest = {**solver_options, "max_iter": -1 if limit < 0 else limit - done}
+        rest = {**self.solver_options, "max_iter": -1 if limit < 0 else limit - done}
         found = solve_hard_margin(problem, **rest, report=report)
         return replace(found, iterations=done + found.iterations)
 
@@ -243,146 +287,84 @@ class SVM2Plus:
         return gram_of
 
 
-class SVM1Plus:
-    """SVM1+, and without privileged features the SVM with the hinge loss.
+class CoupledSubproblems(Subproblems):
+    """Coupled problems over two matrices; without privileged features the SVM with hinge loss."""
 
-    Parameters
-    ----------
-    gram : KernelGram or MatrixGram
-        K.
-    kernel : PrivilegedKernel or None
-    space : SlackSpace or None
-        Space of the slack functions, for small problems.
-    weight : ndarray of shape (n,)
-        Positive weights of the samples.
-    cache_bytes : int
-        Memory for kernel values, without privileged features.
-    jobs : int
-        Number of subproblems solved at once.
-    """
-
-    def __init__(
-        self,
-        gram: Gram,
-        kernel: PrivilegedKernel | None,
-        space: SlackSpace | None,
-        weight: np.ndarray,
-        cache_bytes: int,
-        jobs: int,
-    ):
-        self.gram = gram
-        self.space = space
-        self.weight = weight
-        self.positive_semidefinite = gram.positive_semidefinite
-        self.matrix: np.ndarray | None = None
-        self._kernel = kernel
-        if kernel is None:
-            self._cache = GramCache(gram, cache_bytes, shared=True, jobs=jobs)
+    def __init__(self, estimator: Any, data: FitData):
+        super().__init__(estimator, data)
+        if self.kernel is None:
+            jobs = effective_n_jobs(estimator.n_jobs)
+            self._cache = GramCache(self.gram, self.cache_bytes, shared=True, jobs=jobs)
         else:
-            self.matrix = gram.block(slice(None), slice(None))
-            self._second = kernel.gram.block(slice(None), slice(None))
-            self.positive_semidefinite &= kernel.gram.positive_semidefinite
+            grams = self.gram, self.kernel.gram
+            self.matrix, self.second = (g.block(slice(None), slice(None)) for g in grams)
+            self.positive_semidefinite &= self.kernel.gram.positive_semidefinite
 
-    def solver(self, C: float, penalty: float, solver_options: dict[str, Any]) -> Solver:
+    def solver(self, C: float, penalty: float) -> Solver:
         """Return a function of signs, a solution to start from and a report."""
-        cost = C * self.weight
-        if self._kernel is None or self.matrix is None:
-            solve_hinge_problem = hinge_solver(self._cache, cost, solver_options)
+        cost, kernel = C * self.weight, self.kernel
 
-            def solve_plain(
-                sign: np.ndarray, start: SlackSolution | None = None, report: Report = None
-            ) -> SlackSolution:
-                found = solve_hinge_problem(sign, report)
+        def solve(sign, start=None, report: Report = None) -> CoupledSolution:
+            if kernel is None:
+                plain = HingeProblem(self._cache.of(), sign, 1.0, cost)
+                found = solve_hinge(plain, **self.solver_options, report=report)
                 alpha = np.abs(found.dual)
-                return _with_slack(found, alpha, np.vstack([alpha, cost - alpha]))
-
-            return solve_plain
-        matrix, low_rank = self.matrix, self._kernel.low_rank
-        factor = None if self.space is None else self.space.rows()
-
-        def solve(
-            sign: np.ndarray, start: SlackSolution | None = None, report: Report = None
-        ) -> SlackSolution:
-            found = solve_svm1plus(
-                matrix,
-                self._second,
-                sign,
-                cost,
-                penalty,
-                factor=factor,
-                low_rank=low_rank,
-                **solver_options,
-                # Feasible for other costs after scaling.
-                point=None if start is None else start.point * (cost.sum() / start.point.sum()),
-                report=report,
-            )
-            return found if self.positive_semidefinite else replace(found, gap=np.nan)
+                return _with_second(found, alpha, np.vstack([alpha, cost - alpha]))
+            problem = self._problem(sign, cost, penalty, kernel.low_rank, start)
+            coupled = solve_coupled(problem, **self.solver_options, report=report)
+            return coupled if self.positive_semidefinite else replace(coupled, gap=np.nan)
 
         return solve
 
-    def add_slack(
-        self, solutions: list[SlackSolution], C: float, penalty: float
-    ) -> list[SlackSolution]:
-        """Return the solutions, which have their slack."""
-        return solutions
+    def _problem(self, sign, cost, penalty, low_rank, start) -> CoupledProblem:
+        raise NotImplementedError
 
 
-def hinge_solver(
-    cache: GramCache, cost: np.ndarray, solver_options: dict[str, Any]
-) -> Callable[[np.ndarray, Report], Solution]:
-    """Return a function of signs and a report that solves hinge problems of margin 1."""
+class SVM1Plus(CoupledSubproblems):
+    """SVM1+; it has a space of slack functions on small problems."""
 
-    def solve(sign: np.ndarray, report: Report) -> Solution:
-        problem = HingeProblem(cache.of(), sign, 1.0, cost)
-        return solve_hinge(problem, **solver_options, report=report)
+    def __init__(self, estimator: Any, data: FitData):
+        super().__init__(estimator, data)
+        if self.kernel and uses_slack_space(self.kernel.gram.size, self.kernel.n_features):
+            self.space = _slack_space(self.kernel, np.ones(self.kernel.gram.size), constant=False)
 
-    return solve
-
-
-def find_zero_functions(
-    subproblems: SVM1Plus | SVM2Plus, solutions: Sequence[SlackSolution]
-) -> np.ndarray:
-    """Return the numbers of the solutions whose function is 0, though their duals are not.
-
-    The norm of such a function is small compared with the sum of the norms of its terms, and too
-    small to change any margin.
-    """
-    duals = np.vstack([solution.dual for solution in solutions])
-    support = np.flatnonzero(duals.any(axis=0))
-    duals = np.ascontiguousarray(duals[:, support])
-    values = _function_values(subproblems, duals, support, support)
-    squared = np.sum(duals.T * values, axis=0)
-    diagonal = np.abs(subproblems.gram.diagonal())
-    terms = np.abs(duals) @ np.sqrt(diagonal[support])
-    converged = np.array([solution.converged for solution in solutions])
-    flat = squared * diagonal.mean() <= options.zero_margin**2
-    return np.flatnonzero(converged & flat & (squared <= options.zero_norm**2 * terms**2))
+    def _problem(self, sign, cost, penalty, low_rank, start) -> CoupledProblem:
+        factor = None if self.space is None else self.space.rows()
+        # Feasible for other costs after scaling.
+        point = None if start is None else start.point * (cost.sum() / start.point.sum())
+        options = {"factor": factor, "low_rank": low_rank, "start": point}
+        return svm1plus_problem(self.matrix, self.second, sign, cost, penalty, **options)
 
 
-def _with_slack(found: Solution, alpha: np.ndarray, point: np.ndarray) -> SlackSolution:
+class SVM2K(CoupledSubproblems):
+    """SVM-2K."""
+
+    def _problem(self, sign, cost, penalty, low_rank, start) -> CoupledProblem:
+        model, weight = self.estimator, self.weight
+        C_privileged = model.C if model.C_privileged is None else model.C_privileged
+        costs = np.vstack([cost, C_privileged * weight]), model.D * weight
+        return svm2k_problem(
+            self.matrix, self.second, sign, *costs, model.epsilon, low_rank=low_rank
+        )
+
+
+def _slack_space(kernel: PrivilegedKernel, weight: np.ndarray, constant: bool) -> SlackSpace:
+    """Decompose the privileged features, or their Gram matrix if that is smaller."""
+    if kernel.low_rank:
+        return SlackSpace.of_features(kernel.Z, weight, constant)
+    pairwise = kernel.parameters.is_pairwise
+    same = np.arange(kernel.gram.size) if pairwise else distinct_rows(kernel.Z)
+    return SlackSpace.of_gram(kernel.gram, weight, constant, same)
+
+
+def _hard_margin(gram: Any, sign: np.ndarray) -> HingeProblem:
+    return HingeProblem(gram, sign, 1.0, np.inf, separable=True)
+
+
+def _with_second(found: Solution, alpha: np.ndarray, point: np.ndarray) -> CoupledSolution:
     """Return a solution of the hinge problem as one with slack; the slack itself comes later."""
-    return SlackSolution(**vars(found), slack=alpha, slack_dual=alpha, point=point)
+    return CoupledSolution(**vars(found), second_values=alpha, second_dual=alpha, point=point)
 
 
-def _function_values(
-    subproblems: SVM1Plus | SVM2Plus, duals: np.ndarray, samples: np.ndarray, support: np.ndarray
-) -> np.ndarray:
-    """Return values at some samples, without intercepts, of functions given by dual variables."""
-    gram, matrix = subproblems.gram, subproblems.matrix
-    if matrix is None and _is_linear(gram):
-        X = gram.X
-        if sp.issparse(X):
-            return np.asarray(X[samples] @ np.asarray(duals @ X[support]).T)
-        weights = tiled_product(duals, np.ascontiguousarray(X[support].T))
-        return tiled_multiply(X[samples], weights.T)
-    step = max(1, options.block_entries // max(1, len(support)))
-    parts = [np.zeros((0, len(duals)))]
-    for i in range(0, len(samples), step):
-        rows = samples[i : i + step]
-        block = gram.block(rows, support) if matrix is None else matrix[np.ix_(rows, support)]
-        parts.append(tiled_multiply(block, duals.T))
-    return np.vstack(parts)
-
-
-def _is_linear(gram: Gram) -> TypeGuard[KernelGram]:
+def _is_linear(gram: KernelGram | MatrixGram) -> TypeGuard[KernelGram]:
     return isinstance(gram, KernelGram) and gram.function.name == "linear"

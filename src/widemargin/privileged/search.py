@@ -4,21 +4,19 @@ In every fold the kernel matrix and the decomposition of the privileged features
 for all C, all penalties and all classes, and every fit starts from the solution of the previous C.
 """
 
-from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
-from widemargin.privileged.base import FitData, encode
-from widemargin.privileged.slack_functions import PrivilegedKernel
+from widemargin.privileged.slack_functions import FitData
 from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier
 from widemargin.svm.cross_validation import (
     SEARCH_CONSTRAINTS,
@@ -221,25 +219,26 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         <<returns_self>>
         """
         Cs = check_costs(self.Cs, finite=True)
-        penalties = _check_penalties(self.privileged_penalties)
-        data = FitData.prepare(self, X, y, privileged, sample_weight)
+        penalties = check_costs(self.privileged_penalties, finite=True, name="privileged_penalties")
+        data = self._prepare(X, y, privileged, sample_weight)
         weight = validate_all_weights(sample_weight, data.y)
         splits = self._splits(data.X, data.y, weight)
         n_last = data.n_problems * self.refit
-        progress = data.open_progress(self, n_last + len(splits))
+        metadata = {"sample_weight": sample_weight, "privileged": privileged}
+        progress = FitProgress.open(self, n_last + len(splits), data.X, data.y, metadata)
 
         def work(number: int) -> tuple[np.ndarray, list]:
             with progress.task(n_last + number) as stop:
                 report = (lambda _: stop()) if progress.active else None
-                train, test = splits[number]
-                return self._score_fold(data, weight, train, test, Cs, penalties, report)
+                return self._score_fold(data, weight, splits[number], Cs, penalties, report)
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
-        scores = np.dstack([fold for fold, _ in folds])
+        shape = len(Cs), len(penalties)  # without privileged features all penalties are alike
+        scores = np.dstack([np.broadcast_to(fold, shape) for fold, _ in folds])
         best = best_of(scores)
         if self.refit:
-            C, penalty = Cs[best[0]], penalties[best[1]]
-            solutions = self._fit_subproblems(data, C, penalty, progress)
+            costs = Cs[best[0]], penalties[best[1]]
+            solutions = self._fit_subproblems(data, progress, *costs)
         else:
             self.__dict__.pop("support_", None)
         self._keep_search(scores, best, {"C": Cs, "privileged_penalty": penalties})
@@ -250,36 +249,27 @@ class PrivilegedSVCCV(Search, SlackClassifier):
             report_convergence(self, solutions, progress.stop_requested)
         return self
 
-    def _score_fold(
-        self,
-        data: FitData,
-        weight: np.ndarray | None,
-        train: np.ndarray,
-        test: np.ndarray,
-        Cs: list[float],
-        penalties: list[float],
-        report: Callable | None,
-    ) -> tuple[np.ndarray, list]:
+    def _score_fold(self, data: FitData, weight, split, Cs, penalties, report) -> tuple:
         """Return the scores of one fold by C and penalty, and all solutions."""
-        X_train, y_train = safe_split(self, data.X, data.y, train)
+        train, test = split
+        X, y = safe_split(self, data.X, data.y, train)
         X_test, y_test = safe_split(self, data.X, data.y, test, train)
-        training = encode(self, X_train, y_train, None if weight is None else weight[train])
-        privileged = data.privileged
+        privileged, scorer, weights = data.privileged, self._scorer(), {}
         if privileged is not None:
             privileged = privileged.take(train, self.privileged_kernel == "precomputed")
-        kernel = PrivilegedKernel.fit(self, privileged, training, warn=False)
-        subproblems = self._subproblems(X_train, training, kernel)
-        scorer, model = self._scorer(), self._new_estimator(PrivilegedSVC)
-        weights = {}
+        else:
+            penalties = penalties[:1]
         if weight is not None and takes_weights(scorer):
             weights["sample_weight"] = weight[test]
-        scores, solutions = np.empty((len(Cs), len(penalties))), []
-        signs = [problem.sign for problem in training.reduction.problems]
+        own_weight = None if weight is None else weight[train]
+        fold = FitData(self, X, y, privileged, own_weight, warn=False)
+        subproblems, model = self._subproblems(fold), self._new_estimator(PrivilegedSVC)
+        signs = [problem.sign for problem in fold.training.reduction.problems]
         starts: list = [None] * len(signs)
-        # Without privileged features there is no penalty.
-        for column in np.argsort(penalties if kernel is not None else penalties[:1])[::-1]:
+        scores, solutions = np.empty((len(Cs), len(penalties))), []
+        for column in np.argsort(penalties)[::-1]:
             for row in np.argsort(Cs):
-                solve = subproblems.solver(Cs[row], penalties[column], self._solver_options())
+                solve = subproblems.solver(Cs[row], penalties[column])
                 found = [
                     solve(sign, start, report) for sign, start in zip(signs, starts, strict=True)
                 ]
@@ -287,17 +277,6 @@ class PrivilegedSVCCV(Search, SlackClassifier):
                 # With an indefinite kernel several optima may exist: use that of a fresh start.
                 if subproblems.positive_semidefinite:
                     starts = found
-                vars(model).update(support_attributes(X_train, training, found))
+                vars(model).update(support_attributes(X, fold.training, found))
                 scores[row, column] = scorer(model, X_test, y_test, **weights)
-        if kernel is None:
-            scores[:] = scores[:, :1]
         return scores, solutions
-
-
-def _check_penalties(penalties: Iterable[Any]) -> list[float]:
-    values = list(penalties)
-    if not values or not all(isinstance(v, Real) and 0 < float(v) < np.inf for v in values):
-        raise ValueError(
-            f"privileged_penalties must contain positive finite numbers, got {penalties!r}."
-        )
-    return [float(v) for v in values]

@@ -1,6 +1,5 @@
 """Kernel of the privileged features: in training, and for functions of them in prediction."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,41 +12,27 @@ from widemargin.kernels import KernelGram, MatrixGram
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.privileged.features import PrivilegedFeatures, PrivilegedInput, check_numeric
-from widemargin.svm.training import Training
+from widemargin.svm.training import Training, prepare_training
 
 
-def validate_privileged(estimator: Any, privileged: Any, n_samples: int) -> PrivilegedInput | None:
-    """Validate the privileged features of a fit; warn if there are none."""
-    if privileged is None:
-        warnings.warn(
-            f"{type(estimator).__name__} was fitted without privileged features, which gives a "
-            "plain SVM with the same loss. Pass privileged to fit.",
-            UserWarning,
-            stacklevel=5,
-        )
-        return None
-    if num_samples(privileged) != n_samples:
-        raise ValueError(
-            f"privileged must have one row for each training sample, got {num_samples(privileged)} "
-            f"rows, but X has {n_samples} samples."
-        )
-    return PrivilegedInput.validate(
-        privileged, estimator.privileged_kernel, estimator.privileged_transformer
-    )
+class FitData:
+    """Validated arguments of a fit, with encoded targets and the parameters of both kernels."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, privileged: Any, weight: Any, warn=True):
+        self.X, self.y = X, y
+        self.privileged: PrivilegedInput | None = privileged
+        parameters, class_weight = KernelParameters.of(estimator), estimator.class_weight
+        self.training = prepare_training(X, y, weight, parameters, class_weight=class_weight)
+        self.kernel: PrivilegedKernel | None = None
+        if privileged is not None:
+            self.kernel = PrivilegedKernel(estimator, privileged, self.training, warn)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of binary subproblems."""
+        return len(self.training.reduction.problems)
 
 
-def positive_weights(training: Training) -> np.ndarray:
-    """Return the weights of the samples, with those of their classes; raise if one is 0."""
-    weight = training.costs(1.0)
-    if not (weight > 0.0).all():
-        raise ValueError(
-            "class_weight must be positive for every class. To leave out samples, remove them from "
-            "X or set their sample_weight to 0."
-        )
-    return weight
-
-
-@dataclass(frozen=True)
 class PrivilegedKernel:
     """Kernel of the privileged features on the training samples.
 
@@ -64,43 +49,28 @@ class PrivilegedKernel:
         Gram matrix of the samples of positive weight.
     order : ndarray
         Indices of these samples.
-    n_samples : int
-        Number of all samples.
     """
 
-    parameters: KernelParameters
-    features: PrivilegedFeatures | None
-    Z: Any
-    gram: KernelGram | MatrixGram
-    order: np.ndarray
-    n_samples: int
-
-    @staticmethod
-    def fit(
-        estimator: Any, privileged: PrivilegedInput | None, training: Training, warn: bool = True
-    ) -> "PrivilegedKernel | None":
-        """Fit the preprocessing and compute gamma; None without privileged features."""
-        if privileged is None:
-            return None
+    def __init__(self, estimator: Any, given: PrivilegedInput, training: Training, warn: bool):
         parameters, order = KernelParameters.of(estimator, "privileged_"), training.order
-        features, values = None, privileged.values
+        self.features: PrivilegedFeatures | None = None
+        values, pairwise = given.values, parameters.is_pairwise
         if callable(parameters.kernel):
-            values = privileged.given
-        elif not parameters.is_pairwise:
-            transformer = estimator.privileged_transformer
-            features, values = PrivilegedFeatures.fit(privileged, transformer, order, warn)
-        parameters = parameters.resolve(values, order, training.weight)
+            values = given.given
+        elif not pairwise:
+            self.features, transformer = PrivilegedFeatures(), estimator.privileged_transformer
+            values = self.features.fit_transform(given, transformer, order, warn)
+        self.parameters = parameters.resolve(values, order, training.weight)
         try:
-            gram = parameters.gram(values, order)
+            self.gram: KernelGram | MatrixGram = self.parameters.gram(values, order)
         except ValueError as error:
-            if parameters.is_pairwise:
+            if pairwise:
                 raise ValueError(f"privileged is not a valid kernel matrix: {error}") from error
             raise ValueError(
                 "privileged contains values that are too large for privileged_kernel. Scale them, "
                 "for example with privileged_transformer=StandardScaler()."
             ) from error
-        Z = values if parameters.is_pairwise else values[order]
-        return PrivilegedKernel(parameters, features, Z, gram, order, num_samples(values))
+        self.Z, self.order = values if pairwise else values[order], order
 
     @property
     def n_features(self) -> int:
@@ -116,16 +86,12 @@ class PrivilegedKernel:
         """Return the functions with the given weights of the kernel values."""
         duals = np.vstack(duals)
         if self.parameters.is_pairwise:  # kernel values are against all training samples
-            spread = np.zeros((len(duals), self.n_samples))
+            spread = np.zeros((len(duals), num_samples(self.Z)))
             spread[:, self.order] = duals
             duals = spread
         vectors = None if self.parameters.kernel == "precomputed" else self.Z
         expansion = KernelExpansion(self.parameters, vectors, duals, intercept)
         return PrivilegedFunctions(self.parameters.kernel, self.features, intercept, expansion)
-
-    def from_weights(self, coef: np.ndarray, intercept: np.ndarray) -> "PrivilegedFunctions":
-        """Return the linear functions with the given weights of the features."""
-        return PrivilegedFunctions("linear", self.features, intercept, None, coef)
 
 
 @dataclass(frozen=True)

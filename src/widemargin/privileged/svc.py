@@ -2,26 +2,18 @@
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.callbacks import FitProgress
-from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin.privileged.base import FitData, PrivilegedBase
-from widemargin.privileged.problems import SVM1Plus, SVM2Plus, find_zero_functions, make_subproblems
-from widemargin.privileged.slack_functions import (
-    PrivilegedFunctions,
-    PrivilegedKernel,
-    positive_weights,
-)
-from widemargin.solvers.coupled.svm1plus import SlackSolution
-from widemargin.svm.training import Training, solve_problems, support_attributes
+from widemargin._base.sklearn_compat import Interval, StrOptions
+from widemargin.privileged.base import PrivilegedBase
+from widemargin.privileged.problems import Subproblems, SVM1Plus, SVM2Plus
+from widemargin.privileged.slack_functions import FitData
+from widemargin.solvers.coupled.problem import CoupledSolution
 
 
 @shared_docs
@@ -32,12 +24,6 @@ class SlackClassifier(PrivilegedBase):
         **PrivilegedBase._parameter_constraints,
         "loss": [StrOptions({"squared_hinge", "hinge"})],
     }
-
-    loss: str
-    tol: float
-    max_iter: int
-    cache_size: float
-    n_jobs: int | None
 
     def slack(self, privileged: Any) -> NDArray[np.float64]:
         """Compute the slack of samples from their privileged features.
@@ -57,7 +43,7 @@ class SlackClassifier(PrivilegedBase):
             two.
         """
         check_is_fitted(self)
-        if not hasattr(self, "_privileged_functions"):
+        if self._privileged_functions is None:
             raise ValueError(
                 "slack needs a model that was fitted with privileged features. Pass privileged to "
                 "fit."
@@ -69,7 +55,7 @@ class SlackClassifier(PrivilegedBase):
     def privileged_coef_(self) -> NDArray[np.float64]:
         """Weights of the privileged features in the slack, for ``privileged_kernel='linear'``."""
         check_is_fitted(self)
-        functions = getattr(self, "_privileged_functions", None)
+        functions = self._privileged_functions
         if functions is None or functions.kernel != "linear":
             raise AttributeError(
                 "privileged_coef_ is only available after a fit with privileged features and a "
@@ -77,54 +63,18 @@ class SlackClassifier(PrivilegedBase):
             )
         return functions.coef
 
-    def _solver_options(self) -> dict[str, Any]:
-        return {"tol": self.tol, "max_iter": self.max_iter}
+    def _subproblems(self, data: FitData) -> Subproblems:
+        return (SVM2Plus if self.loss == "squared_hinge" else SVM1Plus)(self, data)
 
-    def _subproblems(
-        self, X: Any, training: Training, kernel: PrivilegedKernel | None
-    ) -> SVM1Plus | SVM2Plus:
-        """Return what the subproblems of all classes, C and penalties have in common."""
-        return make_subproblems(
-            self.loss,
-            training.parameters.gram(X, training.order),
-            kernel,
-            positive_weights(training),
-            self.cache_size,
-            effective_n_jobs(self.n_jobs),
-        )
-
-    def _fit_subproblems(
-        self, data: FitData, C: float, penalty: float, progress: FitProgress
-    ) -> list[SlackSolution]:
-        """Solve the subproblems of all classes and set the fitted attributes."""
-        X, training, kernel = data.X, data.training, data.kernel
-        subproblems = self._subproblems(X, training, kernel)
-        solve = subproblems.solver(C, penalty, self._solver_options())
-        problems = training.reduction.problems
-        solutions = solve_problems(
-            lambda number, report: solve(problems[number].sign, report=report),
-            len(problems),
-            effective_n_jobs(self.n_jobs),
-            progress,
-            lambda found: support_attributes(X, training, found),
-        )
-        solutions = subproblems.add_slack(solutions, C, penalty)
-        functions = None
-        if kernel is not None:
-            constant = self.loss == "squared_hinge"
-            functions = _slack_functions(kernel, subproblems, solutions, constant)
-        self._set_fitted(support_attributes(X, training, solutions), functions)
-        if kernel is not None:
-            slack = np.full((kernel.n_samples, len(solutions)), np.nan)
-            slack[training.order] = np.column_stack([s.slack for s in solutions])
-            self.slack_ = slack[:, 0] if len(solutions) == 1 else slack
-        self._warn_of_zero_functions(subproblems, solutions)
-        return solutions
-
-    def _warn_of_zero_functions(
-        self, subproblems: SVM1Plus | SVM2Plus, solutions: list[SlackSolution]
+    def _set_fitted(
+        self, data: FitData, subproblems: Subproblems, solutions: list[CoupledSolution]
     ) -> None:
-        zero = find_zero_functions(subproblems, solutions)
+        super()._set_fitted(data, subproblems, solutions)
+        if data.kernel is not None:
+            slack = np.full((len(data.y), len(solutions)), np.nan)
+            slack[data.training.order] = np.column_stack([s.second_values for s in solutions])
+            self.slack_ = slack[:, 0] if len(solutions) == 1 else slack
+        zero = subproblems.zero_functions(solutions)
         if len(zero):
             which = "" if len(solutions) == 1 else f" of the classes {self.classes_[zero]}"
             warnings.warn(
@@ -135,30 +85,6 @@ class SlackClassifier(PrivilegedBase):
                 UserWarning,
                 stacklevel=5,
             )
-
-
-def _slack_functions(
-    kernel: PrivilegedKernel,
-    subproblems: SVM1Plus | SVM2Plus,
-    solutions: list[SlackSolution],
-    constant: bool,
-) -> PrivilegedFunctions:
-    """Return the slack functions; ``constant`` is whether the kernel has a constant feature."""
-    space = subproblems.space
-    intercept = np.array([s.slack_intercept for s in solutions])
-    coordinates = [s.slack_weights for s in solutions if s.slack_weights is not None]
-    if space is not None and len(coordinates) == len(solutions):
-        if space.loadings is not None:
-            coef = np.vstack([space.loadings @ t for t in coordinates])
-            if constant:
-                coef, intercept = coef[:, :-1], coef[:, -1]
-            return kernel.from_weights(coef, intercept)
-        duals = list(space.dual(np.column_stack(coordinates)).T)
-    else:
-        duals = [s.slack_dual for s in solutions]
-    if constant:
-        intercept = np.array([dual.sum() for dual in duals])
-    return kernel.from_duals(duals, intercept)
 
 
 @shared_docs
@@ -324,29 +250,5 @@ class PrivilegedSVC(SlackClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: ArrayLike, privileged: Any = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        <<X_kernel_train>>
-
-        <<y>>
-
-        <<privileged>>
-
-        <<sample_weight>>
-
-        Returns
-        -------
-        <<returns_self>>
-        """
-        data = FitData.prepare(self, X, y, privileged, sample_weight)
-        progress = data.open_progress(self, data.n_problems)
-        solutions = self._fit_subproblems(data, self.C, self.privileged_penalty, progress)
-        progress.close()
-        report_convergence(self, solutions, progress.stop_requested)
-        return self
+    def _costs(self) -> tuple[float, float]:
+        return self.C, self.privileged_penalty

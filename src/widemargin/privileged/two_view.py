@@ -1,24 +1,17 @@
 """TwoViewSVC: two classifiers on two views of the same samples (SVM-2K)."""
 
-from collections.abc import Callable
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
-from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, fit_context
-from widemargin.kernels import KernelGram, MatrixGram
-from widemargin.privileged.base import FitData, PrivilegedBase
-from widemargin.privileged.problems import hinge_solver
-from widemargin.privileged.slack_functions import PrivilegedKernel, positive_weights
-from widemargin.solvers import Solution
-from widemargin.solvers.coupled.svm2k import TwoViewSolution, solve_svm2k
-from widemargin.svm.training import gram_cache, solve_problems, support_attributes
+from widemargin._base.sklearn_compat import Interval
+from widemargin.privileged.base import PrivilegedBase
+from widemargin.privileged.problems import SVM2K, Subproblems
+from widemargin.privileged.slack_functions import FitData
 
 
 @shared_docs
@@ -164,63 +157,6 @@ class TwoViewSVC(PrivilegedBase):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: ArrayLike, privileged: Any = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        <<X_kernel_train>>
-
-        <<y>>
-
-        <<privileged>>
-
-        <<sample_weight>>
-
-        Returns
-        -------
-        <<returns_self>>
-        """
-        data = FitData.prepare(self, X, y, privileged, sample_weight)
-        X, training, kernel = data.X, data.training, data.kernel
-        problems, jobs = training.reduction.problems, effective_n_jobs(self.n_jobs)
-        weight, gram = positive_weights(training), training.parameters.gram(X, training.order)
-        progress = data.open_progress(self, len(problems))
-        seconds: list[Any] = [None] * len(problems)
-        if kernel is None:
-            cache = gram_cache(gram, training.reduction, self.cache_size, jobs)
-            solve_plain = hinge_solver(cache, self.C * weight, self._solver_options())
-        else:
-            solve_views = self._view_solver(gram, kernel, weight)
-
-        def solve(number: int, report: Callable | None) -> Solution:
-            sign = problems[number].sign
-            if kernel is None:
-                return solve_plain(sign, report)
-            found = solve_views(sign, report)
-            seconds[number] = found.duals[1], found.intercepts[1]
-            known = gram.positive_semidefinite and kernel.gram.positive_semidefinite
-            return _first_view(found, known)
-
-        solutions = solve_problems(
-            solve,
-            len(problems),
-            jobs,
-            progress,
-            lambda found: support_attributes(X, training, found),
-        )
-        functions = None
-        if kernel is not None:
-            duals, intercepts = zip(*seconds, strict=True)
-            functions = kernel.from_duals(duals, np.array(intercepts))
-        self._set_fitted(support_attributes(X, training, solutions), functions)
-        progress.close()
-        report_convergence(self, solutions, progress.stop_requested)
-        return self
-
     def decision_function(self, X: Any, privileged: Any = None) -> NDArray[np.float64]:
         """Compute the decision function.
 
@@ -239,7 +175,7 @@ class TwoViewSVC(PrivilegedBase):
         scores = super().decision_function(X)
         if privileged is None:
             return scores
-        if not hasattr(self, "_privileged_functions"):
+        if self._privileged_functions is None:
             raise ValueError(
                 "privileged needs a model that was fitted with privileged features. Pass "
                 "privileged to fit."
@@ -270,11 +206,7 @@ class TwoViewSVC(PrivilegedBase):
         return self.classes_[codes]
 
     def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        privileged: Any = None,
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, privileged: Any = None
     ) -> float:
         """Compute the accuracy of the predictions.
 
@@ -296,35 +228,8 @@ class TwoViewSVC(PrivilegedBase):
         """
         return accuracy_score(y, self.predict(X, privileged), sample_weight=sample_weight)
 
-    def _solver_options(self) -> dict[str, Any]:
-        return {"tol": self.tol, "max_iter": self.max_iter}
+    def _subproblems(self, data: FitData) -> Subproblems:
+        return SVM2K(self, data)
 
-    def _view_solver(
-        self, gram: KernelGram | MatrixGram, kernel: PrivilegedKernel, weight: np.ndarray
-    ) -> Callable[[np.ndarray, Callable | None], TwoViewSolution]:
-        """Return a function of signs and a report that solves for both views."""
-        first, second = (g.block(slice(None), slice(None)) for g in (gram, kernel.gram))
-        C_privileged = self.C if self.C_privileged is None else self.C_privileged
-        costs = np.vstack([self.C * weight, C_privileged * weight])
-
-        def solve(sign: np.ndarray, report: Callable | None) -> TwoViewSolution:
-            return solve_svm2k(
-                first,
-                second,
-                sign,
-                costs,
-                self.D * weight,
-                self.epsilon,
-                low_rank=kernel.low_rank,
-                **self._solver_options(),
-                report=report,
-            )
-
-        return solve
-
-
-def _first_view(found: TwoViewSolution, positive_semidefinite: bool) -> Solution:
-    return Solution(
-        found.duals[0], float(found.intercepts[0]), found.objective, found.dual_objective,
-        found.gap if positive_semidefinite else np.nan, found.iterations, found.converged,
-    )  # fmt: skip
+    def _costs(self) -> tuple[float, float]:
+        return self.C, 1.0

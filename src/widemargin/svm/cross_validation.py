@@ -157,13 +157,13 @@ class Search:
             setattr(self, f"{name}_", values[index])
 
 
-def check_costs(Cs: Iterable, *, finite: bool) -> list[float]:
-    """Return the values of C to try, as a list of floats."""
+def check_costs(Cs: Iterable, *, finite: bool, name: str = "Cs") -> list[float]:
+    """Return the values of C, or of the parameter of that name, to try as a list of floats."""
     values = list(Cs)
     positive = bool(values) and all(isinstance(C, Real) and float(C) > 0 for C in values)
     if not positive or (finite and np.inf in values):
         kind = "finite numbers" if finite else "numbers"
-        raise ValueError(f"Cs must contain {kind} greater than 0, got {Cs!r}.")
+        raise ValueError(f"{name} must contain {kind} greater than 0, got {Cs!r}.")
     return [float(C) for C in values]
 
 

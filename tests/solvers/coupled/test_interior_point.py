@@ -8,7 +8,9 @@ from tests.oracles import privileged as oracle
 from widemargin._base import threads
 from widemargin._base.options import InteriorPointOptions
 from widemargin.solvers import interior_point as predictor_corrector
-from widemargin.solvers.coupled import interior_point, solver, svm1plus, svm2k
+from widemargin.solvers.coupled import interior_point, solver
+from widemargin.solvers.coupled.problem import svm1plus_problem, svm2k_problem
+from widemargin.solvers.coupled.solver import solve_coupled
 
 
 def grams(kernel, n=60, columns=3, privileged=2, seed=0):
@@ -40,7 +42,7 @@ def test_svm1plus_reaches_the_exact_optimum(kernel, cost, penalty):
     K, M, sign = grams(kernel)
     costs = cost * np.linspace(0.5, 2.0, len(sign))
     exact = oracle.svm1plus(K, M, sign, costs, penalty)
-    problem = svm1plus._problem(K, M, sign, costs, penalty, oracle.factor(M))
+    problem = svm1plus_problem(K, M, sign, costs, penalty, factor=oracle.factor(M))
     method, found = solved(problem)
     assert type(method.equations) is EQUATIONS[kernel]
     assert found.optimal
@@ -56,7 +58,7 @@ def test_two_views_reach_the_exact_optimum(kernel, agreement, epsilon):
     costs = np.vstack([np.linspace(0.5, 2.0, len(sign)), np.full(len(sign), 0.3)])
     agreements = np.full(len(sign), agreement)
     exact = oracle.two_view(K, M, sign, costs, agreements, epsilon)
-    method, found = solved(svm2k._problem(K, M, sign, costs, agreements, epsilon))
+    method, found = solved(svm2k_problem(K, M, sign, costs, agreements, epsilon))
     assert type(method.equations) is EQUATIONS[kernel]
     assert found.optimal
     # The constants need not be unique; the functions are.
@@ -72,17 +74,18 @@ def test_only_accurate_functions_are_reported_as_optimal(seed, agreement, epsilo
     costs = np.vstack([np.linspace(0.5, 2.0, len(sign)), np.full(len(sign), 0.3)])
     agreements = np.full(len(sign), agreement)
     exact = oracle.two_view(K, M, sign, costs, agreements, epsilon)
-    _, found = solved(svm2k._problem(K, M, sign, costs, agreements, epsilon))
+    problem = svm2k_problem(K, M, sign, costs, agreements, epsilon)
+    _, found = solved(problem)
     error = max(np.ptp(found.first - exact.f), np.ptp(found.second - exact.slack))
     assert error < 1e-6 or not found.optimal
-    assert svm2k.solve_svm2k(K, M, sign, costs, agreements, epsilon).converged
+    assert solve_coupled(problem).converged
 
 
 @pytest.mark.parametrize("kernel", EQUATIONS)
 def test_the_point_is_feasible_and_makes_the_functions(kernel):
     K, M, sign = grams(kernel)
     costs = np.ones((2, len(sign)))
-    problem = svm2k._problem(K, M, sign, costs, np.ones(len(sign)), 0.1)
+    problem = svm2k_problem(K, M, sign, costs, np.ones(len(sign)), 0.1)
     _, found = solved(problem)
     g, h = problem.expansions(found.point)
     assert (problem.lower <= found.point).all()
@@ -99,7 +102,8 @@ def test_units_of_features_do_not_matter(scale):
     K, M, sign = grams("linear")
     costs = np.full(len(sign), 10.0)
     exact = oracle.svm1plus(K, M, sign, costs, 1.0)
-    scaled = svm1plus._problem(scale**2 * K, M, sign, costs / scale**2, scale**-2, oracle.factor(M))
+    factor = oracle.factor(M)
+    scaled = svm1plus_problem(scale**2 * K, M, sign, costs / scale**2, scale**-2, factor=factor)
     method, found = solved(scaled)
     assert found.optimal
     assert method.iterations < 50
@@ -110,7 +114,7 @@ def test_indefinite_kernels_are_left_to_pair_updates():
     K, M, sign = grams("rbf")
     indefinite = K - 0.5 * np.eye(len(K))
     for first, second in ((indefinite, M), (K, indefinite)):
-        problem = svm2k._problem(first, second, sign, np.ones((2, 60)), np.ones(60), 0.1)
+        problem = svm2k_problem(first, second, sign, np.ones((2, 60)), np.ones(60), 0.1)
         assert interior_point.start_interior_point(problem) is None
 
 
@@ -118,18 +122,19 @@ def test_slow_pair_updates_give_way_to_the_interior_point_method(monkeypatch):
     K, M, sign = grams("linear", n=120)
     costs = np.full(len(sign), 1e3)
     monkeypatch.setattr(solver, "refine_by_active_set", lambda problem, point: None)
-    found = svm1plus.solve_svm1plus(1e4 * K, M, sign, costs, 1e-3)
+    problem = svm1plus_problem(1e4 * K, M, sign, costs, 1e-3)
+    found = solve_coupled(problem)
     exact = oracle.svm1plus(1e4 * K, M, sign, costs, 1e-3)
     assert found.converged
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
     monkeypatch.setattr(solver, "start_interior_point", lambda problem: None)
-    pairs = svm1plus.solve_svm1plus(1e4 * K, M, sign, costs, 1e-3, max_iter=found.iterations)
+    pairs = solve_coupled(problem, max_iter=found.iterations)
     assert not pairs.converged
 
 
 def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     K, M, sign = grams("linear", n=150)
-    problem = svm1plus._problem(K, M, sign, np.ones(len(sign)), 1.0, oracle.factor(M))
+    problem = svm1plus_problem(K, M, sign, np.ones(len(sign)), 1.0, factor=oracle.factor(M))
     monkeypatch.setattr(predictor_corrector, "options", InteriorPointOptions(chunk=16))
     points = []
     for number in (1, 4):

@@ -10,9 +10,8 @@ from tests.oracles import privileged as oracle
 from widemargin._base.options import ActiveSetOptions, CoupledOptions
 from widemargin.solvers import HingeProblem, solve_hinge
 from widemargin.solvers.coupled import active_set, solver
-from widemargin.solvers.coupled.solver import start
-from widemargin.solvers.coupled.svm1plus import solve_svm1plus
-from widemargin.solvers.coupled.svm2k import _problem, solve_svm2k
+from widemargin.solvers.coupled.problem import svm1plus_problem, svm2k_problem
+from widemargin.solvers.coupled.solver import State, solve_coupled
 
 PENALTIES = [1e2, 1.0, 1e-2, 1e-5, 1e-8]
 
@@ -24,6 +23,11 @@ def problem(seed, n=40, kernel="linear", columns=3, privileged=2):
     sign = np.where(X[:, 0] + Z[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
     grams = [rows @ rows.T if kernel == "linear" else rbf_kernel(rows) for rows in (X, Z)]
     return *grams, sign
+
+
+def solve_svm1plus(*arguments, factor=None, low_rank=False, start=None, **options):
+    problem = svm1plus_problem(*arguments, factor=factor, low_rank=low_rank, start=start)
+    return solve_coupled(problem, **options)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -38,7 +42,7 @@ def test_svm1plus_reaches_the_exact_optimum(kernel, penalty, columns, low_rank):
     found = solve_svm1plus(K, M, sign, cost, penalty, factor=factor, low_rank=low_rank)
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
     np.testing.assert_allclose(K @ found.dual, exact.f, atol=1e-6)
-    np.testing.assert_allclose(found.slack, exact.slack, atol=1e-6)
+    np.testing.assert_allclose(found.second_values, exact.slack, atol=1e-6)
     assert found.converged
     assert found.gap < 1e-8
 
@@ -52,18 +56,18 @@ def test_two_views_reach_the_exact_optimum(kernel, epsilon, agreement, low_rank)
     costs = np.vstack([np.linspace(0.5, 2.0, len(sign)), np.full(len(sign), 0.3)])
     cost = np.full(len(sign), agreement)
     exact = oracle.two_view(K, M, sign, costs, cost, epsilon)
-    found = solve_svm2k(K, M, sign, costs, cost, epsilon, low_rank=low_rank)
+    found = solve_coupled(svm2k_problem(K, M, sign, costs, cost, epsilon, low_rank=low_rank))
     assert found.objective == pytest.approx(exact.objective, rel=1e-6)
     # The constants need not be unique; the functions are.
-    for gram, dual, values in zip((K, M), found.duals, (exact.f, exact.slack), strict=True):
-        assert np.ptp(gram @ dual - values) < 1e-6
+    assert np.ptp(K @ found.dual - exact.f) < 1e-6
+    assert np.ptp(M @ found.second_dual - exact.slack) < 1e-6
     assert found.gap < 1e-8
 
 
 def test_two_views_without_agreement_are_two_classifiers():
     K, M, sign = problem(2)
     costs = np.vstack([np.ones(len(sign)), np.full(len(sign), 0.5)])
-    found = solve_svm2k(K, M, sign, costs, np.zeros(len(sign)), 0.1)
+    found = solve_coupled(svm2k_problem(K, M, sign, costs, np.zeros(len(sign)), 0.1))
     alone = [solve_hinge(HingeProblem(G, sign, 1.0, c)) for G, c in zip((K, M), costs, strict=True)]
     assert found.objective == pytest.approx(sum(s.objective for s in alone), rel=1e-9)
 
@@ -80,7 +84,7 @@ def test_pair_updates_alone_are_within_the_gap(seed, kernel):
         found = solve_svm1plus(K, M, sign, cost, 0.5, tol=1e-4)
     exact = solve_svm1plus(K, M, sign, cost, 0.5, factor=oracle.factor(M))
     assert found.converged
-    assert found.slack_weights is None
+    assert found.second_weights is None
     best = exact.objective
     assert found.dual_objective <= best * (1 + 1e-9)
     assert best <= found.objective * (1 + 1e-9)
@@ -105,7 +109,7 @@ def test_any_feasible_start_leads_to_the_same_optimum():
     factor = oracle.factor(M)
     fresh = solve_svm1plus(K, M, sign, cost, 0.1, factor=factor)
     start_from = 0.5 * solve_svm1plus(K, M, sign, 2.0 * cost, 10.0, factor=factor).point
-    warm = solve_svm1plus(K, M, sign, cost, 0.1, factor=factor, point=start_from)
+    warm = solve_svm1plus(K, M, sign, cost, 0.1, factor=factor, start=start_from)
     assert warm.objective == pytest.approx(fresh.objective, rel=1e-9)
 
 
@@ -123,9 +127,9 @@ def test_work_comes_in_slices(monkeypatch):
 def test_functions_are_those_of_the_point():
     K, M, sign = problem(6)
     costs = np.ones((2, len(sign)))
-    state = start(_problem(K, M, sign, costs, np.ones(len(sign)), 0.1), np.zeros((4, len(sign))))
+    state = State(svm2k_problem(K, M, sign, costs, np.ones(len(sign)), 0.1))
     while not solver.advance(state):
         pass
     g, h = state.problem.expansions(state.point)
-    np.testing.assert_allclose(state.first, K @ g, atol=1e-9)
-    np.testing.assert_allclose(state.second, M @ h, atol=1e-9)
+    np.testing.assert_allclose(state.functions[0], K @ g, atol=1e-9)
+    np.testing.assert_allclose(state.functions[1], M @ h, atol=1e-9)

@@ -21,7 +21,6 @@ from scipy import linalg
 
 from widemargin._base.numeric import TINY
 from widemargin._base.options import active_set_options as options
-from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.coupled.problem import CoupledProblem, Optimum
 from widemargin.solvers.free_set_newton import longest_step
 
@@ -32,10 +31,26 @@ def refine_by_active_set(problem: CoupledProblem, point: np.ndarray) -> Optimum 
     Returns
     -------
     Optimum or None
-        None if the equations cannot be solved or are too large.
+        None if the equations cannot be solved or are too large, or take too many steps.
     """
-    with single_threaded_blas():
-        return _ActiveSet(problem, point).run()
+    state, work = _ActiveSet(problem, point), 0.0
+    for _ in range(options.steps):
+        size = len(state.working) + len(state.weights) + 2
+        work += size**3
+        if size > options.most_unknowns or work > options.work or not state.working:
+            break
+        blocked = state.step()
+        if blocked is None:
+            break
+        if not blocked:
+            functions = state.functions()
+            joining = state.largest_violation(*functions)
+            if joining is None:
+                point = state.point.reshape(point.shape)
+                weights = None if problem.factor is None else state.weights
+                return Optimum(point, *functions, state.constants, weights, True)
+            state.working.append(joining)
+    return None
 
 
 class _ActiveSet:
@@ -55,25 +70,7 @@ class _ActiveSet:
         inside = (self.lower < self.point) & (self.point < self.upper)
         self.working: list[int] = np.flatnonzero(inside).tolist()
 
-    def run(self) -> Optimum | None:
-        work = 0.0
-        for _ in range(options.steps):
-            size = len(self.working) + len(self.weights) + 2
-            work += size**3
-            if size > options.most_unknowns or work > options.work or not self.working:
-                break
-            blocked = self._step()
-            if blocked is None:
-                return None
-            if blocked:
-                continue
-            joining = self._largest_violation()
-            if joining is None:
-                return self._optimum(True)
-            self.working.append(joining)
-        return self._optimum(False) if self.working and work > 0.0 else None
-
-    def _step(self) -> bool | None:
+    def step(self) -> bool | None:
         """Step to where the equations hold on F; return whether a bound was in the way.
 
         None if the equations have no solution.
@@ -117,15 +114,15 @@ class _ActiveSet:
         sums = -np.array([g.sum(), h.sum()])
         return matrix, np.concatenate([right, -(self.factor.T @ h), sums])
 
-    def _functions(self) -> tuple[np.ndarray, np.ndarray]:
+    def functions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return f and e at the samples."""
         g, h = self.problem.expansions(self.point.reshape(self.shape))
         if self.problem.factor is None:
             return self.problem.first @ g, self.problem.second @ h
         return self.problem.first @ g, self.factor @ self.weights
 
-    def _largest_violation(self) -> int | None:
+    def largest_violation(self, first: np.ndarray, second: np.ndarray) -> int | None:
         """Return the variable outside F that violates its condition most; None if none does."""
-        first, second = self._functions()
         u, w = self.direction.T
         values = u * (first[self.sample] + self.constants[0])
         values += w * (second[self.sample] + self.constants[1])
@@ -136,12 +133,6 @@ class _ActiveSet:
         worst = int(np.argmax(violation))
         scale = max(self.scale, float(np.abs(values).max()))
         return worst if violation[worst] > options.precision * scale else None
-
-    def _optimum(self, optimal: bool) -> Optimum:
-        first, second = self._functions()
-        weights = None if self.problem.factor is None else self.weights
-        point = self.point.reshape(self.shape)
-        return Optimum(point, first, second, self.constants, weights, optimal)
 
 
 def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:

@@ -20,7 +20,6 @@ both with a column of ones for each constant.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -29,7 +28,6 @@ from scipy import linalg
 from widemargin._base.numeric import TINY
 from widemargin._base.options import coupled_options as options
 from widemargin._base.options import interior_point_options
-from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.coupled.problem import CoupledProblem, Optimum
 from widemargin.solvers.interior_point import (
     Progress,
@@ -39,23 +37,22 @@ from widemargin.solvers.interior_point import (
     sum_over_chunks,
 )
 
-Response = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Pair = tuple[np.ndarray, np.ndarray]
 Solve = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def start_interior_point(problem: CoupledProblem) -> "InteriorPoint | None":
     """Return the state at the starting point; None if a kernel is not positive semidefinite."""
-    with single_threaded_blas():
-        factor, penalty = problem.factor, problem.penalty
-        if factor is None:
-            factor, penalty = _low_rank_factor(problem.second), 1.0
-        rows = _low_rank_factor(problem.first)
-        if rows is None or factor is None:
-            return None
-        n_columns = rows.shape[1] + factor.shape[1]
-        if options.samples_per_column * n_columns <= len(rows):
-            return InteriorPoint(problem, FeatureEquations(rows, factor, penalty))
-        return InteriorPoint(problem, SampleEquations(problem.first, factor, penalty))
+    factor, penalty = problem.factor, problem.penalty
+    if factor is None:
+        factor, penalty = _low_rank_factor(problem.second), 1.0
+    rows = _low_rank_factor(problem.first)
+    if rows is None or factor is None:
+        return None
+    n_columns = rows.shape[1] + factor.shape[1]
+    if options.samples_per_column * n_columns <= len(rows):
+        return InteriorPoint(problem, FeatureEquations(rows, factor, penalty))
+    return InteriorPoint(problem, SampleEquations(problem.first, factor, penalty))
 
 
 class FeatureEquations:
@@ -67,39 +64,32 @@ class FeatureEquations:
     def __init__(self, rows: np.ndarray, factor: np.ndarray, penalty: float):
         ones = np.ones((len(rows), 1))
         self.first, self.second = np.hstack([rows, ones]), np.hstack([factor, ones])
-        self.ridge = np.concatenate(
-            [np.ones(rows.shape[1]), [0.0], np.full(factor.shape[1], penalty), [0.0]]
-        )
+        ridges = (np.ones(rows.shape[1]), 0.0), (np.full(factor.shape[1], penalty), 0.0)
+        self.ridge = np.concatenate([np.append(*ridge) for ridge in ridges])
         self.size = len(self.ridge)
         self.work = float(len(rows)) * self.size**2
 
-    def values(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def values(self, unknowns: np.ndarray) -> Pair:
         """Return F and E."""
         first, second = np.split(unknowns, [self.first.shape[1]])
         return self.first @ first, self.second @ second
-
-    def weights(self, unknowns: np.ndarray) -> np.ndarray:
-        """Return t."""
-        return unknowns[self.first.shape[1] : -1]
 
     def residual(self, unknowns: np.ndarray, g: np.ndarray, h: np.ndarray) -> np.ndarray:
         """Return the difference between the functions of g and h and those of the unknowns."""
         return np.concatenate([g @ self.first, h @ self.second]) - self.ridge * unknowns
 
-    def factorize(self, response: Response) -> Solve:
+    def factorize(self, response: np.ndarray, alone: np.ndarray) -> Solve:
         """Return a function from g and h, moved at fixed functions, to the step of the unknowns."""
-        matrix = self._matrix(*response[:3])
+        matrix = self._matrix(*response)
         matrix[np.diag_indices(self.size)] += self.ridge
         factor = cholesky(matrix)
 
-        def step(unknowns: np.ndarray, g: np.ndarray, h: np.ndarray) -> np.ndarray:
+        def step(unknowns, g, h):
             return linalg.cho_solve(factor, self.residual(unknowns, g, h), check_finite=False)
 
         return step
 
-    def balance(
-        self, response: tuple[np.ndarray, ...], residual: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def balance(self, response: np.ndarray, residual: np.ndarray) -> Pair:
         """Return F and E whose response removes the residual."""
         return self.values(scaled_least_squares(self._matrix(*response), residual))
 
@@ -109,12 +99,8 @@ class FeatureEquations:
         def part(rows: slice) -> np.ndarray:
             A, B = self.first[rows], self.second[rows]
             mixed = A.T @ (t_12[rows, np.newaxis] * B)
-            return np.block(
-                [
-                    [A.T @ (t_11[rows, np.newaxis] * A), mixed],
-                    [mixed.T, B.T @ (t_22[rows, np.newaxis] * B)],
-                ]
-            )
+            own, others = (t[rows, np.newaxis] * C for t, C in ((t_11, A), (t_22, B)))
+            return np.block([[A.T @ own, mixed], [mixed.T, B.T @ others]])
 
         return sum_over_chunks(part, len(self.first))
 
@@ -129,23 +115,19 @@ class SampleEquations:
         self.size = len(matrix) + 1 + len(self.ridge)
         self.work = float(len(matrix)) ** 2 * (len(matrix) / 3.0 + 2.0 * len(self.ridge))
 
-    def values(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def values(self, unknowns: np.ndarray) -> Pair:
         """Return F and E."""
         own, constant, second = self._parts(unknowns)
         return self.matrix @ own + constant, self.second @ second
-
-    def weights(self, unknowns: np.ndarray) -> np.ndarray:
-        """Return t."""
-        return unknowns[len(self.matrix) + 1 : -1]
 
     def residual(self, unknowns: np.ndarray, g: np.ndarray, h: np.ndarray) -> np.ndarray:
         """Return the difference between the functions of g and h and those of the unknowns."""
         own, _, second = self._parts(unknowns)
         return np.concatenate([g - own, [g.sum()], h @ self.second - self.ridge * second])
 
-    def factorize(self, response: Response) -> Solve:
+    def factorize(self, response: np.ndarray, alone: np.ndarray) -> Solve:
         """Return a function from g and h, moved at fixed functions, to the step of the unknowns."""
-        t_11, t_12, _, alone = response
+        t_11, t_12, _ = response
         matrix = self.matrix.copy()
         matrix[np.diag_indices(len(matrix))] += 1.0 / t_11
         factor = cholesky(matrix)
@@ -155,7 +137,7 @@ class SampleEquations:
         small[1:, 1:] += (self.second.T * alone) @ self.second + np.diag(self.ridge)
         rest = cholesky(small)
 
-        def step(unknowns: np.ndarray, g: np.ndarray, h: np.ndarray) -> np.ndarray:
+        def step(unknowns, g, h):
             own, _, second = self._parts(unknowns)
             pull = (g - own) / t_11
             right = (h - t_12 * pull) @ self.second - self.ridge * second
@@ -166,69 +148,57 @@ class SampleEquations:
 
         return step
 
-    def balance(
-        self, response: tuple[np.ndarray, ...], residual: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def balance(self, response: np.ndarray, residual: np.ndarray) -> np.ndarray:
         """Return constants F and E whose response removes the residual of the sums."""
-        t_11, t_12, t_22 = (float(t.sum()) for t in response)
+        t_11, t_12, t_22 = response.sum(axis=1)
         sums = residual[[len(self.matrix), -1]]
-        constants = scaled_least_squares(np.array([[t_11, t_12], [t_12, t_22]]), sums)
-        return constants[0] * np.ones(len(self.matrix)), constants[1] * np.ones(len(self.matrix))
+        return scaled_least_squares(np.array([[t_11, t_12], [t_12, t_22]]), sums)
 
     def _parts(self, unknowns: np.ndarray) -> list[np.ndarray]:
         n = len(self.matrix)
         return np.split(unknowns, [n, n + 1])
 
 
-@dataclass
 class InteriorPoint:
     """Point in the interior of the bounds, and the best one so far.
 
-    ``below`` and ``above`` are the distances of the variables to their bounds, more accurate than
-    the differences would be. Where a bound is missing the distance is 1 and the multiplier 0.
+    ``distances`` are those of the variables to their lower and upper bounds, more accurate than the
+    differences would be. Where a bound is missing the distance is 1 and the multiplier 0. A
+    variable is fixed if its bounds are equal.
     """
 
-    problem: CoupledProblem
-    equations: FeatureEquations | SampleEquations
-    below: np.ndarray = field(init=False)
-    above: np.ndarray = field(init=False)
-    low: np.ndarray = field(init=False)
-    high: np.ndarray = field(init=False)
-    unknowns: np.ndarray = field(init=False)
-    iterations: int = 0
-    progress: Progress = field(init=False)
-
-    def __post_init__(self) -> None:
-        problem = self.problem
+    def __init__(self, problem: CoupledProblem, equations: FeatureEquations | SampleEquations):
+        self.problem, self.equations = problem, equations
         self.fixed = problem.upper <= problem.lower
-        self.capped = np.isfinite(problem.upper) & ~self.fixed
-        self.span = np.where(self.capped, problem.upper - problem.lower, np.abs(problem.offset))
+        capped = np.isfinite(problem.upper) & ~self.fixed
+        self.bounded = np.stack([~self.fixed, capped])
+        self.span = np.where(capped, problem.upper - problem.lower, np.abs(problem.offset))
         self.u, self.w = np.moveaxis(problem.directions[problem.kind], -1, 0)
-        self.below = np.where(self.fixed, 1.0, 0.5 * self.span)
-        self.above = np.where(self.capped, 0.5 * self.span, 1.0)
-        self.low, self.high = np.where(self.fixed, 0.0, 1.0), np.where(self.capped, 1.0, 0.0)
-        self.unknowns = np.zeros(self.equations.size)
+        self.distances = np.where(self.bounded, 0.5 * self.span, 1.0)
+        self.multipliers = np.where(self.bounded, 1.0, 0.0)
+        self.unknowns = np.zeros(equations.size)
+        self.iterations = 0
         self.progress = Progress(options.precision, options.near)
 
     def advance(self) -> bool:
         """Take one step; return whether the method has ended."""
-        with single_threaded_blas():
-            return self._advance()
-
-    def _advance(self) -> bool:
         problem = self.problem
         F, E = self.equations.values(self.unknowns)
-        residual = problem.linear - self.u * F - self.w * E + self.low - self.high
+        low, high = self.multipliers
+        residual = problem.linear - self.u * F - self.w * E + low - high
         residual[self.fixed] = 0.0
-        point = np.where(self.fixed, problem.lower, problem.lower + self.below)
+        point = np.where(self.fixed, problem.lower, problem.lower + self.distances[0])
         g, h = problem.expansions(point)
-        product = float((self.low * self.below).sum() + (self.high * self.above).sum())
         value = abs(float((problem.linear * point).sum()))
-        distance = self._distance(residual, g, h, product / max(value, TINY), F, E)
-        kept = (self.below, self.above, self.low, self.high, self.unknowns)
-        if self.progress.update(distance, kept):
-            return True
-        if self.iterations >= interior_point_options.iterations:
+        gap = float((self.multipliers * self.distances).sum()) / max(value, TINY)
+        # The error of the functions grows with the drift, but with the square root of the gap: the
+        # square of the drift is compared with the gap, equal to it at the accepted distance.
+        drift = np.abs(self.equations.residual(self.unknowns, g, h)).max()
+        drift /= max(1.0, np.abs(g).sum() + np.abs(h).sum())
+        violation = np.abs(residual).max() / _function_size(F, E)
+        distance = float(max(gap, violation, drift**2 / options.near))
+        stop = self.progress.update(distance, (self.distances, self.multipliers, self.unknowns))
+        if stop or self.iterations >= interior_point_options.iterations:
             return True
         try:
             self._step(residual, g, h)
@@ -238,80 +208,55 @@ class InteriorPoint:
         return False
 
     def _step(self, residual: np.ndarray, g: np.ndarray, h: np.ndarray) -> None:
-        below, above, low, high = self.below, self.above, self.low, self.high
-        inverse = 1.0 / np.where(self.fixed, np.inf, low / below + high / above)
-        solve = self.equations.factorize(self._response(inverse))
+        distances, multipliers, u, w = self.distances, self.multipliers, self.u, self.w
+        curvature = (multipliers / distances).sum(axis=0)
+        inverse = 1.0 / np.where(self.fixed, np.inf, curvature)
+        solve = self.equations.factorize(self._response(inverse), self._alone(inverse))
 
         def direction(change: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            low_change, high_change = change[0], np.where(self.capped, change[1], 0.0)
-            q = inverse * (residual + low_change / below - high_change / above)
-            step = solve(self.unknowns, g + (self.u * q).sum(axis=0), h + (self.w * q).sum(axis=0))
+            change = np.where(self.bounded, change, 0.0)
+            pull = change / distances
+            q = inverse * (residual + pull[0] - pull[1])
+            step = solve(self.unknowns, g + (u * q).sum(axis=0), h + (w * q).sum(axis=0))
             dF, dE = self.equations.values(step)
-            move = q - inverse * (self.u * dF + self.w * dE)
-            low_step = np.where(self.fixed, 0.0, (low_change - low * move) / below)
-            high_step = np.where(self.capped, (high_change + high * move) / above, 0.0)
-            up = np.where(self.capped, -move, 0.0)
-            return step, np.stack([move, up]), np.stack([low_step, high_step])
+            move = q - inverse * (u * dF + w * dE)
+            moves = np.where(self.bounded, [move, -move], 0.0)
+            return step, moves, (change - multipliers * moves) / distances
 
-        count = int(np.count_nonzero(~self.fixed) + np.count_nonzero(self.capped))
-        values, multipliers = np.stack([below, above]), np.stack([low, high])
-        step, dv, dm, length = predictor_corrector(direction, values, multipliers, count)
+        count = int(np.count_nonzero(self.bounded))
+        step, moves, changes, length = predictor_corrector(direction, distances, multipliers, count)
         self.unknowns = self.unknowns + length * step
-        self.below, self.above = values + length * dv
-        self.low, self.high = multipliers + length * dm
+        self.distances = distances + length * moves
+        self.multipliers = multipliers + length * changes
 
-    def _distance(
-        self,
-        residual: np.ndarray,
-        g: np.ndarray,
-        h: np.ndarray,
-        gap: float,
-        F: np.ndarray,
-        E: np.ndarray,
-    ) -> float:
-        """Return the distance of the point from the optimum.
+    def _response(self, inverse: np.ndarray) -> np.ndarray:
+        """Return T_11, T_12 and T_22 of the samples."""
+        pairs = (self.u, self.u), (self.u, self.w), (self.w, self.w)
+        return np.stack([(a * b * inverse).sum(axis=0) for a, b in pairs])
 
-        The error of the functions grows with the drift, but with the square root of the gap: the
-        square of the drift is compared with the gap, equal to the drift at the accepted distance.
-        """
-        drift = self.equations.residual(self.unknowns, g, h)
-        mass = np.abs(g).sum() + np.abs(h).sum()
-        drifted = float(np.abs(drift).max()) / max(1.0, float(mass))
-        violation = float(np.abs(residual).max()) / _function_size(F, E)
-        return max(gap, violation, drifted**2 / options.near)
-
-    def _response(self, inverse: np.ndarray) -> Response:
-        """Return T_11, T_12, T_22, and T_22 - T_12^2 / T_11 as a sum of non-negative terms."""
+    def _alone(self, inverse: np.ndarray) -> np.ndarray:
+        """Return T_22 - T_12^2 / T_11 as a sum of non-negative terms."""
         u, w = self.u, self.w
-        t_11 = (u * u * inverse).sum(axis=0)
-        area = np.zeros_like(t_11)
+        area = np.zeros(u.shape[1])
         for a, b in combinations(range(len(u)), 2):
             area += (u[a] * w[b] - u[b] * w[a]) ** 2 * inverse[a] * inverse[b]
-        t_12, t_22 = (u * w * inverse).sum(axis=0), (w * w * inverse).sum(axis=0)
-        return t_11, t_12, t_22, area / t_11
+        return area / (u * u * inverse).sum(axis=0)
 
     def finish(self) -> Optimum:
         """Return the best point, with variables close to a bound moved there."""
-        problem = self.problem
-        below, above, low, high, unknowns = self.progress.point
+        problem, equations = self.problem, self.equations
+        (below, above), (low, high), unknowns = self.progress.point
+        capped = self.bounded[1]
         at_lower = self.fixed | (below < low * self.span)
-        at_upper = self.capped & (above < high * self.span) & ~at_lower
-        inside = np.where(
-            self.capped & (above < below), problem.upper - above, problem.lower + below
-        )
+        at_upper = capped & (above < high * self.span) & ~at_lower
+        inside = np.where(capped & (above < below), problem.upper - above, problem.lower + below)
         point = np.where(at_lower, problem.lower, np.where(at_upper, problem.upper, inside))
         point = self._balanced(point, ~(at_lower | at_upper), unknowns)
-        F, E = self.equations.values(unknowns)
-        weights = self.equations.weights(unknowns)
-        constants = unknowns[[self.equations.size - len(weights) - 2, -1]]
-        return Optimum(
-            point,
-            F - constants[0],
-            E - constants[1],
-            constants,
-            None if problem.factor is None else weights,
-            self._is_optimal(F, E),
-        )
+        F, E = equations.values(unknowns)
+        constants = unknowns[[-1 - equations.second.shape[1], -1]]
+        weights = None if problem.factor is None else unknowns[-equations.second.shape[1] : -1]
+        f, e = F - constants[0], E - constants[1]
+        return Optimum(point, f, e, constants, weights, self._is_optimal(F, E))
 
     def _is_optimal(self, F: np.ndarray, E: np.ndarray) -> bool:
         """Return whether F and E of the best point are accurate.
@@ -331,12 +276,11 @@ class InteriorPoint:
 
     def _balanced(self, point: np.ndarray, free: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
         """Return the point with its free variables moved to satisfy the equations."""
-        problem, u, w = self.problem, self.u, self.w
+        problem = self.problem
         distance = np.where(free, np.minimum(point - problem.lower, problem.upper - point), 0.0)
-        g, h = problem.expansions(point)
-        response = tuple((a * b * distance**2).sum(axis=0) for a, b in ((u, u), (u, w), (w, w)))
-        dF, dE = self.equations.balance(response, self.equations.residual(unknowns, g, h))
-        moved = point - distance**2 * (u * dF + w * dE)
+        residual = self.equations.residual(unknowns, *problem.expansions(point))
+        dF, dE = self.equations.balance(self._response(distance**2), residual)
+        moved = point - distance**2 * (self.u * dF + self.w * dE)
         return np.clip(moved, problem.lower, problem.upper)
 
 

@@ -18,23 +18,22 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.numeric import TINY
 from widemargin._base.options import coupled_options as options
+from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.coupled.active_set import refine_by_active_set
 from widemargin.solvers.coupled.interior_point import InteriorPoint, start_interior_point
-from widemargin.solvers.coupled.pair_updates import update_pairs
+from widemargin.solvers.coupled.pair_updates import Arrays, update_pairs
 from widemargin.solvers.coupled.problem import CoupledProblem, CoupledSolution, Optimum
+from widemargin.solvers.solution import relative_gap
 from widemargin.solvers.stopping import equivalent_updates, rounding_floor
 
 
 @dataclass
 class State:
-    """State of the solver; ``first`` and ``second`` are f and e at the point."""
+    """State of the solver; ``functions`` are f and e at the point."""
 
     problem: CoupledProblem
-    tol: float
-    max_iter: int
-    point: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    tol: float = 1e-3
+    max_iter: int = -1
     iterations: int = 0
     finished: bool = False
     converged: bool = False
@@ -44,55 +43,49 @@ class State:
     """Whether no other method is left when the pair updates end."""
     update_limit: int = field(init=False)
     """Number of iterations at which the pair updates end."""
-    flat: float = field(init=False)
-    """Smallest curvature along a move."""
 
     def __post_init__(self) -> None:
-        self.update_limit = 0 if self.problem.low_rank else self.point.size
-        largest = sum(float(np.abs(m.diagonal()).max()) for m in self._matrices())
-        self.flat = max(options.flat_curvature * largest, TINY)
-
-    def _matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.problem.first, self.problem.second
+        problem = self.problem
+        self.point = problem.start.copy()
+        self.functions = np.empty((2, len(problem.offset)))
+        self.diagonals = problem.first.diagonal().copy(), problem.second.diagonal().copy()
+        self.sizes = [float(np.abs(diagonal).max()) for diagonal in self.diagonals]
+        self.update_limit = 0 if problem.low_rank else self.point.size
+        self.recompute_functions()
 
     def recompute_functions(self) -> None:
         """Compute f and e from the point, without the rounding errors of the updates."""
-        for function, matrix, dual in zip(
-            (self.first, self.second),
-            self._matrices(),
-            self.problem.expansions(self.point),
-            strict=True,
-        ):
+        matrices = self.problem.first, self.problem.second
+        duals = self.problem.expansions(self.point)
+        for function, matrix, dual in zip(self.functions, matrices, duals, strict=True):
             function[:] = tiled_multiply(matrix, dual[:, np.newaxis])[:, 0]
 
     def dual_objective(self) -> float:
         g, h = self.problem.expansions(self.point)
-        norms = float(g @ self.first + h @ self.second)
+        norms = float(g @ self.functions[0] + h @ self.functions[1])
         return float((self.problem.linear * self.point).sum()) - 0.5 * norms
 
     def rounding_floor(self) -> float:
         """Return the violation below which there are rounding errors only."""
+        duals = self.problem.expansions(self.point)
         return sum(
-            rounding_floor(np.abs(dual).sum() * np.abs(m.diagonal()).max())
-            for dual, m in zip(self.problem.expansions(self.point), self._matrices(), strict=True)
+            rounding_floor(np.abs(dual).sum() * size)
+            for dual, size in zip(duals, self.sizes, strict=True)
         )
 
 
 def solve_coupled(
     problem: CoupledProblem,
-    point: np.ndarray,
     *,
     tol: float = 1e-3,
     max_iter: int = -1,
     report: Callable[[State], bool] | None = None,
 ) -> CoupledSolution:
-    """Solve the problem from a feasible point.
+    """Solve the problem.
 
     Parameters
     ----------
     problem : CoupledProblem
-    point : ndarray of shape (groups, n)
-        Within the bounds, with both sums 0.
     tol : float, default=1e-3
         Tolerance on the violation of the optimality conditions.
     max_iter : int, default=-1
@@ -107,19 +100,25 @@ def solve_coupled(
     -------
     CoupledSolution
     """
-    state = start(problem, point, tol, max_iter)
-    run_in_slices(advance, state, report)
-    return finish(state)
-
-
-def start(
-    problem: CoupledProblem, point: np.ndarray, tol: float = 1e-3, max_iter: int = -1
-) -> State:
-    """Return the state at a feasible point."""
-    n = len(problem.first)
-    state = State(problem, tol, max_iter, point.copy(), np.empty(n), np.empty(n))
-    state.recompute_functions()
-    return state
+    with single_threaded_blas():
+        state = State(problem, tol, max_iter)
+        run_in_slices(advance, state, report)
+        found = finish(state)
+    g, h = problem.expansions(found.point)
+    second_norm = float(h @ found.second)
+    if found.weights is not None:
+        second_norm = problem.penalty * float(found.weights @ found.weights)
+    norms = 0.5 * (float(g @ found.first) + second_norm)
+    first_intercept, second_intercept, loss = problem.primal(found)
+    objective = norms + loss
+    dual_objective = float((problem.linear * found.point).sum()) - norms
+    gap = relative_gap(objective, dual_objective)
+    return CoupledSolution(
+        g, first_intercept, objective, dual_objective, gap, state.iterations, found.optimal,
+        second_dual=h / problem.penalty, second_intercept=second_intercept,
+        second_values=found.second + second_intercept, second_weights=found.weights,
+        point=found.point,
+    )  # fmt: skip
 
 
 def advance(state: State) -> bool:
@@ -141,12 +140,14 @@ def advance(state: State) -> bool:
 def _update_pairs(state: State, steps: int) -> None:
     problem = state.problem
     steps = min(steps, state.update_limit - state.iterations)
-    done, violation = update_pairs(
-        problem.first, problem.second, problem.first.diagonal().copy(),
-        problem.second.diagonal().copy(), problem.kind, problem.lower, problem.upper,
-        problem.linear, problem.directions, problem.relation, problem.exchange, state.point,
-        state.first, state.second, max(state.tol, state.rounding_floor()), steps, state.flat,
+    arrays = Arrays(
+        problem.first, problem.second, *state.diagonals, problem.kind, problem.lower,
+        problem.upper, problem.linear, problem.directions, problem.relation, state.point,
+        *state.functions,
     )  # fmt: skip
+    tol = max(state.tol, state.rounding_floor())
+    flat = max(options.flat_curvature * sum(state.sizes), TINY)
+    done, violation = update_pairs(arrays, problem.exchange, tol, steps, flat)
     state.iterations += done
     if violation < state.tol:
         state.finished = state.converged = True
@@ -163,13 +164,13 @@ def _plan(state: State) -> None:
     if state.interior is None:
         state.update_limit, state.last = options.most_updates * state.point.size, True
     elif not state.problem.low_rank:
-        state.update_limit = max(state.update_limit, _interior_point_updates(state))
+        updates = _interior_point_updates(state.interior, state)
+        state.update_limit = max(state.update_limit, updates)
 
 
-def _interior_point_updates(state: State) -> int:
+def _interior_point_updates(interior: InteriorPoint, state: State) -> int:
     """Return the number of pair updates that take as long as the interior-point method."""
-    assert state.interior is not None
-    work = options.interior_point_steps * state.interior.equations.work
+    work = options.interior_point_steps * interior.equations.work
     return equivalent_updates(work, state.point.size)
 
 
@@ -189,34 +190,27 @@ def _interior_point_step(state: State) -> None:
     elif state.dual_objective() < value:
         state.point[:] = before
         state.recompute_functions()
-    further = max(state.iterations, _interior_point_updates(state))
+    further = max(state.iterations, _interior_point_updates(state.interior, state))
     state.update_limit, state.last = state.iterations + further, True
 
 
 def _is_accurate(state: State, found: Optimum) -> bool:
     """Return whether the functions of the point are those found, up to the tolerance."""
-    distance = float(np.abs(state.first - found.first).max())
-    if found.weights is None:
-        distance = max(distance, float(np.abs(state.second - found.second).max()))
-    return distance < state.tol
+    distance = np.abs(state.functions - [found.first, found.second]).max(axis=1)
+    return bool(distance[0] < state.tol and (found.weights is not None or distance[1] < state.tol))
 
 
-def finish(state: State) -> CoupledSolution:
+def finish(state: State) -> Optimum:
     """Return the solution, exact where the active-set method applies."""
-    exact = state.exact
     if state.converged or state.last:
         refined = refine_by_active_set(state.problem, state.point)
-        exact = refined if refined is not None and refined.optimal else exact
-    if exact is None:
-        state.recompute_functions()
-        exact = Optimum(
-            state.point, state.first, state.second, _constants(state), None, state.converged
-        )
-    g, h = state.problem.expansions(exact.point)
-    return CoupledSolution(
-        exact.point, g, h, exact.first, exact.second, exact.constants, exact.weights,
-        state.iterations, exact.optimal,
-    )  # fmt: skip
+        if refined is not None:
+            return refined
+    if state.exact is not None:
+        return state.exact
+    state.recompute_functions()
+    first, second = state.functions
+    return Optimum(state.point, first, second, _constants(state), None, state.converged)
 
 
 def _constants(state: State) -> np.ndarray:
@@ -226,7 +220,7 @@ def _constants(state: State) -> np.ndarray:
     """
     problem, point = state.problem, state.point
     u, w = np.moveaxis(problem.directions[problem.kind], -1, 0)
-    residual = problem.linear - u * state.first - w * state.second
+    residual = problem.linear - u * state.functions[0] - w * state.functions[1]
     rising, falling = point < problem.upper, point > problem.lower
     rows, values = [], []
     for number, direction in enumerate(problem.directions):
