@@ -51,6 +51,9 @@ classes_ : ndarray of shape (n_classes,)
 class_weight_ : ndarray of shape (n_classes,)
     Multiplier of `C` for each class.
 
+class_margin_ : ndarray of shape (n_classes,)
+    Margin of each class, which is 1.
+
 dual_coef_ : ndarray or sparse matrix of shape (n_subproblems, n_support)
     Dual variables times signs.
 
