@@ -2,29 +2,31 @@
 
 import copy
 import warnings
-from abc import abstractmethod
-from collections.abc import Mapping
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.options import discriminant_options
-from widemargin._base.sklearn_compat import check_same_namespace, fit_context
+from widemargin._base.sklearn_compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_same_namespace,
+    fit_context,
+)
 from widemargin._base.threads import for_each
 from widemargin._base.validation import check_class_labels, validate_all_weights, validate_weights
+from widemargin.discriminant.covariance import SHRINKAGES
 from widemargin.discriminant.namespaces import (
     empty_like,
     float_types,
@@ -33,11 +35,90 @@ from widemargin.discriminant.namespaces import (
     to_numpy,
     to_type_of,
 )
-from widemargin.discriminant.statistics import ClassStatistics
+from widemargin.discriminant.statistics import ClassStatistics, as_dense, sample_blocks
+
+
+@shared_docs
+class BayesClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier that predicts by Bayes' rule.
+
+    A class defines `_validate`, which returns validated samples for a method, and `_scores`, which
+    returns their log priors plus log densities, up to a constant for each sample. There is one
+    score for each class, or for two classes the difference of their scores.
+    """
+
+    classes_: np.ndarray
+
+    def decision_function(self, X: Any) -> Any:
+        """Compute the logarithms of the posterior probabilities, up to a constant per sample.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores of the classes. For two classes the log-odds of ``classes_[1]``.
+        """
+        return self._scores(self._validate(X, "decision_function"))
+
+    def predict(self, X: Any) -> Any:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        <<returns_labels>>
+        """
+        X = self._validate(X, "predict")
+        scores = to_numpy(self._scores(X))
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels = self.classes_[codes]
+        return labels if labels.dtype.kind in "OUST" else to_namespace_of(labels, X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Compute the posterior probabilities of the classes.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities that sum to 1 for each sample.
+        """
+        return self._posterior(X, "predict_proba", expit, softmax)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Compute the logarithms of the posterior probabilities, accurate where these underflow.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Logarithms of `predict_proba`.
+        """
+        return self._posterior(X, "predict_log_proba", log_expit, log_softmax)
+
+    def _posterior(self, X: Any, method: str, of_two: Any, of_many: Any) -> Any:
+        """Return a function of the scores: one of log-odds, or one of the scores of all classes."""
+        X = self._validate(X, method)
+        scores = to_numpy(self._scores(X))
+        if scores.ndim == 1:
+            return to_namespace_of(np.column_stack([of_two(-scores), of_two(scores)]), X)
+        return to_namespace_of(of_many(scores, axis=1), X)
 
 
 def _has_partial_fit(estimator: Any) -> bool:
-    if estimator._needs_samples():
+    if estimator._needs_samples(estimator.solver):
         raise AttributeError(
             "partial_fit is not available with solver='svd' or a covariance_estimator, which need "
             "all samples at once. Use solver='gram' and shrinkage."
@@ -46,42 +127,73 @@ def _has_partial_fit(estimator: Any) -> bool:
 
 
 @shared_docs
-class IncrementalMixin:
-    """`partial_fit` and `merge` by class statistics.
+class IncrementalClassifier(BayesClassifier):
+    """Classifier that is fitted by class statistics, which `partial_fit` and `merge` update.
 
     New samples update the statistics at once. The attributes in `_fitted_names` are computed when
     they are first needed, with the parameters that the estimator had at that time. A class defines
-    `_statistics_options`, the statistics that it needs, and `_estimate`, which returns the fitted
-    attributes.
+
+    - `_check_solver`, which raises an error for incompatible parameters,
+    - `_solver_for`, the solver for samples; without samples, one that needs only statistics,
+    - `_statistics_options`, the keyword arguments of `ClassStatistics` for a solver,
+    - `_estimate`, which returns the fitted attributes by name, from statistics, the classes, a
+      solver, and the samples with their class indices and weights (None except in `fit`).
     """
 
+    _parameter_constraints: dict = {
+        "shrinkage": [StrOptions(set(SHRINKAGES)), Interval(Real, 0, 1, closed="both"), None],
+        "priors": ["array-like", None],
+        "store_covariance": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "covariance_estimator": [HasMethods("fit"), None],
+        "covariance_divisor": [StrOptions({"n", "unbiased"})],
+    }
     _fitted_names: tuple[str, ...] = ()
     _declared = False
-    _statistics: ClassStatistics | None
-    _template: Any
-    classes_: np.ndarray
+    statistics_: ClassStatistics | None
 
-    @abstractmethod
-    def _statistics_options(self) -> dict[str, Any]:
-        """Return the keyword arguments of `ClassStatistics`."""
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._needs_samples(self.solver)
+        return tags
 
-    @abstractmethod
-    def _estimate(self, statistics: ClassStatistics) -> dict[str, Any]:
-        """Return the fitted attributes by name."""
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
 
-    @abstractmethod
-    def _needs_samples(self) -> bool:
-        """Return whether the statistics are not sufficient."""
+        Parameters
+        ----------
+        <<X_train>>
+        <<y>>
+        <<density_weight>>
 
-    @abstractmethod
-    def _check_solver(self) -> None:
-        """Raise an error if parameters are incompatible."""
-
-    @property
-    def statistics_(self) -> ClassStatistics | None:
-        """Weight, mean and scatter of every class; None if the solver used the samples."""
-        check_is_fitted(self)
-        return self._statistics
+        Returns
+        -------
+        <<returns_self>>
+        """
+        self._check_solver()
+        X, y = validate_samples(self, X, y)
+        classes, codes, weight = encode_samples(y, sample_weight)
+        solver = self._solver_for(X)
+        needs_samples = self._needs_samples(solver)
+        if needs_samples and sp.issparse(X):
+            raise TypeError(
+                "X must be dense for solver='svd' and for a covariance_estimator, got sparse X. "
+                "Use solver='gram' with shrinkage."
+            )
+        if weight is not None and self.covariance_estimator is not None:
+            raise ValueError(
+                "sample_weight is not supported with a covariance_estimator. Use shrinkage."
+            )
+        options = self._statistics_options(solver)
+        statistics = ClassStatistics(len(classes), X.shape[1], **options)
+        statistics.update(X, codes, weight)
+        samples = as_dense(X) if needs_samples else X, codes, weight
+        fitted = self._estimate(statistics, classes, solver, samples)
+        self._declared, self._template = False, empty_like(X)
+        self._store(classes, None if needs_samples else statistics)
+        self._store_fitted(fitted)
+        return self
 
     @available_if(_has_partial_fit)
     @fit_context(prefer_skip_nested_validation=False)
@@ -112,7 +224,8 @@ class IncrementalMixin:
         declared = classes is not None if first else self._declared
         labels = _merge_labels(None if first else self.classes_, classes, y, declared)
         if first:
-            statistics = ClassStatistics(len(labels), X.shape[1], **self._statistics_options())
+            options = self._statistics_options(self._solver_for())
+            statistics = ClassStatistics(len(labels), X.shape[1], **options)
         else:
             statistics = self._incremental_statistics()
             self._check_statistics(statistics)
@@ -158,37 +271,19 @@ class IncrementalMixin:
         self._store(classes, merged)
         return self
 
-    def _begin_fit(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return validated samples, the classes, the class indices, and the weights."""
-        self._check_solver()
-        X, y = validate_samples(self, X, y)
-        return X, *encode_targets(y, sample_weight)
+    def _needs_samples(self, solver: str) -> bool:
+        """Return whether the statistics are not sufficient."""
+        return solver == "svd" or self.covariance_estimator is not None
 
-    def _check_options(self) -> None:
-        """Raise an error for parameters that are incompatible with each other."""
-        estimator: Any = self
-        if estimator.covariance_estimator is not None and estimator.shrinkage:
+    def _check_solver(self) -> None:
+        if self.covariance_estimator is not None and self.shrinkage:
             raise ValueError(
                 "covariance_estimator and shrinkage parameters are not None. Only one of the two "
                 "can be set."
             )
-        if estimator.solver == "svd" and estimator.shrinkage is not None:
+        if self.solver == "svd" and self.shrinkage is not None:
             raise NotImplementedError(
                 "shrinkage not supported with 'svd' solver. Use solver='gram'."
-            )
-
-    def _check_support(self, X: Any, weight: np.ndarray | None, needs_samples: bool) -> None:
-        """Raise an error for samples and weights that the solver does not support."""
-        if needs_samples and sp.issparse(X):
-            raise TypeError(
-                "X must be dense for solver='svd' and for a covariance_estimator, got sparse X. "
-                "Use solver='gram' with shrinkage."
-            )
-        if weight is not None and self.covariance_estimator is not None:
-            raise ValueError(
-                "sample_weight is not supported with a covariance_estimator. Use shrinkage."
             )
 
     def _estimated_covariance(self, X: np.ndarray) -> np.ndarray:
@@ -202,44 +297,33 @@ class IncrementalMixin:
             )
         return np.atleast_2d(estimator.covariance_)
 
-    def _store(
-        self,
-        classes: np.ndarray,
-        statistics: ClassStatistics | None,
-        fitted: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Store statistics and fitted attributes, or the parameters to compute these with later."""
+    def _store(self, classes: np.ndarray, statistics: ClassStatistics | None) -> None:
+        """Store statistics, and the parameters to compute the fitted attributes with later."""
         for name in self._fitted_names:
-            vars(self).pop(name, None)
-        self.classes_, self._statistics = classes, statistics
-        if fitted is None:
-            self._pending: dict[str, Any] | None = self.get_params(deep=False)
-        else:
-            self._store_fitted(fitted)
+            self.__dict__.pop(name, None)
+        self.classes_, self.statistics_ = classes, statistics
+        self._pending: dict[str, Any] | None = self.get_params(deep=False)
 
-    def _store_fitted(self, fitted: Mapping[str, Any]) -> None:
+    def _store_fitted(self, fitted: dict[str, Any]) -> None:
         # In one update: other threads see either all attributes or none.
         values = {name: to_type_of(value, self._template) for name, value in fitted.items()}
-        vars(self).update(values, _pending=None)
+        self.__dict__.update(values, _pending=None)
 
     def _incremental_statistics(self) -> ClassStatistics:
         check_is_fitted(self)
-        if self._statistics is None:
+        if self.statistics_ is None:
             raise ValueError(
                 f"{type(self).__name__} was fitted with a solver that stores no statistics, so "
                 "that samples cannot be added. Use solver='gram' and shrinkage."
             )
-        return self._statistics
+        return self.statistics_
 
     def _check_statistics(self, statistics: ClassStatistics) -> None:
         """Raise an error if parameters that were changed need statistics that were not stored."""
-        options = self._statistics_options()
-        lacking = options["scatter"] == "classes" and not statistics.per_class
-        if (
-            lacking
-            or (options.get("fourth") and statistics.fourth is None)
-            or self._needs_samples()
-        ):
+        solver, (scatter, fourth) = self._solver_for(), statistics.kind
+        options = self._statistics_options(solver)
+        lacking = options["scatter"] == "classes" and scatter != "classes"
+        if lacking or (options["fourth"] and not fourth) or self._needs_samples(solver):
             raise ValueError(
                 "Parameters such as solver, shrinkage or priors were changed after the first "
                 "samples, and need statistics that were not stored: set them before the first "
@@ -249,10 +333,14 @@ class IncrementalMixin:
     def _finish_fit(self) -> None:
         """Compute the fitted attributes after `partial_fit` or `merge`."""
         parameters = vars(self).get("_pending")
-        if parameters is not None and self._statistics is not None:
+        if parameters is not None and self.statistics_ is not None:
+            n = np.count_nonzero(self.statistics_.count)
+            if n < 2:
+                raise ValueError(f"y must contain at least two classes, got {n} class so far.")
             estimator = copy.copy(self)
-            vars(estimator).update(parameters)
-            self._store_fitted(estimator._estimate(self._statistics))
+            estimator.__dict__.update(parameters)
+            solver = estimator._solver_for()
+            self._store_fitted(estimator._estimate(self.statistics_, self.classes_, solver, None))
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._fitted_names and vars(self).get("_pending") is not None:
@@ -266,90 +354,6 @@ class IncrementalMixin:
 
     def __sklearn_is_fitted__(self) -> bool:
         return "classes_" in vars(self)
-
-
-@shared_docs
-class BayesMixin:
-    """Prediction by Bayes' rule from `_scores`.
-
-    There is one score for each class, or for two classes the difference of their scores.
-    """
-
-    classes_: np.ndarray
-
-    @abstractmethod
-    def _scores(self, X: Any) -> Any:
-        """Return log prior plus log density, up to a constant for each sample."""
-
-    def _finish_fit(self) -> None:
-        """Compute fitted attributes that were postponed."""
-
-    def decision_function(self, X: Any) -> Any:
-        """Compute the logarithms of the posterior probabilities, up to a constant per sample.
-
-        Parameters
-        ----------
-        <<X>>
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores of the classes. For two classes the log-odds of ``classes_[1]``.
-        """
-        return self._scores(self._validate(X, "decision_function"))
-
-    def predict(self, X: Any) -> Any:
-        """Predict class labels.
-
-        Parameters
-        ----------
-        <<X>>
-
-        Returns
-        -------
-        <<returns_labels>>
-        """
-        X = self._validate(X, "predict")
-        scores = to_numpy(self._scores(X))
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels = self.classes_[codes]
-        return labels if labels.dtype.kind in "OUST" else to_namespace_of(labels, X)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Compute the posterior probabilities of the classes.
-
-        Parameters
-        ----------
-        <<X>>
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities that sum to 1 for each sample.
-        """
-        X = self._validate(X, "predict_proba")
-        scores = to_numpy(self._scores(X))
-        if scores.ndim == 1:
-            return to_namespace_of(np.column_stack([expit(-scores), expit(scores)]), X)
-        return to_namespace_of(softmax(scores, axis=1), X)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Compute the logarithms of the posterior probabilities, accurate where these underflow.
-
-        Parameters
-        ----------
-        <<X>>
-
-        Returns
-        -------
-        logarithms : ndarray of shape (n_samples, n_classes)
-            Logarithms of `predict_proba`.
-        """
-        X = self._validate(X, "predict_log_proba")
-        scores = to_numpy(self._scores(X))
-        if scores.ndim == 1:
-            return to_namespace_of(np.column_stack([log_expit(-scores), log_expit(scores)]), X)
-        return to_namespace_of(log_softmax(scores, axis=1), X)
 
     def _validate(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
@@ -371,35 +375,30 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
     return X, y
 
 
-def encode_targets(
-    y: np.ndarray, sample_weight: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def encode_samples(y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the classes of samples of positive weight, the class indices, and the weights."""
-    samples, weight = validate_weights(to_numpy(sample_weight), y)
+    sample_weight = to_numpy(sample_weight)
+    samples, weight = validate_weights(sample_weight, y)
     classes = np.unique(y[samples])
     if len(classes) < 2:
         raise ValueError(
             "y must contain at least two classes; the number of classes has to be greater than "
             f"one; got {len(classes)} class."
         )
-    codes = np.searchsorted(classes, y)
-    if weight is None:
-        return classes, codes, None
     # Samples of weight 0 remain, so that X is not copied; their labels may not be in classes.
-    all_weights = np.zeros(len(y))
-    all_weights[samples] = weight
-    return classes, np.minimum(codes, len(classes) - 1), all_weights
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return classes, codes, None if weight is None else validate_all_weights(sample_weight, y)
 
 
-def class_priors(priors: Any, statistics: ClassStatistics) -> np.ndarray:
-    """Return the prior probabilities of the classes, zero for classes without samples."""
+def class_priors(priors: Any, weight: np.ndarray) -> np.ndarray:
+    """Return the prior probabilities of classes by their weights, zero for those of weight 0."""
     if priors is None:
-        return statistics.weight / statistics.weight.sum()
+        return weight / weight.sum()
     given = np.array(priors, dtype=np.float64)
-    if given.shape != statistics.weight.shape:
+    if given.shape != weight.shape:
         raise ValueError(
-            f"priors must contain one number for each of the {len(statistics.weight)} classes, got "
-            f"shape {given.shape}."
+            f"priors must contain one number for each of the {len(weight)} classes, got shape "
+            f"{given.shape}."
         )
     if not (given >= 0).all() or not 0 < given.sum() < np.inf:
         raise ValueError(
@@ -408,8 +407,8 @@ def class_priors(priors: Any, statistics: ClassStatistics) -> np.ndarray:
     if abs(given.sum() - 1.0) > discriminant_options.prior_sum:
         warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
         given = given / given.sum()
-    if (statistics.count == 0).any():
-        given = np.where(statistics.count > 0, given, 0.0)
+    if not weight.all():
+        given = np.where(weight > 0, given, 0.0)
         given = given / given.sum()
     return given
 
@@ -442,13 +441,6 @@ def project(X: Any, matrix: Any, origin: Any = None) -> Any:
     return result
 
 
-def sample_blocks(X: Any) -> list[slice]:
-    """Return slices of samples that are small enough to be copied."""
-    options = discriminant_options
-    step = max(options.smallest_chunk, options.predict_entries // max(1, X.shape[1]))
-    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
-
-
 def _validate_batch_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     weight = validate_all_weights(to_numpy(sample_weight), y)
     if weight is not None and weight.min() < 0:
@@ -458,24 +450,19 @@ def _validate_batch_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | N
     return weight
 
 
-def _merge_labels(
-    known: np.ndarray | None, classes: Any, y: np.ndarray, declared: bool
-) -> np.ndarray:
+def _merge_labels(known: Any, classes: Any, y: np.ndarray, declared: bool) -> np.ndarray:
     """Return the classes after a batch with labels y; new ones only if none were declared."""
-    present = np.unique(y)
-    if known is not None:
-        _check_label_types(known, present, "y")
-    if classes is not None:
-        classes = np.unique(classes)
-        _check_label_types(classes, present, "y")
-        if known is not None and not (declared and np.array_equal(classes, known)):
-            raise ValueError(
-                f"classes must be passed in the first call and stay the same, got {classes} after "
-                f"{known}."
-            )
+    present, classes = np.unique(y), None if classes is None else np.unique(classes)
+    if known is None:
         known = classes
+    elif classes is not None and not (declared and np.array_equal(classes, known)):
+        raise ValueError(
+            f"classes must be passed in the first call and stay the same, got {classes} after "
+            f"{known}."
+        )
     if known is None:
         return present
+    _check_label_types(known, present, "y")
     labels = np.union1d(known, present)
     if declared and len(labels) > len(known):
         raise ValueError(

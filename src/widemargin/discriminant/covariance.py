@@ -11,11 +11,7 @@ from widemargin.discriminant.statistics import ClassStatistics
 SHRINKAGES = ("auto", "oas")
 
 
-def within_covariance(
-    statistics: ClassStatistics,
-    shrinkage: Any,
-    shares: np.ndarray | None = None,
-) -> tuple[np.ndarray, float | np.ndarray]:
+def within_covariance(statistics: ClassStatistics, shrinkage: Any, shares: Any = None) -> tuple:
     """Return the covariance within classes and the amounts of shrinkage.
 
     Parameters
@@ -33,15 +29,14 @@ def within_covariance(
     amounts : float or ndarray of shape (n_classes,)
     """
     own = statistics.weight / statistics.weight.sum()
+    shares = own if shares is None else shares
     if shrinkage in SHRINKAGES:
-        shares = own if shares is None else shares
-        present = np.flatnonzero(statistics.count)
-        parts = [class_covariance(statistics, k, shrinkage) for k in present]
-        amounts = np.zeros(len(own))
-        amounts[present] = [amount for _, amount in parts]
-        pairs = zip(shares[present], parts, strict=True)
-        return sum(share * covariance for share, (covariance, _) in pairs), amounts
-    if shares is None or np.array_equal(shares, own):
+        covariance, amounts = np.zeros(()), np.zeros(len(own))
+        for k in np.flatnonzero(statistics.count):
+            part, amounts[k] = class_covariance(statistics, k, shrinkage)
+            covariance = covariance + shares[k] * part
+        return covariance, amounts
+    if np.array_equal(shares, own):
         covariance = statistics.pooled_scatter() / statistics.weight.sum()
     else:
         weight = np.where(statistics.weight > 0, statistics.weight, 1.0)
@@ -49,9 +44,7 @@ def within_covariance(
     return _shrink(covariance, shrinkage or 0.0), shrinkage or 0.0
 
 
-def class_covariance(
-    statistics: ClassStatistics, k: Any, shrinkage: Any
-) -> tuple[np.ndarray, float]:
+def class_covariance(statistics: ClassStatistics, k: Any, shrinkage: Any) -> tuple:
     """Return the shrunk covariance of class k and the amount of shrinkage."""
     weight = statistics.weight[k]
     covariance = statistics.scatter[k] / weight
@@ -61,10 +54,11 @@ def class_covariance(
     scale = _deviations(covariance)
     units = np.outer(scale, scale)
     standard = covariance / units
-    if shrinkage == "oas":
+    if len(covariance) == 1:
+        amount = 0.0
+    elif shrinkage == "oas":
         amount = _oracle_approximating_shrinkage(standard, weight)
     else:
-        assert statistics.fourth is not None
         fourth = (statistics.fourth[k] / units**2).sum() / weight
         amount = _ledoit_wolf_shrinkage(standard, fourth, weight)
     return _shrink(standard, amount) * units, amount
@@ -82,8 +76,6 @@ def _shrink(covariance: np.ndarray, amount: float) -> np.ndarray:
 def _ledoit_wolf_shrinkage(covariance: np.ndarray, fourth: float, n: float) -> float:
     """Return the amount of shrinkage of Ledoit and Wolf (2004), with the mean of ||x - mean||^4."""
     p = len(covariance)
-    if p == 1:
-        return 0.0
     square = (covariance**2).sum()
     distance = (square - covariance.trace() ** 2 / p) / p
     noise = min((fourth - square) / (p * n), distance)
@@ -93,8 +85,6 @@ def _ledoit_wolf_shrinkage(covariance: np.ndarray, fourth: float, n: float) -> f
 def _oracle_approximating_shrinkage(covariance: np.ndarray, n: float) -> float:
     """Return the amount of shrinkage of Chen, Wiesel, Eldar and Hero (2010), as in scikit-learn."""
     p = len(covariance)
-    if p == 1:
-        return 0.0
     mean_square, level = (covariance**2).mean(), (covariance.trace() / p) ** 2
     excess = (n + 1.0) * (mean_square - level / p)
     return 1.0 if excess <= 0 else min(1.0, (mean_square + level) / excess)
@@ -109,22 +99,18 @@ def whitening(covariance: np.ndarray, tol: float) -> np.ndarray:
     """
     scale = _deviations(covariance)
     correlation = covariance / np.outer(scale, scale)
+    rounding = len(scale) * EPSILON  # of an eigenvalue, relative to the largest
     try:
         factor = cholesky(correlation, lower=True, check_finite=False)
         inverse = solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False)
-        if (inverse**2).sum() * max(tol**2, _rounding(len(factor), 1.0)) < 1.0:
+        if (inverse**2).sum() * max(tol**2, rounding) < 1.0:
             return inverse.T / scale[:, np.newaxis]
     except LinAlgError:
         pass
     values, vectors = eigh(correlation)
     values, vectors = values[::-1], vectors[:, ::-1]
-    kept = values > max(tol**2, _rounding(len(values), values[0]))
+    kept = values > max(tol**2, rounding * values[0])
     return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, np.newaxis]
-
-
-def _rounding(n: int, largest: float) -> float:
-    """Return the largest rounding error of an eigenvalue."""
-    return n * EPSILON * max(largest, 0.0)
 
 
 def _deviations(covariance: np.ndarray) -> np.ndarray:

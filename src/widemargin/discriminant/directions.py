@@ -1,28 +1,67 @@
 """Fisher's directions: closed form, singular vectors, and the fixed point of the trace ratio."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, qr, svd
 
 from widemargin._base.options import discriminant_options as options
-from widemargin.discriminant.base import log_priors
 from widemargin.discriminant.covariance import whitening
 from widemargin.discriminant.namespaces import to_numpy
 from widemargin.discriminant.statistics import ClassStatistics, as_dense, rounding_error
 
 
-def fisher_directions(
-    factor: np.ndarray, priors: np.ndarray, means: np.ndarray, tol: float, components: int
-) -> dict[str, Any]:
-    """Return directions and Bayes' rule as fitted attributes, from a whitening ``factor``.
+class DirectionProblem(NamedTuple):
+    """Class means and all else that determines the directions, relative to an origin.
+
+    Attributes
+    ----------
+    statistics : ClassStatistics
+    priors : ndarray of shape (n_classes,)
+    means : ndarray of shape (n_classes, n_features)
+    components : int
+        Number of directions.
+    tol : float
+        Directions that separate the classes by at most this share of the best one have no rank.
+    samples : tuple or None
+        Samples, class indices and weights, where the statistics are not sufficient.
+    """
+
+    statistics: ClassStatistics
+    priors: np.ndarray
+    means: np.ndarray
+    components: int
+    tol: float
+    samples: Any
+
+    @property
+    def centered(self) -> np.ndarray:
+        """Class means minus their mean."""
+        return self.means - self.priors @ self.means
+
+    def attributes(self, factor: np.ndarray, scalings: np.ndarray, power: np.ndarray) -> dict:
+        """Return the fitted attributes of directions with eigenvalues ``power``."""
+        return {
+            "scalings_": scalings,
+            "explained_variance_ratio_": (power / (power.sum() or 1.0))[: self.components],
+            "within_rank_": factor.shape[1],
+            "between_rank_": self.rank(power),
+            "objective_": float(power[: self.components].sum()),
+        }
+
+    def rank(self, power: np.ndarray) -> int:
+        """Return the number of directions that separate classes."""
+        return int((power > self.tol**2 * power[:1].sum()).sum())
+
+
+def fisher_directions(problem: DirectionProblem, factor: np.ndarray) -> dict[str, Any]:
+    """Return directions as fitted attributes, from a whitening ``factor``.
 
     In whitened coordinates Bayes' rule is the nearest mean, up to the priors, and depends only on
     the differences between the means, which span the directions.
     """
-    origin = priors @ means
-    centered = (means - origin) @ factor
-    if len(means) == 2:
+    priors, centered = problem.priors, problem.centered @ factor
+    if len(priors) == 2:
         # The scatter between two classes has rank one: Fisher's closed form.
         gap = centered[1] - centered[0]
         length = np.linalg.norm(gap)
@@ -31,28 +70,15 @@ def fisher_directions(
     else:
         spread = np.sqrt(priors)[:, np.newaxis] * centered
         _, singular, axes = svd(spread, full_matrices=False, check_finite=False)
-    rank = int((singular > tol * singular[:1].sum()).sum())
-    scalings = orient(factor @ axes[:rank].T, centered @ axes[:rank].T)
-    inner = (means - origin) @ scalings
-    coef = inner @ scalings.T
     power = singular**2
-    return {
-        "coef_": coef,
-        "intercept_": log_priors(priors) - 0.5 * (inner**2).sum(axis=1) - coef @ origin,
-        "scalings_": scalings,
-        "xbar_": origin,
-        "explained_variance_ratio_": (power / (power.sum() or 1.0))[:components],
-        "within_rank_": factor.shape[1],
-        "between_rank_": rank,
-        "objective_": float(power[:components].sum()),
-        "n_iter_": 1,
-    }
+    axes = axes[: problem.rank(power)].T
+    scalings = orient(factor @ axes, centered @ axes)
+    return problem.attributes(factor, scalings, power) | {"xbar_": problem.priors @ problem.means}
 
 
 def trace_ratio_directions(
-    covariance: np.ndarray, factor: np.ndarray, priors: np.ndarray, means: np.ndarray,
-    fitted: dict[str, Any], components: int,
-) -> dict[str, Any]:  # fmt: skip
+    problem: DirectionProblem, covariance: np.ndarray, factor: np.ndarray, fitted: dict[str, Any]
+) -> dict[str, Any]:
     """Return orthonormal directions with the largest ratio of the traces between and within.
 
     They are the fixed point of
@@ -66,9 +92,9 @@ def trace_ratio_directions(
     if not fitted["between_rank_"]:
         return {}
     basis, _ = qr(factor, mode="economic")
-    spread = np.sqrt(priors)[:, np.newaxis] * (means - priors @ means) @ basis
+    spread = np.sqrt(problem.priors)[:, np.newaxis] * problem.centered @ basis
     between, within = spread.T @ spread, basis.T @ covariance @ basis
-    count = min(components, len(within))
+    count = min(problem.components, len(within))
     leading = (len(within) - count, len(within) - 1)
     axes, _ = qr(basis.T @ fitted["scalings_"][:, :count], mode="economic")
     ratio, steps = _ratio(axes, between, within), 0
@@ -82,7 +108,7 @@ def trace_ratio_directions(
     power, rotation = eigh(axes.T @ between @ axes)
     directions = basis @ (axes @ rotation[:, ::-1])
     return {
-        "scalings_": orient(directions, means @ directions),
+        "scalings_": orient(directions, problem.means @ directions),
         "explained_variance_ratio_": power[::-1] / (power.sum() or 1.0),
         "objective_": float(ratio),
         "n_iter_": steps,
@@ -93,11 +119,9 @@ def _ratio(axes: np.ndarray, between: np.ndarray, within: np.ndarray) -> float:
     return float((axes * (between @ axes)).sum() / (axes * (within @ axes)).sum())
 
 
-def whitening_of_samples(
-    statistics: ClassStatistics, tol: float, X: np.ndarray, codes: np.ndarray,
-    weight: np.ndarray | None,
-) -> np.ndarray:  # fmt: skip
+def whitening_of_samples(problem: DirectionProblem) -> np.ndarray:
     """Return the `whitening` of the covariance of samples by their SVD, without squaring them."""
+    statistics, (X, codes, weight) = problem.statistics, problem.samples
     centered = X - statistics.origin
     centered -= statistics.shift[codes]
     total = len(codes) if weight is None else weight.sum()
@@ -108,7 +132,7 @@ def whitening_of_samples(
     centered[:, flat], scale[flat] = 0.0, 1.0
     centered /= scale * np.sqrt(total)
     _, singular, axes = svd(centered, full_matrices=False, overwrite_a=True, check_finite=False)
-    kept = singular > tol
+    kept = singular > problem.tol
     return (axes[kept] / scale).T / singular[kept]
 
 
@@ -121,16 +145,14 @@ def is_ill_conditioned(covariance: np.ndarray, factor: np.ndarray) -> bool:
     return bool(covariance.diagonal() @ (factor**2).sum(axis=1) > options.ill_conditioned)
 
 
-def refine_whitening(
-    factor: np.ndarray, statistics: ClassStatistics, X: Any, codes: np.ndarray,
-    weight: np.ndarray | None,
-) -> np.ndarray:  # fmt: skip
+def refine_whitening(problem: DirectionProblem, factor: np.ndarray) -> np.ndarray:
     """Refine a whitening by a second pass over the samples, in whitened coordinates.
 
     There the covariance is nearly the identity, and its difference from it is accurate to all
     digits (as in the repeated Cholesky factorization of Yamamoto, Nakatsukasa, Yanagisawa and
     Fukaya, 2015).
     """
+    statistics, (X, codes, weight) = problem.statistics, problem.samples
     projected = ClassStatistics(len(statistics.count), factor.shape[1])
     projected.update(_ProjectedSamples(to_numpy(X), statistics.origin, factor), codes, weight)
     return factor @ whitening(projected.pooled_scatter() / projected.weight.sum(), 0.0)

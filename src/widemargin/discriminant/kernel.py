@@ -4,38 +4,26 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.targets import encode_targets
 from widemargin._base.threads import single_threaded_blas
-from widemargin._base.validation import validate_predict
-from widemargin.discriminant.base import (
-    BayesMixin,
-    class_priors,
-    encode_targets,
-    log_priors,
-    validate_samples,
-)
+from widemargin._base.validation import validate_kernel_training, validate_predict
+from widemargin.discriminant.base import BayesClassifier, class_priors, log_priors
 from widemargin.discriminant.directions import orient
-from widemargin.discriminant.statistics import ClassStatistics
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.functions import KernelNames
-from widemargin.kernels.parameters import KernelParameters, effective_gamma
+from widemargin.kernels.parameters import KernelParameters, effective_gamma, kernel_constraints
 
 
 @shared_docs
 class KernelDiscriminantAnalysis(
-    ClassNamePrefixFeaturesOutMixin, BayesMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BayesClassifier
 ):
     r"""Kernel Fisher discriminant analysis, for classes that are not Gaussian.
 
@@ -111,10 +99,8 @@ class KernelDiscriminantAnalysis(
     """
 
     _parameter_constraints: dict = {
+        **kernel_constraints(),
         "kernel": [StrOptions(KernelNames("precomputed"))],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
         "reg_param": [Interval(Real, 0.0, None, closed="neither")],
         "priors": ["array-like", None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -162,32 +148,28 @@ class KernelDiscriminantAnalysis(
         -------
         <<returns_self>>
         """
-        X, y = self._validate_training(X, y)
-        classes, codes, weight = encode_targets(y, sample_weight)
-        most = len(classes) - 1
+        X, y = validate_kernel_training(self, X, y, self.kernel)
+        positive, targets = encode_targets(y, sample_weight, class_weight=None)
+        most = len(targets.classes) - 1
         if self.n_components is not None and self.n_components > most:
             raise ValueError(
                 f"n_components cannot be larger than n_classes - 1 = {most}, got "
                 f"{self.n_components}."
             )
-        # Sorted by class, so that the samples of a class are a slice; without weight 0.
-        order = np.argsort(codes, kind="stable")
-        weights = np.ones(len(y)) if weight is None else weight
-        order = order[weights[order] > 0]
-        codes, weights = codes[order], weights[order]
+        # Sorted by class, so that the samples of a class are a slice.
+        order = np.argsort(targets.codes, kind="stable")
+        targets = targets.reordered(order)
+        order = np.arange(len(y))[positive][order]
+        weights = np.ones(len(order)) if targets.weight is None else targets.weight
         vectors, parameters, matrix = self._kernel_matrix(X, order, weights)
-        counts: Any = ClassStatistics(len(classes), 0, scatter="none")
-        counts.count = np.bincount(codes)
-        counts.weight = np.bincount(codes, weights=weights)
-        priors = class_priors(self.priors, counts)
+        priors = class_priors(self.priors, np.bincount(targets.codes, weights=weights))
         with single_threaded_blas():
-            dual, means, values = self._directions(matrix, codes, weights, priors)
+            dual, means, values = self._directions(matrix, targets.codes, weights, priors)
         origin = priors @ means
         components = self.n_components or most
-        fitted = self.__dict__
-        fitted.pop("X_fit_", None)
-        fitted.update(
-            classes_=classes,
+        self.__dict__.pop("X_fit_", None)
+        self.__dict__.update(
+            classes_=targets.classes,
             gamma_=parameters.gamma,
             dual_coef_=dual,
             means_=means - origin,
@@ -226,36 +208,18 @@ class KernelDiscriminantAnalysis(
         check_is_fitted(self)
         return validate_predict(self, X)
 
-    def _validate_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        if sp.issparse(X) and self.kernel == "precomputed":
-            raise TypeError("Sparse precomputed kernels are not supported. Pass X as an array.")
-        X, y = validate_samples(self, X, y)
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                "X must be a square matrix for kernel='precomputed', the kernel values between all "
-                f"training samples, got shape {X.shape}."
-            )
-        return X, y
-
-    def _kernel_matrix(
-        self, X: Any, order: np.ndarray, weight: np.ndarray
-    ) -> tuple[Any, KernelParameters, np.ndarray]:
+    def _kernel_matrix(self, X: Any, order: np.ndarray, weight: np.ndarray) -> tuple:
         """Return the samples in this order, the resolved kernel, and a new kernel matrix."""
+        if self.kernel == "precomputed":
+            return None, KernelParameters(self.kernel, 0.0), X[np.ix_(order, order)]
+        vectors = X[order]
+        gamma = effective_gamma(self.gamma, vectors, weight)
         # Discriminants do not depend on an offset, but digits do.
         center = self.kernel == "linear"
-        if self.kernel == "precomputed":
-            parameters = KernelParameters(self.kernel, 0.0)
-            return None, parameters, X[np.ix_(order, order)].astype(np.float64)
-        vectors = X[order].astype(np.float64)
-        if sp.issparse(vectors):
-            vectors.sum_duplicates()
-        gamma = effective_gamma(self.gamma, vectors, weight)
         parameters = KernelParameters(self.kernel, gamma, self.degree, self.coef0, center=center)
         return vectors, parameters, parameters.gram_of_vectors(vectors).block(slice(None))
 
-    def _directions(
-        self, matrix: np.ndarray, codes: np.ndarray, weight: np.ndarray, priors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _directions(self, matrix: Any, codes: Any, weight: Any, priors: np.ndarray) -> tuple:
         r"""Return directions as coefficients of samples, class means along them, and eigenvalues.
 
         With :math:`\Phi` the images of the samples, :math:`E` the class averages, so that
@@ -304,13 +268,10 @@ class KernelDiscriminantAnalysis(
         return dual, against_means.T @ dual, values
 
 
-def _center_by_class(
-    matrix: np.ndarray, against_means: np.ndarray, averages: np.ndarray, codes: np.ndarray
-) -> None:
+def _center_by_class(matrix: Any, against_means: Any, averages: Any, codes: Any) -> None:
     """Replace kernel values by inner products of images centered by class means."""
     between_means = averages.T @ against_means
-    ends = np.cumsum(np.bincount(codes))
-    starts = np.append(0, ends[:-1])
-    for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        matrix[start:end] -= against_means[:, k]
-        matrix[:, start:end] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]
+    for k in range(averages.shape[1]):
+        own = slice(*np.searchsorted(codes, [k, k + 1]))
+        matrix[own] -= against_means[:, k]
+        matrix[:, own] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]

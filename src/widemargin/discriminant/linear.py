@@ -1,32 +1,21 @@
 """LinearDiscriminantAnalysis: Fisher's directions, and Bayes' rule with one covariance matrix."""
 
-from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import discriminant_options
-from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.threads import single_threaded_blas
-from widemargin.discriminant.base import (
-    BayesMixin,
-    IncrementalMixin,
-    class_priors,
-    log_priors,
-    project,
-)
+from widemargin.discriminant.base import IncrementalClassifier, class_priors, log_priors, project
 from widemargin.discriminant.covariance import SHRINKAGES, whitening, within_covariance
 from widemargin.discriminant.directions import (
+    DirectionProblem,
     fisher_directions,
     is_ill_conditioned,
     orient,
@@ -34,28 +23,12 @@ from widemargin.discriminant.directions import (
     trace_ratio_directions,
     whitening_of_samples,
 )
-from widemargin.discriminant.namespaces import empty_like
-from widemargin.discriminant.statistics import ClassStatistics, as_dense
-
-
-class _Problem(NamedTuple):
-    """Input of the solvers: class statistics, priors, means, and the samples where needed."""
-
-    statistics: ClassStatistics
-    priors: np.ndarray
-    means: np.ndarray
-    components: int
-    samples: Any
+from widemargin.discriminant.statistics import ClassStatistics
 
 
 @shared_docs
 class LinearDiscriminantAnalysis(
-    ClassNamePrefixFeaturesOutMixin,
-    IncrementalMixin,
-    BayesMixin,
-    ClassifierMixin,
-    TransformerMixin,
-    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, IncrementalClassifier
 ):
     r"""Linear discriminant analysis: directions that separate classes, and Bayes' rule.
 
@@ -154,6 +127,12 @@ class LinearDiscriminantAnalysis(
     QuadraticDiscriminantAnalysis : A covariance matrix for each class.
     KernelDiscriminantAnalysis : For classes that are not Gaussian.
 
+    Notes
+    -----
+    Sparse samples are converted to dense chunks. With very many features,
+    `KernelDiscriminantAnalysis` with ``kernel='linear'`` needs memory of shape
+    (n_samples, n_samples) instead of (n_features, n_features).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -174,15 +153,10 @@ class LinearDiscriminantAnalysis(
     """
 
     _parameter_constraints: dict = {
+        **IncrementalClassifier._parameter_constraints,
         "solver": [StrOptions({"auto", "gram", "svd", "lsqr", "eigen"})],
-        "shrinkage": [StrOptions(set(SHRINKAGES)), Interval(Real, 0, 1, closed="both"), None],
-        "priors": ["array-like", None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "store_covariance": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "covariance_estimator": [HasMethods("fit"), None],
         "objective": [StrOptions({"ratio_trace", "trace_ratio"})],
-        "covariance_divisor": [StrOptions({"n", "unbiased"})],
     }
 
     _fitted_names = (
@@ -218,38 +192,7 @@ class LinearDiscriminantAnalysis(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
-        tags.input_tags.sparse = self.solver != "svd" and self.covariance_estimator is None
         return tags
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training samples. Sparse samples are converted to dense chunks. With very many features,
-            `KernelDiscriminantAnalysis` with ``kernel='linear'`` needs memory of shape
-            (n_samples, n_samples) instead of (n_features, n_features).
-        <<y>>
-        <<density_weight>>
-
-        Returns
-        -------
-        <<returns_self>>
-        """
-        X, classes, codes, weight = self._begin_fit(X, y, sample_weight)
-        solver = self._solver_for(X)
-        needs_samples = self._needs_samples(solver)
-        self._check_support(X, weight, needs_samples)
-        options = self._statistics_options(solver)
-        statistics = ClassStatistics(len(classes), X.shape[1], **options)
-        statistics.update(X, codes, weight)
-        samples = as_dense(X) if needs_samples else X, codes, weight
-        fitted = self._estimate(statistics, solver, samples)
-        self._declared, self._template = False, empty_like(X)
-        self._store(classes, None if needs_samples else statistics, fitted)
-        return self
 
     def transform(self, X: Any) -> Any:
         """Project samples onto the directions that separate the classes.
@@ -293,7 +236,7 @@ class LinearDiscriminantAnalysis(
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _check_solver(self) -> None:
-        self._check_options()
+        super()._check_solver()
         if self.covariance_estimator is not None and self.solver in ("svd", "gram"):
             raise ValueError(
                 f"covariance estimator is not supported with {self.solver} solver. Try another "
@@ -316,33 +259,18 @@ class LinearDiscriminantAnalysis(
         plain = self.shrinkage is None and self.objective == "ratio_trace"
         return "svd" if wide and plain else "gram"
 
-    def _needs_samples(self, solver: str | None = None) -> bool:
-        return (solver or self.solver) == "svd" or self.covariance_estimator is not None
-
-    def _statistics_options(self, solver: str | None = None) -> dict[str, Any]:
-        solver = solver or self._solver_for()
-        by_priors = self.priors is not None and (
-            solver in ("lsqr", "eigen") or self.store_covariance
-        )
+    def _statistics_options(self, solver: str) -> dict[str, Any]:
+        averaged = solver in ("lsqr", "eigen") or self.store_covariance
+        by_priors = averaged and self.priors is not None
         scatter = "classes" if by_priors or self.shrinkage in SHRINKAGES else "pooled"
         if self._needs_samples(solver) and not (solver == "svd" and self.store_covariance):
             scatter = "none"
         return {"scatter": scatter, "fourth": self.shrinkage == "auto"}
 
-    def _estimate(
-        self,
-        statistics: ClassStatistics,
-        solver: str | None = None,
-        samples: tuple | None = None,
-    ) -> dict[str, Any]:
+    def _estimate(self, statistics: Any, classes: Any, solver: str, samples: Any) -> dict[str, Any]:
         """Return the fitted attributes, from the samples if the solver needs them."""
-        solver = solver or self._solver_for()
         statistics = statistics.without_rounding()
         present = statistics.count > 0
-        if present.sum() < 2:
-            raise ValueError(
-                f"y must contain at least two classes, got {present.sum()} class so far."
-            )
         if statistics.count.sum() <= present.sum():
             raise ValueError("The number of samples must be more than the number of classes.")
         n_classes, n_features = statistics.shift.shape
@@ -352,28 +280,28 @@ class LinearDiscriminantAnalysis(
                 "n_components cannot be larger than min(n_features, n_classes - 1) = "
                 f"{most}, got {self.n_components}."
             )
-        priors = class_priors(self.priors, statistics)
-        means = statistics.shift.copy()
-        if not present.all():
-            overall = statistics.weight @ means / statistics.weight.sum()
-            means = np.where(present[:, np.newaxis], means, overall)
-        solve: Callable = {
-            "gram": self._solve_gram,
-            "svd": self._solve_svd,
-            "lsqr": self._solve_lsqr,
-            "eigen": self._solve_eigen,
-        }[solver]
+        priors = class_priors(self.priors, statistics.weight)
+        overall = statistics.weight @ statistics.shift / statistics.weight.sum()
+        means = np.where(present[:, np.newaxis], statistics.shift, overall)
         components = self.n_components or most
+        problem = DirectionProblem(statistics, priors, means, components, self.tol, samples)
         with single_threaded_blas():
-            fitted = solve(_Problem(statistics, priors, means, components, samples))
+            axes, fitted = getattr(self, f"_solve_{solver}")(problem)
+            inner = problem.centered @ axes
+            coef = inner @ axes.T
+            constant = log_priors(priors) - 0.5 * (inner**2).sum(axis=1) - coef @ (priors @ means)
         if n_classes == 2:
-            for name in ("coef_", "intercept_"):
-                fitted[name] = fitted[name][[1]] - fitted[name][[0]]
-        origin, constant = statistics.origin, fitted["intercept_"]
+            coef, constant = coef[[1]] - coef[[0]], constant[[1]] - constant[[0]]
+        origin = statistics.origin
         if "xbar_" in fitted:
             fitted["xbar_"] = origin + fitted["xbar_"]
-        return fitted | {
-            "intercept_": constant - fitted["coef_"] @ origin,
+        if self.store_covariance and "covariance_" not in fitted:
+            fitted["covariance_"] = self._pooled(statistics, priors)[0]
+        return {
+            "n_iter_": 1,
+            **fitted,
+            "coef_": coef,
+            "intercept_": constant - coef @ origin,
             "means_": origin + means,
             "_origin": origin,
             "_constant": constant,
@@ -381,92 +309,66 @@ class LinearDiscriminantAnalysis(
             "solver_": solver,
             "_max_components": components,
             "_n_features_out": min(components, fitted.get("between_rank_", components)),
+            "_pooling": (self.shrinkage, self._inflation(statistics)),
         }
 
-    def _solve_gram(self, problem: _Problem) -> dict[str, Any]:
-        statistics, priors, means, components, samples = problem
-        covariance, amounts = self._pooled(statistics)
+    # Solvers return a matrix A with A A' the inverse of the covariance, in the space spanned by the
+    # class means, and fitted attributes.
+
+    def _solve_gram(self, problem: DirectionProblem) -> tuple[np.ndarray, dict[str, Any]]:
+        covariance, amounts = self._pooled(problem.statistics)
         factor = whitening(covariance, self.tol)
-        if samples is not None and not self.shrinkage and is_ill_conditioned(covariance, factor):
-            factor = refine_whitening(factor, statistics, *samples)
-            factor /= np.sqrt(self._inflation(statistics))
-        fitted = fisher_directions(factor, priors, means, self.tol, components)
+        refinable = problem.samples is not None and not self.shrinkage
+        if refinable and is_ill_conditioned(covariance, factor):
+            factor = refine_whitening(problem, factor)
+            factor /= np.sqrt(self._inflation(problem.statistics))
+        fitted = fisher_directions(problem, factor) | {"shrinkage_": amounts}
+        scalings = fitted["scalings_"]
         if self.objective == "trace_ratio":
-            fitted |= trace_ratio_directions(covariance, factor, priors, means, fitted, components)
-        if self.store_covariance:
-            shares = None if self.priors is None else priors
-            fitted["covariance_"] = self._pooled(statistics, shares)[0]
-        pooling = self.shrinkage, self._inflation(statistics)
-        return fitted | {"shrinkage_": amounts, "_pooling": pooling}
+            fitted |= trace_ratio_directions(problem, covariance, factor, fitted)
+        return scalings, fitted
 
-    def _solve_svd(self, problem: _Problem) -> dict[str, Any]:
-        statistics, priors, means, components, samples = problem
-        factor = whitening_of_samples(statistics, self.tol, *samples)
-        factor /= np.sqrt(self._inflation(statistics))
-        fitted = fisher_directions(factor, priors, means, self.tol, components)
-        if self.store_covariance:
-            fitted["covariance_"] = self._pooled(statistics, priors)[0]
-        return fitted | {"shrinkage_": 0.0}
+    def _solve_svd(self, problem: DirectionProblem) -> tuple[np.ndarray, dict[str, Any]]:
+        factor = whitening_of_samples(problem)
+        factor /= np.sqrt(self._inflation(problem.statistics))
+        fitted = fisher_directions(problem, factor) | {"shrinkage_": 0.0}
+        return fitted["scalings_"], fitted
 
-    def _solve_lsqr(self, problem: _Problem) -> dict[str, Any]:
-        statistics, priors, means, _, samples = problem
-        covariance, amounts = self._prior_covariance(statistics, priors, samples)
+    def _solve_lsqr(self, problem: DirectionProblem) -> tuple[np.ndarray, dict[str, Any]]:
+        covariance, amounts = self._prior_covariance(problem)
         factor = whitening(covariance, self.tol)
-        origin = priors @ means
-        coef = (means - origin) @ factor @ factor.T
-        return {
-            **_bayes_rule(coef, means, origin, priors),
-            "covariance_": covariance,
-            "within_rank_": factor.shape[1],
-            "shrinkage_": amounts,
-            "n_iter_": 1,
-        }
+        fitted = {"covariance_": covariance, "within_rank_": factor.shape[1]}
+        return factor, fitted | {"shrinkage_": amounts}
 
-    def _solve_eigen(self, problem: _Problem) -> dict[str, Any]:
-        statistics, priors, means, components, samples = problem
-        within, amounts = self._prior_covariance(statistics, priors, samples)
-        between = self._total_covariance(statistics, samples) - within / self._inflation(statistics)
+    def _solve_eigen(self, problem: DirectionProblem) -> tuple[np.ndarray, dict[str, Any]]:
+        within, amounts = self._prior_covariance(problem)
+        if self.covariance_estimator is None:
+            total, _ = within_covariance(problem.statistics.total(), self.shrinkage)
+        else:
+            total = self._estimated_covariance(problem.samples[0])
         factor = whitening(within, 0.0)
+        between = total - within / self._inflation(problem.statistics)
         values, axes = eigh(factor.T @ between @ factor)
         values, vectors = values[::-1], factor @ axes[:, ::-1]
-        vectors = orient(vectors, means @ vectors)
-        origin = priors @ means
-        fitted = {
-            **_bayes_rule((means - origin) @ vectors @ vectors.T, means, origin, priors),
-            "covariance_": within,
-            "scalings_": vectors,
-            "explained_variance_ratio_": (values / (values.sum() or 1.0))[:components],
-            "within_rank_": factor.shape[1],
-            "between_rank_": int((values > self.tol**2 * values[:1].sum()).sum()),
-            "shrinkage_": amounts,
-            "objective_": float(values[:components].sum()),
-            "n_iter_": 1,
-        }
+        vectors = orient(vectors, problem.means @ vectors)
+        fitted = problem.attributes(factor, vectors, values)
         if self.objective == "trace_ratio":
-            fitted |= trace_ratio_directions(within, vectors, priors, means, fitted, components)
-        return fitted
+            fitted |= trace_ratio_directions(problem, within, vectors, fitted)
+        return vectors, fitted | {"covariance_": within, "shrinkage_": amounts}
 
-    def _prior_covariance(
-        self, statistics: ClassStatistics, priors: np.ndarray, samples: Any
-    ) -> tuple[np.ndarray, float | np.ndarray]:
-        """Return the covariances of the classes, averaged by the priors."""
+    def _prior_covariance(self, problem: DirectionProblem) -> tuple:
+        """Return the covariances of the classes, averaged by the priors, and their shrinkage."""
+        statistics, priors = problem.statistics, problem.priors
         if self.covariance_estimator is None:
-            return self._pooled(statistics, None if self.priors is None else priors)
-        X, codes, _ = samples
+            return self._pooled(statistics, priors)
+        X, codes, _ = problem.samples
         parts = [self._estimated_covariance(X[codes == k]) for k in range(len(priors))]
         return np.tensordot(priors, parts, axes=1) * self._inflation(statistics), np.nan
 
-    def _pooled(
-        self, statistics: ClassStatistics, shares: np.ndarray | None = None
-    ) -> tuple[np.ndarray, float | np.ndarray]:
+    def _pooled(self, statistics: ClassStatistics, shares: np.ndarray | None = None) -> tuple:
         """Return the covariance within classes, weighted by shares, and its shrinkage."""
         covariance, amounts = within_covariance(statistics, self.shrinkage, shares)
         return covariance * self._inflation(statistics), amounts
-
-    def _total_covariance(self, statistics: ClassStatistics, samples: Any) -> np.ndarray:
-        if self.covariance_estimator is not None:
-            return self._estimated_covariance(samples[0])
-        return within_covariance(statistics.total(), self.shrinkage)[0]
 
     def _inflation(self, statistics: ClassStatistics) -> float:
         """Return the ratio of n and the divisor of the covariance."""
@@ -479,11 +381,3 @@ class LinearDiscriminantAnalysis(
                 f"classes, got {n} for {n_classes} classes. Use covariance_divisor='n'."
             )
         return n / (n - n_classes)
-
-
-def _bayes_rule(
-    coef: np.ndarray, means: np.ndarray, origin: np.ndarray, priors: np.ndarray
-) -> dict[str, Any]:
-    """Return Bayes' rule as fitted attributes, with ``coef`` the whitened means."""
-    half_norms = 0.5 * np.einsum("kj,kj->k", means - origin, coef)
-    return {"coef_": coef, "intercept_": log_priors(priors) - half_norms - coef @ origin}

@@ -32,10 +32,9 @@ def to_type_of(value: Any, template: Any) -> Any:
     """Convert a NumPy array of floats to the namespace and type of the template, if it is one."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
         return value
-    xp = foreign_namespace(template)
-    if xp is None:
+    if foreign_namespace(template) is None:
         return value.astype(template.dtype, copy=False)
-    return xp.asarray(value, dtype=template.dtype, device=device(template))
+    return to_namespace_of(value, template, template.dtype)
 
 
 def to_namespace_of(values: np.ndarray, X: Any, dtype: Any = None) -> Any:

@@ -1,30 +1,22 @@
 """QuadraticDiscriminantAnalysis: Bayes' rule with a covariance matrix for each class."""
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, svd
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
-from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions, fit_context
+from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin.discriminant.base import (
-    BayesMixin,
-    IncrementalMixin,
-    class_priors,
-    log_priors,
-    sample_blocks,
-)
-from widemargin.discriminant.covariance import SHRINKAGES, class_covariance
-from widemargin.discriminant.namespaces import empty_like
-from widemargin.discriminant.statistics import ClassStatistics, as_dense
+from widemargin.discriminant.base import IncrementalClassifier, class_priors, log_priors
+from widemargin.discriminant.covariance import class_covariance
+from widemargin.discriminant.statistics import ClassStatistics, as_dense, sample_blocks
 
 
 @shared_docs
-class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixin, BaseEstimator):
+class QuadraticDiscriminantAnalysis(IncrementalClassifier):
     r"""Quadratic discriminant analysis: Bayes' rule with a covariance matrix for each class.
 
     A drop-in replacement for
@@ -91,14 +83,9 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
     """
 
     _parameter_constraints: dict = {
+        **IncrementalClassifier._parameter_constraints,
         "solver": [StrOptions({"auto", "gram", "svd", "eigen"})],
-        "shrinkage": [StrOptions(set(SHRINKAGES)), Interval(Real, 0, 1, closed="both"), None],
-        "priors": ["array-like", None],
         "reg_param": [Interval(Real, 0, 1, closed="both")],
-        "store_covariance": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "covariance_estimator": [HasMethods("fit"), None],
-        "covariance_divisor": [StrOptions({"n", "unbiased"})],
     }
 
     _fitted_names = (
@@ -127,37 +114,6 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
         self.covariance_estimator = covariance_estimator
         self.covariance_divisor = covariance_divisor
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._needs_samples()
-        return tags
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        <<X_train>>
-        <<y>>
-        <<density_weight>>
-
-        Returns
-        -------
-        <<returns_self>>
-        """
-        X, classes, codes, weight = self._begin_fit(X, y, sample_weight)
-        needs_samples = self._needs_samples()
-        self._check_support(X, weight, needs_samples)
-        options = {"scatter": "none"} if needs_samples else self._statistics_options()
-        statistics = ClassStatistics(len(classes), X.shape[1], **options)
-        statistics.update(X, codes, weight)
-        samples = (as_dense(X), codes, weight) if needs_samples else None
-        fitted = self._estimate(statistics, samples, classes)
-        self._declared, self._template = False, empty_like(X)
-        self._store(classes, None if needs_samples else statistics, fitted)
-        return self
-
     def _scores(self, X: Any) -> np.ndarray:
         scores = np.empty((X.shape[0], len(self.classes_)))
         constants = log_priors(self.priors_.astype(float))
@@ -179,55 +135,45 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
         return scores.astype(self._template.dtype, copy=False)
 
     def _check_solver(self) -> None:
-        self._check_options()
+        super()._check_solver()
         if self.covariance_estimator is not None and self.solver in ("svd", "gram"):
             raise ValueError(
                 f"covariance_estimator is not supported with solver={self.solver!r}. Try "
                 "solver='eigen' instead."
             )
 
-    def _needs_samples(self) -> bool:
-        return self.solver == "svd" or self.covariance_estimator is not None
+    def _solver_for(self, X: Any = None) -> str:
+        if self.solver == "auto":
+            return "gram" if self.covariance_estimator is None else "eigen"
+        return self.solver
 
-    def _statistics_options(self) -> dict[str, Any]:
-        return {"scatter": "classes", "fourth": self.shrinkage == "auto"}
+    def _statistics_options(self, solver: str) -> dict[str, Any]:
+        scatter = "none" if self._needs_samples(solver) else "classes"
+        return {"scatter": scatter, "fourth": self.shrinkage == "auto"}
 
-    def _estimate(
-        self,
-        statistics: ClassStatistics,
-        samples: tuple | None = None,
-        classes: np.ndarray | None = None,
-    ) -> dict[str, Any]:
+    def _estimate(self, statistics: Any, classes: Any, solver: str, samples: Any) -> dict[str, Any]:
         """Return the fitted attributes, from the samples if the solver needs them."""
-        classes = self.classes_ if classes is None else classes
-        present = np.flatnonzero(statistics.count)
-        if len(present) < 2:
-            raise ValueError(
-                f"y must contain at least two classes, got {len(present)} class so far."
-            )
-        few = present[(statistics.count[present] == 1) & (statistics.weight[present] <= 1)]
+        few = np.flatnonzero((statistics.count == 1) & (statistics.weight <= 1))
         if len(few):
             raise ValueError(
                 f"y has only 1 sample in class {classes[few[0]]}, covariance is ill defined."
             )
-        solver = self._solver_name()
-        n_features = len(statistics.origin)
-        empty = np.zeros((n_features, 0)), np.zeros(0), np.zeros((n_features, n_features)), 0.0
+        empty = np.zeros((len(statistics.origin), 0)), np.zeros(0), 0.0
 
         def gaussian(k: int) -> tuple:
             if not statistics.count[k]:
                 return empty
             with single_threaded_blas():
-                parts = self._gaussian(statistics, k, samples)
+                parts = self._gaussian(statistics, k, solver, samples)
             self._check_rank(parts[1], classes[k], statistics.count[k], solver)
             return parts
 
         with single_threaded_blas():
             parts = for_each(gaussian, range(len(classes)))
-        rotations, variances, covariances, amounts = zip(*parts, strict=True)
+        rotations, variances, amounts = zip(*parts, strict=True)
         fitted = {
             "means_": statistics.mean,
-            "priors_": class_priors(self.priors, statistics),
+            "priors_": class_priors(self.priors, statistics.weight),
             "rotations_": list(rotations),
             "scalings_": list(variances),
             "shrinkage_": np.array(amounts),
@@ -236,16 +182,12 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
             "_shift": statistics.shift.copy(),
         }
         if self.store_covariance:
-            fitted["covariance_"] = list(covariances)
+            with single_threaded_blas():
+                fitted["covariance_"] = [(axes * values) @ axes.T for axes, values, _ in parts]
         return fitted
 
-    def _solver_name(self) -> str:
-        if self.solver == "auto":
-            return "gram" if self.covariance_estimator is None else "eigen"
-        return self.solver
-
-    def _gaussian(self, statistics: ClassStatistics, k: int, samples: Any) -> tuple:
-        """Return the principal axes, variances, covariance and shrinkage of one class."""
+    def _gaussian(self, statistics: ClassStatistics, k: int, solver: str, samples: Any) -> tuple:
+        """Return the principal axes, variances and shrinkage of one class."""
         weight = statistics.weight[k]
         inflation = 1.0
         if self.covariance_divisor == "unbiased":
@@ -255,7 +197,7 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
                     f"class, got {weight}. Use covariance_divisor='n'."
                 )
             inflation = weight / (weight - 1.0)
-        if self._solver_name() == "svd":
+        if solver == "svd":
             X, codes, weights = samples
             chosen = codes == k if weights is None else (codes == k) & (weights > 0)
             centered = X[chosen] - statistics.origin - statistics.shift[k]
@@ -264,20 +206,16 @@ class QuadraticDiscriminantAnalysis(IncrementalMixin, BayesMixin, ClassifierMixi
             _, singular, axes = svd(centered, full_matrices=False, overwrite_a=True)
             rotation, variances, amount = axes.T, inflation * singular**2 / weight, 0.0
         else:
-            covariance, amount = self._covariance(statistics, k, samples)
+            if self.covariance_estimator is None:
+                covariance, amount = class_covariance(statistics, k, self.shrinkage)
+            else:
+                X, codes, _ = samples
+                covariance, amount = self._estimated_covariance(X[codes == k]), np.nan
             variances, rotation = eigh(inflation * covariance)
             variances, rotation = variances[::-1], rotation[:, ::-1]
-        if self._solver_name() != "eigen":
+        if solver != "eigen":
             variances = (1.0 - self.reg_param) * variances + self.reg_param
-        return rotation, variances, (rotation * variances) @ rotation.T, amount
-
-    def _covariance(
-        self, statistics: ClassStatistics, k: int, samples: Any
-    ) -> tuple[np.ndarray, float]:
-        if self.covariance_estimator is None:
-            return class_covariance(statistics, k, self.shrinkage)
-        X, codes, _ = samples
-        return self._estimated_covariance(X[codes == k]), np.nan
+        return rotation, variances, amount
 
     def _check_rank(self, variances: np.ndarray, label: Any, count: int, solver: str) -> None:
         n_features = self.n_features_in_

@@ -19,10 +19,12 @@ are computed as well:
 Besides the samples this needs memory for a few scatter matrices and some chunks.
 """
 
+import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import discriminant_options as options
@@ -47,6 +49,8 @@ class ClassStatistics:
 
     Attributes
     ----------
+    per_class : bool
+        Whether there is a scatter matrix for each class.
     count : ndarray of shape (n_classes,)
         Number of samples of positive weight.
     weight : ndarray of shape (n_classes,)
@@ -59,10 +63,8 @@ class ClassStatistics:
         Sum of squares and products around the mean of the class.
     """
 
-    def __init__(
-        self, n_classes: int, n_features: int, *, scatter: str = "pooled", fourth: bool = False
-    ) -> None:
-        self.kind = (scatter, fourth)
+    def __init__(self, n_classes: int, n_features: int, *, scatter="pooled", fourth=False) -> None:
+        self.kind, self.per_class = (scatter, fourth), scatter == "classes"
         self.count = np.zeros(n_classes, dtype=np.int64)
         self.weight = np.zeros(n_classes)
         self.origin = np.zeros(n_features)
@@ -70,18 +72,13 @@ class ClassStatistics:
         groups = {"pooled": 1, "classes": n_classes, "none": 0}[scatter]
         shape = (groups, n_features, n_features)
         self.scatter = np.zeros(shape)
-        self.third = np.zeros(shape) if fourth else None
-        self.fourth = np.zeros(shape) if fourth else None
+        self.third: Any = np.zeros(shape) if fourth else None
+        self.fourth: Any = np.zeros(shape) if fourth else None
 
     @property
     def mean(self) -> np.ndarray:
         """Mean of every class; the origin for a class without samples."""
         return self.origin + self.shift
-
-    @property
-    def per_class(self) -> bool:
-        """Whether there is a scatter matrix for each class."""
-        return self.kind[0] == "classes"
 
     def pooled_scatter(self) -> np.ndarray:
         """Return the sum of the scatter matrices of the classes."""
@@ -97,7 +94,7 @@ class ClassStatistics:
         flat = (scatter > 0.0) & (scatter <= self.weight.sum() * error**2)
         if not flat.any():
             return self
-        result = self.expanded(np.arange(len(self.count)), len(self.count))
+        result = copy.deepcopy(self)
         for moments in (result.scatter, result.third, result.fourth):
             if moments is not None:
                 moments[:, flat, :] = moments[:, :, flat] = 0.0
@@ -124,23 +121,22 @@ class ClassStatistics:
         weight : ndarray of shape (n_samples,), default=None
             Non-negative weight of each sample.
         """
-        if X.shape[0] and not self.count.any():
+        if not X.shape[0]:
+            return
+        if not self.count.any():
             self.origin = _origin_of(X)
         step, lanes = self._plan(*X.shape)
-        starts = range(0, X.shape[0], step)
         if foreign_namespace(X) is not None:
-            step *= options.device_chunks
-            for start in range(0, X.shape[0], step):
-                self.merge(self._of_samples(X, codes, weight, start, step))
+            for rows in gen_batches(X.shape[0], step * options.device_chunks):
+                self.merge(self._of_samples(X, codes, weight, rows))
             return
+        blocks = list(gen_batches(X.shape[0], step))
 
         def read(lane: int) -> ClassStatistics:
-            part = self.empty()
+            part, ends = self.empty(), [k * len(blocks) // lanes for k in (lane, lane + 1)]
             with single_threaded_blas():  # if BLAS runs on OpenMP, each thread has its own limit
-                for start in starts[
-                    lane * len(starts) // lanes : (lane + 1) * len(starts) // lanes
-                ]:
-                    part.merge(self._of_samples(X, codes, weight, start, step))
+                for rows in blocks[slice(*ends)]:
+                    part.merge(self._of_samples(X, codes, weight, rows))
             return part
 
         with single_threaded_blas():
@@ -156,7 +152,12 @@ class ClassStatistics:
         step = other.shift + (other.origin - self.origin) - self.shift
         if self.per_class:
             for k in np.flatnonzero(other.count):
-                self._merge_class(k, other, share[k], step[k])
+                if self.fourth is not None:
+                    own = _shifted_moments(self, k, -share[k] * step[k])
+                    others = _shifted_moments(other, k, (1.0 - share[k]) * step[k])
+                    self.third[k], self.fourth[k] = own[0] + others[0], own[1] + others[1]
+                self.scatter[k] += other.scatter[k]
+                self.scatter[k] += np.outer(self.weight[k] * share[k] * step[k], step[k])
         elif len(self.scatter):
             between = np.sqrt(self.weight * share)[:, np.newaxis] * step
             self.scatter += other.scatter
@@ -178,18 +179,13 @@ class ClassStatistics:
 
     def total(self) -> "ClassStatistics":
         """Return the statistics of all samples as one class."""
+        result = self.empty(1)
         if not self.per_class:
-            result = self.empty(1)
-            shift = self.weight @ self.shift / self.weight.sum()
-            between = np.sqrt(self.weight)[:, np.newaxis] * (self.shift - shift)
-            result.count[0], result.weight[0], result.shift[0] = (
-                self.count.sum(),
-                self.weight.sum(),
-                shift,
-            )
+            result.count[0], result.weight[0] = self.count.sum(), self.weight.sum()
+            result.shift[0] = self.weight @ self.shift / self.weight.sum()
+            between = np.sqrt(self.weight)[:, np.newaxis] * (self.shift - result.shift)
             result.scatter[:] = self.scatter + between.T @ between
             return result
-        result = self.empty(1)
         for k in np.flatnonzero(self.count):
             part = self.empty(1)
             for name in ("count", "weight", "shift", "scatter", "third", "fourth"):
@@ -209,11 +205,8 @@ class ClassStatistics:
         lanes = min(options.lanes, -(-n_samples // step), options.lane_entries // max(1, entries))
         return step, max(1, lanes)
 
-    def _of_samples(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray | None, start: int, step: int
-    ) -> "ClassStatistics":
-        """Return the statistics of ``step`` samples."""
-        rows = slice(start, min(start + step, X.shape[0]))
+    def _of_samples(self, X: Any, codes: Any, weight: Any, rows: slice) -> "ClassStatistics":
+        """Return the statistics of some of the samples."""
         X, codes, weight = X[rows, :], codes[rows], None if weight is None else weight[rows]
         part = self.empty()
         n_classes = len(self.count)
@@ -221,37 +214,34 @@ class ClassStatistics:
         part.count = np.bincount(present, minlength=n_classes)
         part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
         if self.kind[0] == "pooled" and foreign_namespace(X) is not None:
-            return part._read_on_device(X, codes, weight)
-        X = as_dense(X)
-        return part._read(X - self.origin if self.origin.any() else X, codes, weight)
+            part._read_on_device(X, codes, weight)
+        else:
+            X = as_dense(X)
+            part._read(X - self.origin if self.origin.any() else X, codes, weight)
+        return part
 
-    def _read_on_device(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray | None
-    ) -> "ClassStatistics":
+    def _read_on_device(self, X: Any, codes: np.ndarray, weight: np.ndarray | None) -> None:
         """Set the means and the pooled scatter by products in the namespace of X."""
         members = np.equal.outer(codes, np.arange(len(self.count))).astype(float)
         root = np.sqrt(np.ones(len(codes)) if weight is None else weight)[:, np.newaxis]
         shares = root**2 * members / np.where(self.weight > 0, self.weight, 1.0)
-        members, root, shares = (
-            to_namespace_of(part, X, X.dtype) for part in (members, root, shares)
+        members, root, shares, origin = (
+            to_namespace_of(part, X, X.dtype) for part in (members, root, shares, self.origin)
         )
-        X = X - to_namespace_of(self.origin, X, X.dtype)
+        X = X - origin
         shift = shares.T @ X
         centered = root * (X - members @ shift)
         self.shift = to_numpy(shift).astype(np.float64)
         self.scatter[0] = to_numpy(centered.T @ centered)
-        return self
 
-    def _read(
-        self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray | None
-    ) -> "ClassStatistics":
+    def _read(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> None:
+        """Set the means and the moments around them."""
         n_classes, n_samples = len(self.count), len(codes)
         members = np.ones(n_samples) if weight is None else weight
         sums = sp.csc_array((members, codes, np.arange(n_samples + 1)), (n_classes, n_samples)) @ X
         self.shift = sums / np.where(self.weight > 0, self.weight, 1.0)[:, np.newaxis]
         if not len(self.scatter):
-            return self
-
+            return
         centered = self.shift.take(codes, axis=0)
         np.subtract(X, centered, out=centered)
         root = None if weight is None else np.sqrt(weight)[:, np.newaxis]
@@ -259,31 +249,16 @@ class ClassStatistics:
             if root is not None:
                 centered *= root
             _write_gram(centered, self.scatter[0])
-            return self
-        order = np.argsort(codes, kind="stable")
+            return
         ends = np.cumsum(np.bincount(codes, minlength=n_classes))
+        groups = np.split(np.argsort(codes, kind="stable"), ends[:-1])
         for k in np.flatnonzero(self.count):
-            samples = order[ends[k - 1] if k else 0 : ends[k]]
-            self._set_class(k, centered[samples], None if root is None else root[samples])
-        return self
-
-    def _set_class(self, k: Any, X: np.ndarray, root: np.ndarray | None) -> None:
-        """Set the moments of one class by centered samples and square roots of their weights."""
-        scaled = X if root is None else X * root
-        _write_gram(scaled, self.scatter[k])
-        if self.third is not None and self.fourth is not None:
-            self.third[k] = (scaled * scaled).T @ X
-            _write_gram(scaled * X, self.fourth[k])
-
-    def _merge_class(
-        self, k: Any, other: "ClassStatistics", share: float, step: np.ndarray
-    ) -> None:
-        if self.third is not None and self.fourth is not None:
-            own = _shifted_moments(self, k, -share * step)
-            others = _shifted_moments(other, k, (1.0 - share) * step)
-            self.third[k], self.fourth[k] = own[0] + others[0], own[1] + others[1]
-        self.scatter[k] += other.scatter[k]
-        self.scatter[k] += np.outer(self.weight[k] * share * step, step)
+            Z = centered[groups[k]]
+            scaled = Z if root is None else Z * root[groups[k]]
+            _write_gram(scaled, self.scatter[k])
+            if self.fourth is not None:
+                self.third[k] = (scaled * scaled).T @ Z
+                _write_gram(scaled * Z, self.fourth[k])
 
 
 def rounding_error(means: np.ndarray, n_samples: int) -> np.ndarray:
@@ -309,13 +284,19 @@ def as_dense(X: Any) -> np.ndarray:
     return np.ascontiguousarray(to_numpy(X), dtype=np.float64)
 
 
+def sample_blocks(X: Any) -> list[slice]:
+    """Return slices of samples that are small enough to be copied."""
+    step = max(options.smallest_chunk, options.predict_entries // max(1, X.shape[1]))
+    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
+
+
 def _write_gram(Z: np.ndarray, out: np.ndarray) -> None:
     """Write Z'Z into ``out``, in blocks of columns on all threads."""
     width = options.product_columns
     if Z.shape[1] <= width:
         np.matmul(Z.T, Z, out=out)
         return
-    cuts = [slice(start, start + width) for start in range(0, Z.shape[1], width)]
+    cuts = list(gen_batches(Z.shape[1], width))
     pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[i:]]
 
     def multiply(pair: tuple[slice, slice]) -> None:
@@ -327,13 +308,9 @@ def _write_gram(Z: np.ndarray, out: np.ndarray) -> None:
     for_each(multiply, pairs)
 
 
-def _shifted_moments(
-    statistics: ClassStatistics, k: int, shift: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _shifted_moments(statistics: ClassStatistics, k: Any, shift: np.ndarray) -> tuple:
     """Return the third and fourth moments of class k around its mean minus ``shift``."""
-    scatter, third, fourth = (
-        getattr(statistics, name)[k] for name in ("scatter", "third", "fourth")
-    )
+    scatter, third, fourth = statistics.scatter[k], statistics.third[k], statistics.fourth[k]
     weight, variance, square = statistics.weight[k], scatter.diagonal(), shift * shift
     new_third = (
         third
