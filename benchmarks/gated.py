@@ -376,7 +376,7 @@ def timing(name, data, kind, rows):
     lines = [[label, *clocked(ask, X_test)] for label, ask in who.items()]
     text = f"{len(X_test):,} samples, {X.shape[1]} features, {len(teacher.classes_)} classes."
     if kind == "rbf":
-        kept = student._gate.expansion.vectors.shape[0]
+        kept = student._gate.functions.vectors.shape[0]
         text += (
             f" The teacher has {teacher.support_vectors_.shape[0]:,} support vectors, {kept:,} of "
             "which are needed for the score of the target class: the kernel dominates, and a gated "

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from widemargin import SVC, SVCCV, CrammerSingerSVC, GatedStudents, GatedSVC, LinearSVC
-from widemargin.gated.teacher import ExpansionGate, PartsGate, TeacherGate, class_scores
+from widemargin.gated.teacher import FunctionGate, PartsGate, TeacherGate, class_scores
 
 LINEAR = {
     "Crammer-Singer": CrammerSingerSVC(C=0.1),
@@ -85,7 +85,7 @@ def test_a_student_computes_no_score_of_other_classes_if_the_teacher_can_do_with
     X, y = three
     teacher = trained(OTHERS[name], X, y)
     student = GatedSVC("bee", teacher).fit(X, y)
-    assert isinstance(student._gate, ExpansionGate | PartsGate)
+    assert isinstance(student._gate, FunctionGate | PartsGate)
     assert_allclose(student._gate(X)[:, 0], class_scores(teacher, X)[:, 1], atol=1e-9)
     assert isinstance(GatedSVC("bee", trained(SVC(), X, y)).fit(X, y)._gate, TeacherGate)
 
@@ -93,7 +93,7 @@ def test_a_student_computes_no_score_of_other_classes_if_the_teacher_can_do_with
 def test_a_student_of_a_kernel_teacher_has_the_support_vectors_of_its_class_only(three):
     X, y = three
     teacher = SVC(multi_class="ovr", C=100.0, gamma=0.05).fit(X, y)
-    vectors = GatedSVC("bee", teacher).fit(X, y)._gate.expansion.vectors
+    vectors = GatedSVC("bee", teacher).fit(X, y)._gate.functions.vectors
     assert len(vectors) == np.count_nonzero(teacher.dual_coef_[1])
     assert len(vectors) < len(teacher.support_)
 
@@ -197,9 +197,9 @@ def test_the_teacher_of_a_search_is_its_best_estimator(three):
         apart = students.decision_function(X, teacher_scores=search.decision_function(X))
         assert_allclose(students.decision_function(X), apart, atol=1e-8)
     kernels = GridSearchCV(CrammerSingerSVC(kernel="rbf"), {"C": [1.0]}, cv=3).fit(X, y)
-    assert isinstance(GatedSVC("bee", kernels).fit(X, y)._gate, ExpansionGate)
+    assert isinstance(GatedSVC("bee", kernels).fit(X, y)._gate, FunctionGate)
     found = SVCCV(Cs=[1.0], gammas=[0.1], multi_class="ovr", cv=3).fit(X, y)
-    assert isinstance(GatedSVC("bee", found).fit(X, y)._gate, ExpansionGate)
+    assert isinstance(GatedSVC("bee", found).fit(X, y)._gate, FunctionGate)
 
 
 def test_scores_may_stand_in_for_a_teacher(three, teacher):

@@ -14,13 +14,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from widemargin._base.convergence import early_stop_message
 from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions
 from widemargin._base.validation import canonical_csr, validate_predict
-from widemargin.gated.difficulty import CODINGS
-from widemargin.gated.labels import align_columns, column_names
+from widemargin.gated.labels import align_columns
 from widemargin.gated.landmarks import inner_products, landmark_features
 from widemargin.gated.problem import StudentFit, TrainingData, given_samples, map_features
-from widemargin.gated.teacher import Gate, make_gate
-from widemargin.kernels import KERNEL_NAMES
+from widemargin.gated.teacher import make_gate
 from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.parameters import kernel_constraints
 
 
 class GatedBase(ClassifierMixin, BaseEstimator):
@@ -35,12 +34,9 @@ class GatedBase(ClassifierMixin, BaseEstimator):
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "margin": [Interval(Real, 0.0, None, closed="left")],
         "decay": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "difficulty": [StrOptions(set(CODINGS)), callable, None],
+        "difficulty": [StrOptions({"relative-margin"}), callable, None],
         "features": [StrOptions({"teacher", "constant"}), HasMethods("transform"), None],
-        "kernel": [StrOptions(KERNEL_NAMES)],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **kernel_constraints(pairwise=False),
         "solver": [StrOptions({"dual", "majorize-minimize"})],
         "fit_intercept": ["boolean"],
         "cv": ["cv_object"],
@@ -50,12 +46,11 @@ class GatedBase(ClassifierMixin, BaseEstimator):
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
     }
 
-    merged_: bool
-    _labels: np.ndarray
-    _columns: np.ndarray
-    _features: Any
-    _gate: Gate | None
-    _expansion: KernelExpansion | None
+    # Attributes with an entry or a row for each student, as far as students of a kind have them.
+    _per_student = (
+        "objective_", "dual_gap_", "n_iter_", "theta_", "theta_intercept_", "coef_", "intercept_",
+        "dual_coef_",
+    )  # fmt: skip
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -82,19 +77,56 @@ class GatedBase(ClassifierMixin, BaseEstimator):
                     "no teacher."
                 )
             return self._gate(X, values)
-        names, scores = column_names(teacher_scores), np.asarray(teacher_scores, dtype=np.float64)
+        scores = np.asarray(teacher_scores, dtype=np.float64)
         scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
         scores = check_array(scores, input_name="teacher_scores")
         check_consistent_length(X, scores)
         single, n_classes = len(self._columns) == 1, len(self._labels)
         if single and scores.shape[1] == 1:
-            return align_columns(scores, names, self._labels[self._columns])
+            return align_columns(scores, teacher_scores, self._labels[self._columns])
         if scores.shape[1] != n_classes:
             raise ValueError(
                 f"teacher_scores must have {n_classes} columns, as in fit"
                 f"{', or one for the target class' if single else ''}, got {scores.shape[1]}."
             )
-        return align_columns(scores, names, self._labels)[:, self._columns]
+        return align_columns(scores, teacher_scores, self._labels)[:, self._columns]
+
+    def _set_fitted(self, data: TrainingData, fits: Sequence[StudentFit], **own: Any) -> None:
+        """Replace the fitted attributes, with an entry or row for each student."""
+        for name in (*self._per_student, "support_", "support_vectors_"):
+            self.__dict__.pop(name, None)
+        columns = np.array([fit.column for fit in fits])
+        solutions = [fit.solution for fit in fits]
+        merged = data.phi_functions is not None
+        has_gate = data.functions is not None or (data.teacher is not None and not merged)
+        duals = np.array([solution.dual for solution in solutions])
+        self.__dict__.update(
+            objective_=np.array([solution.objective for solution in solutions]),
+            dual_gap_=np.array([solution.gap for solution in solutions]),
+            n_iter_=np.array([solution.iterations for solution in solutions]),
+            fit_status_=int(not all(solution.converged for solution in solutions)),
+            merged_=merged,
+            _labels=data.classes,
+            _columns=columns,
+            _features=data.features,
+            _gate=make_gate(data.teacher, data.functions, columns) if has_gate else None,
+            _expansion=None,
+            **own,
+        )
+        if self.kernel != "linear":
+            support = np.flatnonzero(duals.any(axis=0))
+            support = support if len(support) else np.array([0])
+            self.support_, self.support_vectors_ = data.index[support], data.phi[support]
+            self.dual_coef_ = np.ascontiguousarray(duals[:, support])
+            self._expansion = KernelExpansion(data.kernel, self.support_vectors_, self.dual_coef_)
+            return
+        self.theta_ = np.array([fit.theta for fit in fits])
+        sums = [dual.sum() if self.fit_intercept else 0.0 for dual in duals]
+        self.theta_intercept_ = np.array(sums)
+        if merged:
+            coef, intercept = data.phi_functions
+            self.coef_ = coef[columns] - self.theta_
+            self.intercept_ = intercept[columns] - self.theta_intercept_
 
 
 def validate_samples(estimator: Any, X: Any) -> tuple[Any, Any, Any]:
@@ -106,55 +138,6 @@ def validate_samples(estimator: Any, X: Any) -> tuple[Any, Any, Any]:
     X = validate_data(estimator, X, reset=False, skip_check_array=True)
     phi = landmark_features(features, X)
     return X, None, map_features(features, X) if phi is None else phi
-
-
-def fitted_attributes(
-    student: Any, data: TrainingData, fits: Sequence[StudentFit]
-) -> dict[str, Any]:
-    """Return the fitted attributes of students, with an entry or row for each."""
-    columns = np.array([fit.column for fit in fits])
-    solutions = [fit.solution for fit in fits]
-    duals = np.array([solution.dual for solution in solutions])
-    merged = data.phi_functions is not None
-    has_gate = data.functions is not None or (data.teacher is not None and not merged)
-    attributes = {
-        "objective_": np.array([solution.objective for solution in solutions]),
-        "dual_gap_": np.array([solution.gap for solution in solutions]),
-        "n_iter_": np.array([solution.iterations for solution in solutions]),
-        "fit_status_": int(not all(solution.converged for solution in solutions)),
-        "merged_": merged,
-        "_labels": data.classes,
-        "_columns": columns,
-        "_features": data.features,
-        "_gate": make_gate(data.teacher, data.functions, columns) if has_gate else None,
-        "_expansion": None,
-    }
-    if student.kernel != "linear":
-        support = np.flatnonzero(duals.any(axis=0))
-        support = support if len(support) else np.array([0])
-        vectors, dual_coef = data.phi[support], np.ascontiguousarray(duals[:, support])
-        return attributes | {
-            "support_": data.index[support],
-            "support_vectors_": vectors,
-            "dual_coef_": dual_coef,
-            "_expansion": KernelExpansion(data.kernel, vectors, dual_coef),
-        }
-    attributes["theta_"] = np.array([fit.theta for fit in fits])
-    sums = [dual.sum() if student.fit_intercept else 0.0 for dual in duals]
-    attributes["theta_intercept_"] = np.array(sums)
-    if data.phi_functions is not None:
-        coef, intercept = data.phi_functions
-        attributes["coef_"] = coef[columns] - attributes["theta_"]
-        attributes["intercept_"] = intercept[columns] - attributes["theta_intercept_"]
-    return attributes
-
-
-def set_fitted_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
-    """Replace the attributes of an earlier fit, which may have been of another kind."""
-    kinds = ("coef_", "intercept_", "theta_", "theta_intercept_")
-    for name in (*kinds, "support_", "support_vectors_", "dual_coef_"):
-        estimator.__dict__.pop(name, None)
-    estimator.__dict__.update(attributes)
 
 
 _WARNINGS = {
@@ -175,13 +158,7 @@ _WARNINGS = {
 }
 
 
-def warn_about(
-    student: Any,
-    labels: Sequence,
-    fits: Sequence[StudentFit],
-    name: str = "student",
-    stacklevel: int = 4,
-) -> None:
+def warn_about(student: Any, labels: Any, fits: Any, name="student", stacklevel=4) -> None:
     """Issue one warning for every kind of issue, naming the classes that it applies to."""
     weighted = student.difficulty is not None
     for issue, text in _WARNINGS.items():

@@ -16,18 +16,10 @@ from widemargin._base.threads import for_each
 from widemargin.gated.base import validate_samples, warn_about
 from widemargin.gated.difficulty import largest_other_score
 from widemargin.gated.landmarks import feature_array
-from widemargin.gated.problem import (
-    StudentFit,
-    TrainingData,
-    linear_problem,
-    prepare_training,
-    student_problem,
-    target_sign,
-)
+from widemargin.gated.problem import StudentFit, TrainingData, solve_linear, student_problem
 from widemargin.gated.students import GatedStudents, fit_validated
 from widemargin.gated.teacher import class_scores
 from widemargin.solvers import HingeProblem
-from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
 from widemargin.svm.scores import linear_scores
 
 
@@ -90,7 +82,7 @@ def compare_students(
     coding = parameters["difficulty"] or "relative-margin"
     weighted = GatedStudents(**{**parameters, "difficulty": coding})
     plain = GatedStudents(**{**parameters, "difficulty": None})
-    data = prepare_training(weighted, X, y, sample_weight, None, weighted.targets)
+    data = TrainingData(weighted, X, y, sample_weight, None, weighted.targets)
     for each in (weighted, plain):
         fits = fit_validated(each, data)
         warn_about(each, each.classes_.tolist(), fits, stacklevel=3)
@@ -125,20 +117,17 @@ class StudentScores(dict):
         self.classes = classes
 
 
-def _fit_controls(
-    students: GatedStudents, data: TrainingData, column: int, phi: Any, gate: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, StudentFit]:
+def _fit_controls(students: Any, data: TrainingData, column: int, phi: Any, gate: Any) -> tuple:
     """Return the test scores of the SVM, the threshold on the gate and the SVM with the gate.
 
     And the solution of one that did not converge, if any.
     """
-    sign, weight = target_sign(data, column), 1.0 if data.weight is None else data.weight
-    cost = students.C * weight
-    plain = HingeProblem(data.cache.of(), sign, students.margin, cost, intercept=False)
-    gated, nothing = student_problem(students, data, column, sign), np.zeros((len(sign), 1))
+    gated, nothing = student_problem(students, data, column), np.zeros((len(data.y), 1))
+    cost = students.C * (1.0 if data.weight is None else data.weight)
+    plain = HingeProblem(data.cache.of(), -gated.sign, students.margin, cost, intercept=False)
     extended = _append_feature(data.phi, data.scores[:, column])
     problems = (plain, data.phi), (gated, nothing), (plain, extended)
-    solutions = [_solve(problem, features, students) for problem, features in problems]
+    solutions = [solve_linear(students, problem, features) for problem, features in problems]
     svm, bias, wide = (solution.weights for solution in solutions)
     worst = min(solutions, key=lambda solution: solution.converged)
     return (
@@ -153,8 +142,3 @@ def _append_feature(phi: Any, feature: np.ndarray) -> Any:
     if sp.issparse(phi):
         return sp.csr_array(sp.hstack([phi, sp.csr_array(feature[:, np.newaxis])]))
     return np.ascontiguousarray(np.column_stack([phi, feature]))
-
-
-def _solve(problem: HingeProblem, phi: Any, students: GatedStudents) -> Any:
-    explicit = linear_problem(problem, phi, float(students.fit_intercept))
-    return solve_dual(explicit, gap_tol=students.tol, max_iter=students.max_iter)

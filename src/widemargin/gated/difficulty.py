@@ -14,23 +14,14 @@ decreases from 1 (the teacher is clearly wrong) to ``decay`` (clearly right). A 
 the student pays more for samples that are easy for the teacher.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 
 from widemargin._base.docs import shared_docs
-from widemargin.gated.labels import (
-    align_columns,
-    check_labels,
-    check_scores,
-    column_names,
-    numpy_booleans,
-    target_column,
-    target_mask,
-)
+from widemargin.gated.labels import label_scores
 
 
 @shared_docs
@@ -68,42 +59,7 @@ def difficulty_degrees(
     array([0.4 , 0.64, 1.  ])
     """
     check_decay(decay)
-    labeled = label_scores(scores, y, target, classes)
-    return relative_margin_degrees(labeled.scores, labeled.sign, labeled.column, decay)
-
-
-class LabeledScores(NamedTuple):
-    """Validated scores of samples and whether the samples belong to the target class.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_samples, n_classes)
-    column : int
-        Column of the target class.
-    positive : ndarray of bool of shape (n_samples,)
-        Whether a sample belongs to the target class.
-    """
-
-    scores: np.ndarray
-    column: int
-    positive: np.ndarray
-
-    @property
-    def sign(self) -> np.ndarray:
-        """+1 for samples of the target class, -1 for all others."""
-        return np.where(self.positive, 1.0, -1.0)
-
-
-def label_scores(scores: Any, y: Any, target: Any, classes: Any) -> LabeledScores:
-    """Validate scores and labels, and find the target class in both."""
-    names = column_names(scores)
-    scores, y = check_scores(scores, "scores"), column_or_1d(numpy_booleans(y))
-    check_consistent_length(scores, y)
-    classes = np.unique(y) if classes is None else np.asarray(classes)
-    scores = align_columns(scores, names, classes, "scores")
-    column = target_column(target, classes, scores.shape[1])
-    check_labels(y, classes)
-    return LabeledScores(scores, column, target_mask(y, classes, column))
+    return relative_margin_degrees(*label_scores(scores, y, target, classes), decay)
 
 
 def check_decay(decay: float) -> None:
@@ -112,9 +68,7 @@ def check_decay(decay: float) -> None:
         raise ValueError(f"decay must be in (0, 1), got {decay!r}.")
 
 
-def relative_margin_degrees(
-    scores: np.ndarray, sign: np.ndarray, column: int, decay: float
-) -> np.ndarray:
+def relative_margin_degrees(scores: Any, sign: Any, column: int, decay: float) -> np.ndarray:
     """Return the degrees of the module's docstring; ``sign`` is z."""
     own = scores[:, column]
     lead = sign * (own - largest_other_score(scores, column))
@@ -129,18 +83,13 @@ def largest_other_score(scores: np.ndarray, column: int) -> np.ndarray:
     return np.delete(scores, column, axis=1).max(axis=1)
 
 
-def sample_degrees(
-    difficulty: str | Callable | None,
-    scores: np.ndarray,
-    sign: np.ndarray,
-    column: int,
-    decay: float,
-) -> np.ndarray:
-    """Return the degrees of all samples by a named coding, a callable, or None (all 1)."""
+def sample_degrees(student: Any, scores: np.ndarray, sign: np.ndarray, column: int) -> np.ndarray:
+    """Return the degrees of all samples by the ``difficulty`` of a student, all 1 for None."""
+    difficulty = student.difficulty
     if difficulty is None:
         return np.ones(len(scores))
     if not callable(difficulty):
-        return CODINGS[difficulty](scores, sign, column, decay)
+        return relative_margin_degrees(scores, sign, column, student.decay)
     degrees = column_or_1d(difficulty(scores, sign, column), dtype=np.float64)
     if len(degrees) != len(scores) or not np.all((degrees > 0.0) & (degrees < np.inf)):
         raise ValueError(
@@ -149,6 +98,3 @@ def sample_degrees(
             f"{degrees.max(initial=-np.inf)}."
         )
     return degrees
-
-
-CODINGS = {"relative-margin": relative_margin_degrees}

@@ -79,9 +79,7 @@ def early_exit_predict(
     return (predicted, counts) if return_counts else predicted
 
 
-def _eliminate(
-    gates: list, column: int, X: Any, values: Any, tolerance: np.ndarray | float
-) -> tuple[np.ndarray, np.ndarray]:
+def _eliminate(gates: list, column: int, X: Any, values: Any, tolerance: Any) -> tuple:
     """Compute scores class by class until it is decided which samples belong to the column's.
 
     A class is predicted if its score is within the tolerance of the largest, and that of no class

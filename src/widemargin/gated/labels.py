@@ -3,7 +3,27 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+
+def label_scores(scores: Any, y: Any, target: Any, classes: Any) -> tuple[Any, np.ndarray, int]:
+    """Validate scores and labels, and find the target class in both.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples, n_classes)
+    sign : ndarray of shape (n_samples,)
+        +1 for samples of the target class, -1 for all others.
+    column : int
+        Column of the target class.
+    """
+    values, y = check_scores(scores, "scores"), column_or_1d(numpy_booleans(y))
+    check_consistent_length(values, y)
+    classes = np.unique(y) if classes is None else np.asarray(classes)
+    values = align_columns(values, scores, classes, "scores")
+    column = target_column(target, classes, values.shape[1])
+    check_labels(y, classes)
+    return values, np.where(target_mask(y, classes, column), 1.0, -1.0), column
 
 
 def check_scores(scores: Any, name: str = "teacher_scores") -> np.ndarray:
@@ -11,17 +31,14 @@ def check_scores(scores: Any, name: str = "teacher_scores") -> np.ndarray:
     return check_array(scores, dtype=np.float64, input_name=name, ensure_min_features=2)
 
 
-def column_names(scores: Any) -> list | None:
-    """Return the column names of a DataFrame, None for any other container."""
-    return list(scores.columns) if hasattr(scores, "columns") else None
+def align_columns(scores: Any, given: Any, classes: Any, name: str = "teacher_scores") -> Any:
+    """Return scores in the order of the classes, which may name the columns of ``given``.
 
-
-def align_columns(
-    scores: np.ndarray, names: list | None, classes: np.ndarray, name: str = "teacher_scores"
-) -> np.ndarray:
-    """Return scores with the columns that are named by labels in the order of the classes."""
-    if names is None:
+    ``given`` are the same scores as the user passed them. Only a DataFrame has names.
+    """
+    if not hasattr(given, "columns"):
         return scores
+    names = list(given.columns)
     labels = classes.tolist()
     # The columns of polars are named by strings only, unnamed ones "column_0" and so on.
     if all(isinstance(column, str) for column in names):

@@ -11,20 +11,14 @@ which is the library's hinge problem with sign -z, margin - z S^y and cost C w /
 unregularized intercept: an intercept is the weight of a constant feature.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
-from sklearn.utils.validation import (
-    check_consistent_length,
-    column_or_1d,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.validation import check_consistent_length, has_fit_parameter, validate_data
 
 from widemargin._base.options import gated_options, smo_options
 from widemargin._base.sklearn_compat import num_samples
@@ -33,9 +27,7 @@ from widemargin._base.validation import check_class_labels, validate_training, v
 from widemargin.gated.difficulty import sample_degrees
 from widemargin.gated.labels import (
     align_columns,
-    check_labels,
     check_scores,
-    column_names,
     is_boolean_target,
     numpy_booleans,
     python_label,
@@ -44,16 +36,14 @@ from widemargin.gated.labels import (
 )
 from widemargin.gated.landmarks import inner_products
 from widemargin.gated.teacher import (
-    Coefficients,
     Samples,
     class_scores,
-    fit_teacher,
+    fitted_teacher,
     is_fitted,
     last_step_coefficients,
     linear_coefficients,
     out_of_fold_scores,
     restrict_folds,
-    teacher_classes,
     unwrap,
     validated_array,
 )
@@ -67,9 +57,11 @@ from widemargin.solvers.hinge.losses import Hinge
 from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 
 
-@dataclass(frozen=True)
 class TrainingData:
     """Validated training data, and all that the students of one fit share.
+
+    The constructor validates the data, fits the teacher and the feature map, and computes the
+    teacher's scores. ``targets`` are the classes of the students, None for all classes in y.
 
     Attributes
     ----------
@@ -94,18 +86,63 @@ class TrainingData:
     cache : GramCache
     """
 
-    phi: Any
-    index: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray | None
-    teacher: Any
-    scores: np.ndarray
-    classes: np.ndarray
-    functions: Coefficients | None
-    phi_functions: Coefficients | None
-    features: Any
-    kernel: KernelParameters
-    cache: GramCache
+    def __init__(self, student, X, y, sample_weight, teacher_scores, targets) -> None:
+        _check_parameters(student)
+        samples = _validate(student, X, y)
+        labels, given_scores = np.unique(samples.y), teacher_scores
+        if teacher_scores is not None:
+            teacher_scores = check_scores(teacher_scores)
+            check_consistent_length(samples.y, teacher_scores)
+        kept, self.weight = validate_weights(sample_weight, samples.y)
+        self.index = np.arange(len(samples.y))[kept]
+        computed = teacher_scores is None
+        uses_folds = student.cv is not None and computed
+        folds = restrict_folds(self.index, student.cv, samples) if uses_folds else None
+        if len(self.index) < len(samples.y):
+            samples = samples.subset(self.index)
+        samples = samples._replace(weight=self.weight)
+        self.y = samples.y
+        n_labels = len(np.unique(self.y))
+        if n_labels < 2:
+            raise ValueError(
+                "y must contain at least two classes: the number of classes has to be greater than "
+                "one; got 1 class."
+            )
+        self.teacher, self.classes = fitted_teacher(student, samples, labels, computed)
+        if computed:
+            self.scores = self._teacher_scores(student, samples, folds)
+        else:
+            self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
+        self.features, self.phi = _fit_features(student, self.teacher, samples)
+        self.functions, self.phi_functions = self._teacher_functions(student, samples)
+        kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
+        self.kernel = kernel.resolve(self.phi, weight=self.weight)
+        n_students = n_labels if targets is None else len(targets)
+        jobs, memory = min(_jobs(student), n_students), student.cache_size * 2**20
+        gram = self.kernel.gram(self.phi)
+        self.cache = GramCache(gram, memory, shared=n_students > 1, jobs=jobs)
+
+    def _teacher_scores(self, student: Any, samples: Samples, folds: list | None) -> np.ndarray:
+        """Return the teacher's scores of the training samples, out of fold if there are folds."""
+        if folds is None:
+            return class_scores(self.teacher, samples.X, samples.values)
+        if is_boolean_target(self.y, self.classes):
+            raise ValueError(
+                "y must contain class labels if cv is set, because the teacher is fitted to folds; "
+                "got booleans."
+            )
+        return out_of_fold_scores(student.teacher, samples, folds, self.classes)
+
+    def _teacher_functions(self, student: Any, samples: Samples) -> tuple:
+        """Return a linear teacher's functions over the samples and over phi, None if not linear."""
+        if self.teacher is None:
+            return None, None
+        functions = linear_coefficients(self.teacher, samples.X, samples.values)
+        if student.kernel != "linear":
+            return functions, None
+        if self.features is None:
+            return functions, functions
+        return functions, last_step_coefficients(self.teacher, self.features, samples.X)
 
 
 class StudentFit(NamedTuple):
@@ -128,52 +165,6 @@ class StudentFit(NamedTuple):
     issues: list[str]
 
 
-def prepare_training(
-    student: Any, X: Any, y: Any, sample_weight: Any, teacher_scores: Any, targets: Any
-) -> TrainingData:
-    """Validate the data, fit the teacher and the feature map, and compute the teacher's scores.
-
-    ``targets`` are the classes of the students, None for all classes in y.
-    """
-    _check_parameters(student)
-    samples = _validate(student, X, y)
-    X, y = samples.X, samples.y
-    labels, names = np.unique(y), column_names(teacher_scores)
-    if teacher_scores is not None:
-        teacher_scores = check_scores(teacher_scores)
-        check_consistent_length(y, teacher_scores)
-    kept, weight = validate_weights(sample_weight, y)
-    index = np.arange(len(y))[kept]
-    uses_folds = student.cv is not None and teacher_scores is None
-    folds = restrict_folds(index, student.cv, X, y) if uses_folds else None
-    if len(index) < len(y):
-        samples = samples.subset(index)
-        teacher_scores = None if teacher_scores is None else teacher_scores[index]
-    samples = samples._replace(weight=weight)
-    n_labels = len(np.unique(samples.y))
-    if n_labels < 2:
-        raise ValueError(
-            "y must contain at least two classes: the number of classes has to be greater than "
-            "one; got 1 class."
-        )
-    teacher, classes = _fitted_teacher(student, samples, labels, teacher_scores is None)
-    if teacher_scores is None:
-        scores = _training_scores(student, teacher, classes, samples, folds)
-    else:
-        scores = align_columns(teacher_scores, names, classes)
-    features, phi = _fit_features(student, teacher, samples)
-    functions, phi_functions = _teacher_functions(student, teacher, features, samples)
-    kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
-    kernel = kernel.resolve(phi, weight=weight)
-    n_students = n_labels if targets is None else len(targets)
-    jobs, memory = min(_jobs(student), n_students), student.cache_size * 2**20
-    cache = GramCache(kernel.gram(phi), memory, shared=n_students > 1, jobs=jobs)
-    return TrainingData(
-        phi, index, samples.y, weight, teacher, scores, classes, functions, phi_functions, features,
-        kernel, cache,
-    )  # fmt: skip
-
-
 def fit_students(student: Any, data: TrainingData, targets: Any) -> list[StudentFit]:
     """Solve the problems of the students for all targets."""
     columns = [target_column(t, data.classes, data.scores.shape[1]) for t in targets]
@@ -185,13 +176,15 @@ def _jobs(student: Any) -> int:
 
 
 def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
-    sign = target_sign(data, column)
-    solution = _solve(student, data, student_problem(student, data, column, sign))
+    problem = student_problem(student, data, column)
+    solution, sign = _solve(student, data, problem), -problem.sign
     theta, own = None, np.zeros(len(sign))
     support = np.flatnonzero(solution.dual)
     if student.kernel == "linear":
-        theta, intercept = _linear_weights(data.phi, solution.dual), solution.dual.sum()
-        own = inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept * student.fit_intercept
+        with single_threaded_blas():
+            theta = np.asarray(data.phi.T @ solution.dual)
+        intercept = solution.dual.sum() * student.fit_intercept
+        own = inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept
     elif len(support):
         dual_coef = solution.dual[np.newaxis, support]
         own = KernelExpansion(data.kernel, data.phi[support], dual_coef).evaluate(data.phi)[:, 0]
@@ -200,22 +193,16 @@ def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
     return StudentFit(column, solution, theta, issues)
 
 
-def target_sign(data: TrainingData, column: int) -> np.ndarray:
-    """Return z: +1 for samples of the class of a column, -1 for all others."""
+def student_problem(student: Any, data: TrainingData, column: int) -> HingeProblem:
+    """Return the problem of a student as a hinge problem."""
+    # z: +1 for samples of the target class, -1 for all others.
     sign = np.where(target_mask(data.y, data.classes, column), 1.0, -1.0)
     if abs(sign.sum()) == len(sign):
         raise ValueError(
             f"y must contain samples of the target class {python_label(data.classes[column])!r} "
             f"and of other classes, got {'only' if sign[0] > 0 else 'no'} samples of it."
         )
-    return sign
-
-
-def student_problem(
-    student: Any, data: TrainingData, column: int, sign: np.ndarray
-) -> HingeProblem:
-    """Return the problem of a student as a hinge problem."""
-    degrees = sample_degrees(student.difficulty, data.scores, sign, column, student.decay)
+    degrees = sample_degrees(student, data.scores, sign, column)
     weight = 1.0 if data.weight is None else data.weight
     scores = sign * data.scores[:, column]
     missing = student.margin - scores
@@ -227,33 +214,26 @@ def student_problem(
 
 
 def _solve(student: Any, data: TrainingData, problem: HingeProblem) -> Solution:
-    linear, bias = student.kernel == "linear", float(student.fit_intercept)
+    linear = student.kernel == "linear"
     options = {"gap_tol": student.tol, "max_iter": student.max_iter}
     if student.solver == "majorize-minimize":
-        return majorize_minimize(
-            problem, features=data.phi if linear else None, bias=bias, **options
-        )
+        phi, bias = data.phi if linear else None, float(student.fit_intercept)
+        return majorize_minimize(problem, features=phi, bias=bias, **options)
     if linear and problem.size > smo_options.dense_size:
-        return solve_dual(linear_problem(problem, data.phi, bias), **options)
+        return solve_linear(student, problem, data.phi)
     if not data.kernel.positive_semidefinite:
         return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter)
     return solve_hinge(problem, **options)
 
 
-def linear_problem(problem: HingeProblem, phi: Any, bias: float) -> LinearProblem:
-    """Return a hinge problem as one over the weights of the features phi and a constant one."""
-    return LinearProblem(phi, problem.sign, problem.cost, Hinge(), bias, problem.margin)
+def solve_linear(student: Any, problem: HingeProblem, phi: Any) -> Any:
+    """Solve a hinge problem over the weights of the features phi and a constant one."""
+    sign, cost, bias = problem.sign, problem.cost, float(student.fit_intercept)
+    linear = LinearProblem(phi, sign, cost, Hinge(), bias, problem.margin)
+    return solve_dual(linear, gap_tol=student.tol, max_iter=student.max_iter)
 
 
-def _linear_weights(phi: Any, dual: np.ndarray) -> np.ndarray:
-    """Return theta = sum_i dual_i phi_i of a linear student."""
-    with single_threaded_blas():
-        return np.asarray(phi.T @ dual)
-
-
-def _find_issues(
-    student: Any, scores: np.ndarray, column: int, sign: np.ndarray, own: np.ndarray
-) -> list[str]:
+def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) -> list[str]:
     """Return the names of the warnings that apply to a student with the values <theta, phi_i>."""
     gate, zero = scores[:, column], gated_options.zero_scores
     predicted = gate - own >= 0.0
@@ -299,43 +279,6 @@ def given_samples(X: Any, values: Any) -> Any:
     return X if hasattr(X, "columns") else values
 
 
-def _fitted_teacher(
-    student: Any, samples: Samples, labels: np.ndarray, needed: bool
-) -> tuple[Any, np.ndarray]:
-    """Return the fitted teacher (None without one) and the classes of its scores."""
-    teacher = student.teacher
-    if needed or teacher is not None:
-        teacher = fit_teacher(teacher, samples)
-    known = None if teacher is None else teacher_classes(teacher)
-    if student.classes is None:
-        classes = labels if known is None else known
-    else:
-        classes = column_or_1d(student.classes)
-        if len(np.unique(classes)) < len(classes):
-            raise ValueError(f"classes must be distinct labels, got {classes.tolist()}.")
-    if known is not None and not np.array_equal(classes, known):
-        raise ValueError(
-            f"classes must be those of the teacher, {known.tolist()}, got {classes.tolist()}. "
-            "Use classes=None."
-        )
-    check_labels(samples.y, classes)
-    return teacher, classes
-
-
-def _training_scores(
-    student: Any, teacher: Any, classes: np.ndarray, samples: Samples, folds: list | None
-) -> np.ndarray:
-    """Return the teacher's scores of the training samples, out of fold if there are folds."""
-    if folds is None:
-        return class_scores(teacher, samples.X, samples.values)
-    if is_boolean_target(samples.y, classes):
-        raise ValueError(
-            "y must contain class labels if cv is set, because the teacher is fitted to folds; got "
-            "booleans."
-        )
-    return out_of_fold_scores(student.teacher, samples, folds, classes)
-
-
 def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, Any]:
     """Return the fitted feature map (None for the identity) and phi of the samples."""
     X, values, y, weight = samples
@@ -366,30 +309,6 @@ def _teacher_features(teacher: Any) -> Pipeline:
             f"input of whose last step are the features; got {got}."
         )
     return pipeline[:-1]
-
-
-def _teacher_functions(
-    student: Any, teacher: Any, features: Any, samples: Samples
-) -> tuple[Coefficients | None, Coefficients | None]:
-    """Return a linear teacher's functions over the samples and over phi, None where not linear."""
-    if teacher is None:
-        return None, None
-    functions = linear_coefficients(teacher, samples.X, samples.values)
-    if student.kernel == "linear" and features is None:
-        return functions, functions
-    if student.kernel == "linear" and _are_teacher_steps(features, teacher):
-        return functions, last_step_coefficients(teacher, samples.X)
-    return functions, None
-
-
-def _are_teacher_steps(features: Any, teacher: Any) -> bool:
-    """Return whether a map consists of the very steps before the last one of a teacher."""
-    teacher, features = unwrap(teacher), unwrap(features)
-    if not isinstance(teacher, Pipeline):
-        return False
-    own = [s for _, s in features.steps] if isinstance(features, Pipeline) else [features]
-    steps = [step for _, step in teacher.steps[:-1]]
-    return len(own) == len(steps) and all(a is b for a, b in zip(own, steps, strict=True))
 
 
 class NoFeatures:

@@ -11,16 +11,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.gated.base import GatedBase, fitted_attributes, set_fitted_attributes, warn_about
+from widemargin.gated.base import GatedBase, warn_about
 from widemargin.gated.export import StudentExport
 from widemargin.gated.labels import numpy_booleans, python_label, target_mask
-from widemargin.gated.problem import (
-    NoFeatures,
-    StudentFit,
-    TrainingData,
-    fit_students,
-    prepare_training,
-)
+from widemargin.gated.problem import NoFeatures, TrainingData, fit_students
 
 
 @shared_docs
@@ -238,10 +232,10 @@ class GatedSVC(GatedBase):
         <<returns_self>>
         """
         with unchanged_by_failure(self):
-            data = prepare_training(self, X, y, sample_weight, teacher_scores, [self.target])
-            (fit,) = fit_students(self, data, [self.target])
-            set_student(self, data, fit)
-        warn_about(self, [python_label(self.target)], [fit])
+            data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target])
+            fits = fit_students(self, data, [self.target])
+            self._set_fitted(data, fits)
+        warn_about(self, [python_label(self.target)], fits)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
@@ -328,18 +322,9 @@ class GatedSVC(GatedBase):
             feature_names=None if names is None else [str(name) for name in names],
         )
 
-
-_PER_STUDENT = (
-    "objective_", "dual_gap_", "n_iter_", "theta_", "theta_intercept_", "coef_", "intercept_",
-    "dual_coef_",
-)  # fmt: skip
-
-
-def set_student(student: GatedSVC, data: TrainingData, fit: StudentFit) -> None:
-    """Set the fitted attributes of a single student."""
-    attributes = fitted_attributes(student, data, [fit])
-    for name in _PER_STUDENT:
-        if name in attributes:
-            value = attributes[name][0]
-            attributes[name] = value if value.ndim else value.item()
-    set_fitted_attributes(student, attributes | {"classes_": np.array([False, True])})
+    def _set_fitted(self, data: TrainingData, fits: Any, **own: Any) -> None:
+        super()._set_fitted(data, fits, classes_=np.array([False, True]), **own)
+        for name in self._per_student:
+            if name in vars(self):
+                value = vars(self)[name][0]
+                setattr(self, name, value if value.ndim else value.item())

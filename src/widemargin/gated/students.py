@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.gated.base import GatedBase, fitted_attributes, set_fitted_attributes, warn_about
+from widemargin.gated.base import GatedBase, warn_about
 from widemargin.gated.labels import class_index, is_boolean_target, python_label
-from widemargin.gated.problem import StudentFit, TrainingData, fit_students, prepare_training
-from widemargin.gated.student import GatedSVC, set_student
+from widemargin.gated.problem import StudentFit, TrainingData, fit_students
+from widemargin.gated.student import GatedSVC
 
 
 @shared_docs
@@ -239,22 +239,10 @@ class GatedStudents(GatedBase):
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
         with unchanged_by_failure(self):
-            data = prepare_training(self, X, y, sample_weight, teacher_scores, targets)
+            data = TrainingData(self, X, y, sample_weight, teacher_scores, targets)
             fits = fit_validated(self, data)
         warn_about(self, self.classes_.tolist(), fits)
         return self
-
-    @property
-    def students_(self) -> dict[Any, GatedSVC]:
-        """Fitted `GatedSVC` of each class."""
-        check_is_fitted(self)
-        return dict(zip(self.classes_.tolist(), self._students, strict=True))
-
-    @property
-    def teacher_(self) -> Any:
-        """Fitted teacher. None if only its scores were passed to `fit`."""
-        check_is_fitted(self)
-        return self._teacher
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
         """Compute the decision function: the teacher's scores minus the students' functions.
@@ -314,7 +302,7 @@ class GatedStudents(GatedBase):
                 f"label {python_label(label)!r} has no student. The classes with a student are "
                 f"{self.classes_.tolist()}."
             )
-        return self._students[index].predict(X, teacher_scores)
+        return self.students_[self.classes_.tolist()[index]].predict(X, teacher_scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> float:
         """Compute the accuracy of the predictions.
@@ -350,13 +338,10 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
     parameters = students.get_params(deep=False)
     del parameters["targets"], parameters["n_jobs"]
     seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}
-    members = []
+    members = {}
     for label, fit in zip(targets, fits, strict=True):
-        student = GatedSVC(label, **parameters)
-        set_student(student, data, fit)
-        student.__dict__.update(seen)
-        members.append(student)
-    attributes = fitted_attributes(students, data, fits)
-    own = {"classes_": targets, "_students": members, "_teacher": data.teacher}
-    set_fitted_attributes(students, attributes | own)
+        member = GatedSVC(label, **parameters)
+        member._set_fitted(data, [fit], **seen)
+        members[python_label(label)] = member
+    students._set_fitted(data, fits, classes_=targets, students_=members, teacher_=data.teacher)
     return fits

@@ -23,14 +23,14 @@ from sklearn.model_selection import check_cv
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from widemargin._base.numeric import log_odds
 from widemargin._base.options import gated_options
 from widemargin._base.sklearn_compat import check_feature_names, num_samples, safe_indexing
 from widemargin._base.validation import ValidatedSamples, canonical_csr, validate_predict
-from widemargin.gated.labels import check_scores, class_index
+from widemargin.gated.labels import check_labels, check_scores, class_index
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.svm.crammer_singer import CrammerSingerSVC, joint_expansion
@@ -135,6 +135,27 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
+def fitted_teacher(student: Any, samples: Samples, labels: Any, needed: bool) -> tuple:
+    """Return the fitted teacher of a student, None without one, and the classes of its scores."""
+    teacher = student.teacher
+    if needed or teacher is not None:
+        teacher = fit_teacher(teacher, samples)
+    known = None if teacher is None else teacher_classes(teacher)
+    if student.classes is None:
+        classes = labels if known is None else known
+    else:
+        classes = column_or_1d(student.classes)
+        if len(np.unique(classes)) < len(classes):
+            raise ValueError(f"classes must be distinct labels, got {classes.tolist()}.")
+    if known is not None and not np.array_equal(classes, known):
+        raise ValueError(
+            f"classes must be those of the teacher, {known.tolist()}, got {classes.tolist()}. "
+            "Use classes=None."
+        )
+    check_labels(samples.y, classes)
+    return teacher, classes
+
+
 def fit_teacher(teacher: Any, samples: Samples) -> Any:
     """Return a fitted teacher as it is, any other as a clone fitted to the samples."""
     if teacher is None:
@@ -142,8 +163,9 @@ def fit_teacher(teacher: Any, samples: Samples) -> Any:
     return teacher if is_fitted(teacher) else _fit_clone(teacher, samples)
 
 
-def restrict_folds(kept: np.ndarray, cv: Any, X: Any, y: np.ndarray) -> list[list[np.ndarray]]:
+def restrict_folds(kept: np.ndarray, cv: Any, samples: Samples) -> list[list[np.ndarray]]:
     """Split all samples, and return the folds as indices into the samples that are kept."""
+    X, _, y, _ = samples
     position = np.full(len(y), -1)
     position[kept] = np.arange(len(kept))
     folds = check_cv(cv, y, classifier=True).split(X, y)
@@ -152,9 +174,7 @@ def restrict_folds(kept: np.ndarray, cv: Any, X: Any, y: np.ndarray) -> list[lis
     ]
 
 
-def out_of_fold_scores(
-    teacher: Any, samples: Samples, folds: Any, classes: np.ndarray
-) -> np.ndarray:
+def out_of_fold_scores(teacher: Any, samples: Samples, folds: Any, classes: Any) -> np.ndarray:
     """Return the scores of every sample by a clone of the teacher fitted without its fold.
 
     A class that is missing in a fold gets the smallest score of each sample.
@@ -232,32 +252,25 @@ class Coefficients(NamedTuple):
     coef: np.ndarray
     intercept: np.ndarray
 
-
-@dataclass(frozen=True)
-class LinearGate:
-    """Scores of the targets by their coefficients."""
-
-    functions: Coefficients
-
-    def __call__(self, X: Any, values: Any = None) -> np.ndarray:
-        values = validated_array(X) if values is None else values
-        return linear_scores(values, self.functions.coef) + self.functions.intercept
+    def evaluate(self, X: Any) -> np.ndarray:
+        """Compute the values of all functions."""
+        return linear_scores(X, self.coef) + self.intercept
 
 
 @dataclass(frozen=True)
-class ExpansionGate:
-    """Scores of the targets by their kernel expansions.
+class FunctionGate:
+    """Scores of the targets by their own functions, `Coefficients` or a `KernelExpansion`.
 
     ``steps`` are the steps before the last one of a pipeline, or None.
     """
 
     steps: Pipeline | None
-    expansion: KernelExpansion
+    functions: Coefficients | KernelExpansion
 
     def __call__(self, X: Any, values: Any = None) -> np.ndarray:
         if self.steps is not None:
             X, values = self.steps.transform(X), None
-        return self.expansion.evaluate(validated_array(X) if values is None else values)
+        return self.functions.evaluate(validated_array(X) if values is None else values)
 
 
 @dataclass(frozen=True)
@@ -286,7 +299,7 @@ class TeacherGate:
         return class_scores(self.teacher, X, values)[:, self.columns]
 
 
-Gate = LinearGate | ExpansionGate | PartsGate | TeacherGate
+Gate = FunctionGate | PartsGate | TeacherGate
 
 
 def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) -> Gate:
@@ -307,7 +320,7 @@ def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) 
     """
     columns = np.asarray(columns)
     if functions is not None:
-        return LinearGate(Coefficients(*[part[columns] for part in functions]))
+        return FunctionGate(None, Coefficients(*[part[columns] for part in functions]))
     if len(columns) < len(teacher_classes(teacher)):
         gate = _separate_gate(unwrap(teacher), columns, None)
         if gate is not None:
@@ -333,7 +346,7 @@ def _separate_gate(teacher: Any, columns: np.ndarray, steps: Pipeline | None) ->
         expansion = joint_expansion(teacher)
     if expansion is None or not expansion.coefficients.shape[1]:
         return None
-    return ExpansionGate(steps, expansion.select(columns))
+    return FunctionGate(steps, expansion.select(columns))
 
 
 def separate_values(teacher: Any, functions: Coefficients | None, X: Any) -> Any:
@@ -352,12 +365,30 @@ def linear_coefficients(teacher: Any, X: Any, values: Any = None) -> Coefficient
     """
     teacher = unwrap(teacher)
     functions = _stated_coefficients(teacher)
-    return None if functions is None else _verify(functions, teacher, X, values)
+    if functions is None or getattr(X, "shape", ())[1:] != functions.coef.shape[1:]:
+        return None
+    if type(teacher) in _LINEAR:
+        check_feature_names(teacher, X, reset=False)
+        return functions
+    X = _first_samples(X)
+    scores = class_scores(teacher, X, None if values is None else _first_samples(values))
+    if functions.coef.shape[0] != scores.shape[1]:
+        return None
+    values = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    error = np.abs(values @ functions.coef.T + functions.intercept - scores).max()
+    bound = gated_options.equal_scores * max(1.0, np.abs(scores).max())
+    return functions if error <= bound else None
 
 
-def last_step_coefficients(teacher: Any, X: Any) -> Coefficients | None:
-    """Return the decision functions of a pipeline's last step over the features that it sees."""
-    teacher = unwrap(teacher)
+def last_step_coefficients(teacher: Any, features: Any, X: Any) -> Coefficients | None:
+    """Return the functions of a pipeline's last step, if ``features`` are the steps before it."""
+    teacher, features = unwrap(teacher), unwrap(features)
+    if not isinstance(teacher, Pipeline):
+        return None
+    own = [step for _, step in features.steps] if isinstance(features, Pipeline) else [features]
+    steps = [step for _, step in teacher.steps[:-1]]
+    if [id(step) for step in own] != [id(step) for step in steps]:
+        return None
     return linear_coefficients(teacher[-1], teacher[:-1].transform(_first_samples(X)))
 
 
@@ -395,9 +426,8 @@ def _own_coefficients(estimator: Any) -> Coefficients | None:
         intercept = np.broadcast_to(np.ravel(estimator.intercept_), len(coef))
     if len(estimator.classes_) == 2:
         # A single function, or the difference of two.
-        coef = coef[-1] if len(coef) == 1 else coef[1] - coef[0]
-        intercept = intercept[-1] if len(intercept) == 1 else intercept[1] - intercept[0]
-        coef, intercept = np.array([-coef, coef]), np.array([-intercept, intercept])
+        second = [part[-1] if len(part) == 1 else part[1] - part[0] for part in (coef, intercept)]
+        coef, intercept = (np.array([-part, part]) for part in second)
     return Coefficients(coef, intercept)
 
 
@@ -415,20 +445,3 @@ def _fold_scaling(functions: Coefficients, step: Any) -> Coefficients | None:
     else:
         return None
     return Coefficients(functions.coef * scale, functions.intercept + functions.coef @ shift)
-
-
-def _verify(functions: Coefficients, teacher: Any, X: Any, values: Any) -> Coefficients | None:
-    """Return the functions if they are the decision function of the teacher, else None."""
-    if getattr(X, "shape", ())[1:] != functions.coef.shape[1:]:
-        return None
-    if type(teacher) in _LINEAR:
-        check_feature_names(teacher, X, reset=False)
-        return functions
-    X = _first_samples(X)
-    scores = class_scores(teacher, X, None if values is None else _first_samples(values))
-    if functions.coef.shape[0] != scores.shape[1]:
-        return None
-    values = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-    error = np.abs(values @ functions.coef.T + functions.intercept - scores).max()
-    bound = gated_options.equal_scores * max(1.0, np.abs(scores).max())
-    return functions if error <= bound else None

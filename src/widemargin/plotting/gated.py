@@ -8,13 +8,8 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score, roc_curve
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from widemargin._base.docs import shared_docs
-from widemargin.gated.difficulty import (
-    check_decay,
-    label_scores,
-    largest_other_score,
-    relative_margin_degrees,
-)
-from widemargin.gated.labels import align_columns, check_scores, column_names, target_column
+from widemargin.gated.difficulty import check_decay, largest_other_score, relative_margin_degrees
+from widemargin.gated.labels import align_columns, check_scores, label_scores, target_column
 from widemargin.plotting.display import Display
 
 # The palette of Okabe and Ito, ordered so that students differ from the other methods.
@@ -101,8 +96,8 @@ class StudentsDisplay(Display):
         metrics: dict = {}
         roc: dict = {}
         for name, values in scores.items():
-            names, argument = column_names(values), f"scores[{name!r}]"
-            values = align_columns(check_scores(values, argument), names, classes, argument)
+            argument = f"scores[{name!r}]"
+            values = align_columns(check_scores(values, argument), values, classes, argument)
             check_consistent_length(values, y)
             columns = [target_column(label, classes, values.shape[1]) for label in classes]
             metrics[name] = {metric: [] for metric in _METRICS}
@@ -246,12 +241,12 @@ class DifficultyDisplay(Display):
         <<returns_display>>
         """
         check_decay(decay)
-        scored = label_scores(scores, y, target, classes)
+        scores, sign, column = label_scores(scores, y, target, classes)
         display = cls(
-            target_scores=scored.scores[:, scored.column],
-            other_scores=largest_other_score(scored.scores, scored.column),
-            positive=scored.positive,
-            degrees=relative_margin_degrees(scored.scores, scored.sign, scored.column, decay),
+            target_scores=scores[:, column],
+            other_scores=largest_other_score(scores, column),
+            positive=sign > 0,
+            degrees=relative_margin_degrees(scores, sign, column, decay),
             target=target,
         )
         return display.plot(ax=ax)
