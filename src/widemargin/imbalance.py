@@ -173,17 +173,18 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_consistent_length(X, labels)
         counted, targets = encode_targets(labels, sample_weight, class_weight=None)
         classes, codes, weight = targets.classes, targets.codes, targets.weight
-        training_priors = np.bincount(codes, weights=weight) / (
-            len(codes) if weight is None else weight.sum()
-        )
+        totals = np.bincount(codes, weights=weight)
+        training_priors = totals / totals.sum()
         priors, costs = self._check_priors(classes, training_priors), self._check_costs(classes)
         estimator = self._calibrated(np.bincount(codes), weight is not None)
-        if weight is None:
-            estimator.fit(X, labels)
-        elif len(weight) == len(labels) or get_tags(self).input_tags.pairwise:
-            estimator.fit(X, labels, sample_weight=sample_weight)
-        else:
-            estimator.fit(safe_indexing(X, counted), labels[counted], sample_weight=weight)
+        weights = {} if weight is None else {"sample_weight": sample_weight}
+        if len(codes) < len(labels) and not get_tags(self).input_tags.pairwise:
+            X, labels, weights = (
+                safe_indexing(X, counted),
+                labels[counted],
+                {"sample_weight": weight},
+            )
+        estimator.fit(X, labels, **weights)
         self.estimator_, self.classes_ = estimator, classes
         self.training_priors_, self.priors_, self.costs_ = training_priors, priors, costs
         self._has_costs = self.costs is not None
@@ -315,13 +316,11 @@ class ImbalanceReport:
                 f"{self.classes[k]!s:<{width}}  {self.counts[k]:>7g}  {self.group[k]:<6}  "
                 f"{self.recall[k]:6.3f}"
             )
-        lines.append("")
-        lines += [f"recall of the {name:<6}   {r:.3f}" for name, r in self.recall_of_group.items()]
-        lines.append(f"balanced accuracy      {self.balanced_accuracy:.3f}")
-        lines.append(f"macro F1               {self.macro_f1:.3f}")
-        lines.append(f"G-mean                 {self.g_mean:.3f}")
-        if self.average_precision is not None:
-            lines.append(f"average precision      {self.average_precision:.3f}")
+        metrics = [(f"recall of the {name}", r) for name, r in self.recall_of_group.items()]
+        names = ("balanced accuracy", "macro F1", "G-mean", "average precision")
+        values = (self.balanced_accuracy, self.macro_f1, self.g_mean, self.average_precision)
+        metrics += zip(names, values, strict=True)
+        lines += ["", *(f"{name:<23}{value:.3f}" for name, value in metrics if value is not None)]
         return "\n".join(lines)
 
 
@@ -390,23 +389,17 @@ def imbalance_report(
     group = np.where(counts > bounds[1], "head", np.where(counts < bounds[0], "tail", "medium"))
     average_precision = None
     if class_scores is not None:
-        average_precisions = [
-            average_precision_score(
-                y_true == classes[k], class_scores[:, k], sample_weight=sample_weight
-            )
-            for k in np.flatnonzero(present)
-        ]
-        average_precision = float(np.mean(average_precisions))
+        members = np.asarray(y_true)[:, np.newaxis] == classes[present]
+        ranks = class_scores[:, present]
+        average_precision = average_precision_score(members, ranks, sample_weight=sample_weight)
+    groups = {name: present & (group == name) for name in ("head", "medium", "tail")}
+    recalls = {name: float(recall[own].mean()) for name, own in groups.items() if own.any()}
     return ImbalanceReport(
         classes=classes,
         counts=counts,
         group=group,
         recall=np.where(present, recall, np.nan),
-        recall_of_group={
-            name: float(recall[present & (group == name)].mean())
-            for name in ("head", "medium", "tail")
-            if (present & (group == name)).any()
-        },
+        recall_of_group=recalls,
         balanced_accuracy=float(recall[present].mean()),
         macro_f1=float(f1[present].mean()),
         g_mean=float(gmean(recall[present])),
