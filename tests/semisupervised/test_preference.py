@@ -24,7 +24,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.suites.callbacks import Recorder
 from threadpoolctl import threadpool_limits
 
-from widemargin import SVC, PreferenceClassifier, PreferenceSVC, TransductiveSVC
+from widemargin import (
+    SVC,
+    PreferenceClassifier,
+    PreferenceSVC,
+    TransductiveSVC,
+    effective_class_weight,
+)
 from widemargin._base.checkpoint import CheckpointError
 
 ESTIMATORS = [
@@ -352,6 +358,15 @@ def test_the_positive_class_may_be_the_first(estimator):
     assert_array_equal(
         predicted, model.classes_[(model.decision_function(X[200:]) > 0).astype(int)]
     )
+
+
+def test_effective_class_weights_are_those_of_the_classes_if_the_positive_one_is_the_first():
+    X, y, marked = make_samples()
+    first = PreferenceSVC(pos_label=0, split="resubstitution", gamma=0.05)
+    named = clone(first).set_params(class_weight="effective").fit(X, marked)
+    weights = effective_class_weight(y[:200])
+    explicit = clone(first).set_params(class_weight=weights).fit(X, marked)
+    assert_allclose(named.decision_function(X), explicit.decision_function(X), atol=1e-9)
 
 
 @both

@@ -180,7 +180,8 @@ def class_weights(
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "effective":
-        return _effective(_class_counts(y, sample_weight)[1])
+        present, counts = _class_counts(y, sample_weight)
+        return _effective(counts)[np.searchsorted(present, classes)]
     weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
     if not (weights >= 0).all():
         raise ValueError(f"class_weight must contain non-negative numbers, got {class_weight}.")
