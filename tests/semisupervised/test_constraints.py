@@ -9,10 +9,9 @@ from sklearn.metrics import fbeta_score, precision_score, recall_score
 
 from widemargin.semisupervised.constraints import (
     Constraints,
+    ScoredSamples,
     ThresholdCurve,
-    adjusted_threshold,
     midpoints,
-    tuned_threshold,
 )
 
 SCORES = np.array([-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])
@@ -20,8 +19,11 @@ POSITIVE = np.array([False, False, True, False, False, True, False, True])
 
 
 def chosen(constraints, scores=SCORES, positive=POSITIVE):
-    curve = ThresholdCurve(scores, positive)
-    return curve.thresholds[tuned_threshold(constraints, curve)]
+    return constraints.tuned_threshold(ScoredSamples(scores, positive))
+
+
+def adjusted(constraints, scores=SCORES, positive=POSITIVE):
+    return constraints.adjusted_threshold(ScoredSamples(scores, positive))
 
 
 def at(threshold, scores=SCORES, positive=POSITIVE):
@@ -96,18 +98,18 @@ def test_false_positive_rate_and_costs_are_constraints_too():
 
 def test_a_missed_precision_is_reached_by_going_up_and_no_farther_than_needed():
     # At 0: 4 accepted, 2 positive.
-    assert 0.5 < adjusted_threshold(Constraints(precision=0.6), SCORES, POSITIVE) < 1.0
-    assert 2.0 < adjusted_threshold(Constraints(precision=0.9), SCORES, POSITIVE) < 3.0
+    assert 0.5 < adjusted(Constraints(precision=0.6)) < 1.0
+    assert 2.0 < adjusted(Constraints(precision=0.9)) < 3.0
 
 
 def test_a_precision_out_of_reach_gives_the_lowest_threshold_of_the_greatest_one():
     positive = np.array([False, False, True, False, True, True, False, False])
-    threshold = adjusted_threshold(Constraints(precision=0.9), SCORES, positive)
+    threshold = adjusted(Constraints(precision=0.9), SCORES, positive)
     assert threshold == 0.0  # 2 of 4 there; going up gives 1/3, 0, 0
 
 
 def test_a_missed_recall_is_reached_by_going_down_and_no_farther_than_needed():
-    assert -2.0 < adjusted_threshold(Constraints(recall=0.9), SCORES, POSITIVE) < -1.0
+    assert -2.0 < adjusted(Constraints(recall=0.9)) < -1.0
 
 
 @pytest.mark.parametrize(
@@ -120,14 +122,14 @@ def test_a_missed_recall_is_reached_by_going_down_and_no_farther_than_needed():
     ],
 )
 def test_without_a_violation_the_smaller_metric_is_raised(constraints, low, high):
-    assert low < adjusted_threshold(constraints, SCORES, POSITIVE) < high
+    assert low < adjusted(constraints) < high
 
 
 def test_bringing_precision_up_never_breaks_a_recall_that_is_kept():
     # Precision 1/3 and recall 2/2 at 0; precision 1 would need a threshold with recall 1/2.
     scores = np.array([-1.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
     positive = np.array([False, True, False, False, False, False, True])
-    threshold = adjusted_threshold(Constraints(recall=0.9), scores, positive)
+    threshold = adjusted(Constraints(recall=0.9), scores, positive)
     assert at(threshold, scores, positive)[1] == 1.0
 
 
@@ -136,7 +138,7 @@ def test_bringing_recall_up_stops_at_the_highest_of_equal_thresholds():
     # with precision 2/3 at -2.5 and 1/2 at -4.
     scores = np.array([-9.0, -8.0, -7.0, -6.0, -5.0, -3.0, -2.0, -1.0, 1.0])
     positive = np.isin(scores, [-9.0, -2.0, 1.0])
-    assert adjusted_threshold(Constraints(precision=0.5), scores, positive) == -2.5
+    assert adjusted(Constraints(precision=0.5), scores, positive) == -2.5
 
 
 def test_equal_precision_and_recall_leave_the_threshold_at_zero():
@@ -144,4 +146,4 @@ def test_equal_precision_and_recall_leave_the_threshold_at_zero():
     positive[-1] = True
     positive[2], positive[0] = False, True  # 3 of 4 accepted are positive, 3 of 4 positive accepted
     assert at(0.0, SCORES, positive) == (0.75, 0.75)
-    assert adjusted_threshold(Constraints(), SCORES, positive) == 0.0
+    assert adjusted(Constraints(), SCORES, positive) == 0.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binomtest, norm
 
-from widemargin.semisupervised.constraints import Constraints
+from widemargin.semisupervised.constraints import Constraints, ScoredSamples
 from widemargin.semisupervised.guarantee import (
     guaranteed_threshold,
     quantile_thresholds,
@@ -12,6 +12,10 @@ from widemargin.semisupervised.guarantee import (
 )
 
 CONFIDENCE = 0.9
+
+
+def guaranteed(constraints, scores, positive, unlabeled):
+    return guaranteed_threshold(constraints, CONFIDENCE, ScoredSamples(scores, positive), unlabeled)
 
 
 def problem(seed):
@@ -49,30 +53,28 @@ def problem(seed):
 )
 @pytest.mark.parametrize("unlabeled", [True, False], ids=["unlabeled samples", "labels only"])
 def test_guarantees_hold_at_the_stated_rate(constraints, unlabeled):
-    guaranteed = held = 0
+    count = held = 0
     for seed in range(300):
         scores, positive, others, metrics = problem(seed)
-        guarantee = guaranteed_threshold(
-            constraints, CONFIDENCE, scores, positive, others if unlabeled else None
-        )
+        guarantee = guaranteed(constraints, scores, positive, others if unlabeled else np.empty(0))
         if not guarantee.guaranteed:
             continue
-        guaranteed += 1
+        count += 1
         found = metrics(guarantee.threshold)
         held += all(
             found[name] <= bound if name == "false_positive_rate" else found[name] >= bound
             for name, bound in constraints.bounds.items()
         )
-    assert guaranteed >= 100
+    assert count >= 100
     # That the rate is at least the confidence is not rejected at a level of one in a thousand.
-    assert binomtest(held, guaranteed, CONFIDENCE, alternative="less").pvalue > 1e-3
+    assert binomtest(held, count, CONFIDENCE, alternative="less").pvalue > 1e-3
 
 
 def test_recall_is_guaranteed_by_the_largest_rank_that_the_beta_distribution_allows():
     scores, positive = np.arange(100.0), np.arange(100) % 2 == 1
     # False positives cost so much that the highest threshold allowed is the best one.
     constraints = Constraints(recall=0.8, cost_ratio=1e6)
-    guarantee = guaranteed_threshold(constraints, CONFIDENCE, scores, positive, scores)
+    guarantee = guaranteed(constraints, scores, positive, scores)
     k = 1 + int((scores[positive] <= guarantee.threshold).sum())
     assert k > 2
     assert beta.cdf(0.2, k, 50 - k + 1) >= CONFIDENCE > beta.cdf(0.2, k + 1, 50 - k)
@@ -81,20 +83,16 @@ def test_recall_is_guaranteed_by_the_largest_rank_that_the_beta_distribution_all
 
 def test_few_positive_samples_guarantee_no_high_recall_and_the_achievable_one_is_reported():
     scores, positive = np.arange(20.0), np.arange(20) >= 10
-    guarantee = guaranteed_threshold(Constraints(recall=0.99), CONFIDENCE, scores, positive, scores)
+    guarantee = guaranteed(Constraints(recall=0.99), scores, positive, scores)
     assert not guarantee.guaranteed
-    again = guaranteed_threshold(
-        Constraints(recall=guarantee.achievable["recall"]), CONFIDENCE, scores, positive, scores
-    )
+    again = guaranteed(Constraints(recall=guarantee.achievable["recall"]), scores, positive, scores)
     assert again.guaranteed
 
 
 def test_a_precision_that_no_threshold_has_is_not_guaranteed_and_the_achievable_one_is_reported():
     rng = np.random.default_rng(0)
     scores, positive = rng.normal(size=400), rng.random(400) < 0.5
-    guarantee = guaranteed_threshold(
-        Constraints(precision=0.95), CONFIDENCE, scores, positive, rng.normal(size=400)
-    )
+    guarantee = guaranteed(Constraints(precision=0.95), scores, positive, rng.normal(size=400))
     assert not guarantee.guaranteed
     assert 0.3 < guarantee.achievable["precision"] < 0.6
 
@@ -102,15 +100,10 @@ def test_a_precision_that_no_threshold_has_is_not_guaranteed_and_the_achievable_
 def test_equal_scores_are_accepted_or_left_out_together():
     scores = np.repeat([0.0, 1.0, 2.0], 50)
     positive = np.tile([True, False], 75)
-    guarantee = guaranteed_threshold(Constraints(recall=0.5), CONFIDENCE, scores, positive, scores)
+    guarantee = guaranteed(Constraints(recall=0.5), scores, positive, scores)
     assert guarantee.guaranteed
     assert int((scores > guarantee.threshold).sum()) in (50, 100, 150)
-    assert (
-        guaranteed_threshold(
-            Constraints(recall=0.9), CONFIDENCE, scores, positive, scores
-        ).threshold
-        < 0.0
-    )
+    assert guaranteed(Constraints(recall=0.9), scores, positive, scores).threshold < 0.0
 
 
 def test_tested_thresholds_do_not_depend_on_labels_and_are_few():

@@ -1,30 +1,45 @@
 """Self-training with a learner whose scores are given beforehand."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.testing import assert_array_equal
 
+from widemargin import PreferenceSVC
 from widemargin.semisupervised.constraints import Constraints
-from widemargin.semisupervised.self_training import RoundModel, SelfTrainingState, self_train
+from widemargin.semisupervised.self_training import (
+    LabelSplit,
+    Learner,
+    RoundModel,
+    TrainingState,
+    self_train,
+)
+from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels
 
 POSITIVE = np.array([False, False, True, True])
 NO_CONSTRAINTS = Constraints()
 
 
-class Script:
+class Script(Learner):
     """Returns the models of a script, one per round, and records the pseudo-labels."""
 
     def __init__(self, *models):
-        self.models = [RoundModel(None, np.array(s, float), np.array(u, float)) for s, u in models]
+        self.models = [RoundModel(None, np.array([*s, *u], dtype=float)) for s, u in models]
         self.labels = []
+        X, labels = np.zeros((len(self.models[0].scores), 1)), np.array([False, True])
+        data = PartialLabels(X, POSITIVE, None, labels, np.zeros(0, dtype=bool))
+        every = np.arange(len(POSITIVE))
+        super().__init__(PreferenceSVC(), data, LabelSplit(every, every, NO_SAMPLES))
 
     def train(self, pseudo_labels):
         self.labels.append(pseudo_labels.copy())
         return self.models[min(len(self.labels), len(self.models)) - 1]
 
 
-def train_with(script, constraints=NO_CONSTRAINTS, **options):
-    state = SelfTrainingState(np.zeros(len(script.models[0].unlabeled), dtype=np.int8))
-    self_train(script.train, POSITIVE, None, constraints, state, **options)
+def train_with(script, constraints=NO_CONSTRAINTS, report=lambda state: False, **options):
+    script.estimator.set_params(**{"threshold": "adjusted", **options})
+    state = TrainingState(np.zeros(script.data.n_unlabeled, dtype=np.int8))
+    self_train(script, constraints, state, report)
     return state
 
 
@@ -45,7 +60,7 @@ def test_nothing_is_adjusted_at_zero_whatever_the_constraints():
     # Precision 1/2 at 0: 0.9 would need a threshold above 1.
     state = train_with(script, Constraints(precision=0.9), threshold="zero")
     assert_array_equal(state.pseudo_labels, [1, 1, -1])
-    assert state.history["upper"] == [0.0, 0.0]
+    assert_array_equal(state.history["upper"], [0.0, 0.0])
     script = Script((BAD, [3.0, 0.5, -1.0]), (BAD, [3.0, 0.5, -1.0]))
     assert_array_equal(train_with(script, Constraints(precision=0.9)).pseudo_labels, [1, 0, -1])
 
@@ -72,14 +87,14 @@ def test_a_round_without_new_pseudo_labels_is_the_last():
 
 def test_without_unlabeled_samples_there_is_one_round():
     script = Script((GOOD, []))
-    assert train_with(script).history["f1"] == [1.0]
+    assert_array_equal(train_with(script).history["f1"], [1.0])
 
 
 def test_the_first_of_equally_good_models_is_kept_and_a_better_one_replaces_it():
     script = Script((BAD, [3.0, 0.0]), (GOOD, [3.0, 3.0]), (GOOD, [3.0, 3.0]))
     state = train_with(script)
     assert state.best is script.models[1]
-    assert state.history["best"] == [True, True, False]
+    assert_array_equal(state.history["best"], [True, True, False])
     script = Script((GOOD, [3.0, 0.0]), (BAD, [3.0, 3.0]))
     assert train_with(script).best is script.models[0]
 
@@ -108,15 +123,17 @@ def test_max_rounds_and_min_new_end_the_rounds():
     assert len(train_with(Script(*models), min_new=2).history["added"]) == 1
 
 
-def test_a_report_stops_the_rounds_and_they_resume_from_their_arrays():
+def test_a_report_stops_the_rounds_and_they_resume_from_their_state():
     models = [(GOOD, [9.0] * k + [-1.0] * (5 - k)) for k in range(1, 6)]
     whole = Script(*models)
     expected = train_with(whole)
     script = Script(*models)
     state = train_with(script, report=lambda state: len(state.history["added"]) == 2)
     assert not state.finished
-    again = SelfTrainingState.from_arrays(state.arrays(), state.best)
-    self_train(script.train, POSITIVE, None, Constraints(), again)
+    again = replace(state)
+    self_train(script, Constraints(), again)
     assert again.finished
-    assert again.history == expected.history
+    assert list(again.history) == list(expected.history)
+    for name, values in expected.history.items():
+        assert_array_equal(again.history[name], values)
     assert_array_equal(script.labels, whole.labels)

@@ -9,8 +9,9 @@ from sklearn.datasets import make_moons
 from tests.oracles.hinge import Hinge, solve_exactly
 
 from widemargin import SVC, TransductiveSVC
-from widemargin.kernels import KernelFunction, KernelGram, kernel_function
+from widemargin.kernels import KernelFunction
 from widemargin.semisupervised.kernel_self_training import WarmStartedSVM
+from widemargin.semisupervised.targets import PartialLabels
 
 
 def moons(n=200, labels=5):
@@ -19,6 +20,10 @@ def moons(n=200, labels=5):
     for side in (0, 1):
         y[np.flatnonzero(truth == side)[:labels]] = side
     return X, y, truth
+
+
+def unlabeled(X):
+    return PartialLabels(X, np.empty(0), None, np.array([-1, 1]), np.ones(len(X), dtype=bool))
 
 
 def few_samples(seed):
@@ -99,23 +104,23 @@ def test_without_unlabeled_samples_it_is_an_svc():
 def test_warm_starts_end_where_cold_ones_do_whatever_changes_between_them(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
-    gram = KernelGram(kernel_function("rbf", 0.3), X)
     sign = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0.0, 1.0, -1.0)
     cost = np.where(np.arange(n) < n // 5, 2.0, 0.0)
-    svm = WarmStartedSVM(gram, 64, {"tol": 1e-6})
+    estimator = TransductiveSVC(gamma=0.3, tol=1e-6, cache_size=64)
+    svm = WarmStartedSVM(estimator, unlabeled(X))
     for change in range(4):
         found = svm.train(sign, cost)
-        fresh = WarmStartedSVM(gram, 64, {"tol": 1e-6}).train(sign, cost)
+        fresh = WarmStartedSVM(estimator, unlabeled(X)).train(sign, cost)
         assert_allclose(found.scores, fresh.scores, atol=1e-4)
-        assert found.solution.gap < 1e-5
+        assert found.model.gap < 1e-5
         if change == 0:
             cost = np.where(np.arange(n) < n // 2, 2.0, 0.0)  # samples are added
         elif change == 1:
             sign = sign * np.where(rng.random(n) < 0.1, -1.0, 1.0)  # labels change
         else:
-            support = np.flatnonzero(found.solution.dual)
-            first = support[found.solution.dual[support] > 0.0][:5]
-            second = support[found.solution.dual[support] < 0.0][:5]
+            support = np.flatnonzero(found.model.dual)
+            first = support[found.model.dual[support] > 0.0][:5]
+            second = support[found.model.dual[support] < 0.0][:5]
             sign[first], sign[second] = -1.0, 1.0  # pairs swap labels
             svm.swap_labels(first, second)
 
@@ -138,10 +143,10 @@ def test_a_round_reuses_the_kernel_rows_of_earlier_rounds(monkeypatch):
         svm.train(sign, np.where(np.arange(4000) < labeled, 1.0, 0.0))
         return values[0]
 
-    gram = KernelGram(kernel_function("rbf", 0.3), X)
-    svm = WarmStartedSVM(gram, 256, {})
+    estimator = TransductiveSVC(gamma=0.3, cache_size=256)
+    svm = WarmStartedSVM(estimator, unlabeled(X))
     computed(svm, 2200)
-    fresh = computed(WarmStartedSVM(gram, 256, {}), 2300)
+    fresh = computed(WarmStartedSVM(estimator, unlabeled(X)), 2300)
     assert computed(svm, 2300) < 0.7 * fresh
 
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -19,41 +19,12 @@ from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions, validate_parameters
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.semisupervised.constraints import (
-    Constraints,
-    ThresholdCurve,
-    adjusted_threshold,
-    tuned_threshold,
-)
+from widemargin.semisupervised.constraints import Constraints, ScoredSamples
 from widemargin.semisupervised.guarantee import Guarantee, guaranteed_threshold
-from widemargin.semisupervised.self_training import (
-    Learner,
-    RoundModel,
-    SelfTrainingState,
-    self_train,
-)
-from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
+from widemargin.semisupervised.self_training import LabelSplit, Learner, TrainingState, self_train
+from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels, PartialLabelsMixin
 
 _FRACTION = Interval(Real, 0.0, 1.0, closed="right")
-
-
-@dataclass(frozen=True)
-class LabelSplit:
-    """Indices of the labeled samples for each purpose.
-
-    Attributes
-    ----------
-    train : ndarray
-        Samples to train on.
-    validation : ndarray
-        Samples that the thresholds and the best round are chosen on.
-    calibration : ndarray or None
-        Samples for the guarantee, if there is one.
-    """
-
-    train: np.ndarray
-    validation: np.ndarray
-    calibration: np.ndarray | None = None
 
 
 @shared_docs
@@ -63,8 +34,8 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     A subclass implements `_learner`, `_set_model` and `_score`.
     """
 
-    _validation: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # scores, positive, weight
-    _calibration: tuple[np.ndarray, np.ndarray] | None  # scores, positive
+    _validation: ScoredSamples
+    _calibration: ScoredSamples
 
     _parameter_constraints: dict = {
         "precision": [_FRACTION, None],
@@ -113,17 +84,11 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             The estimator, with new `threshold_`, `constraints_` and `guarantee_`.
         """
         check_is_fitted(self)
+        constraints = Constraints(precision, recall, false_positive_rate, beta, cost_ratio)
         with unchanged_by_failure(self):
-            self.set_params(
-                precision=precision,
-                recall=recall,
-                false_positive_rate=false_positive_rate,
-                beta=beta,
-                cost_ratio=cost_ratio,
-                confidence=confidence,
-            )
+            self.set_params(**vars(constraints), confidence=confidence)
             validate_parameters(self)
-            self._choose_threshold(self._constraints())
+            self._choose_threshold()
         return self
 
     def recalibrate(self, X: Any, y: ArrayLike) -> Self:
@@ -153,8 +118,8 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 f"{np.unique(labels).tolist()}."
             )
         with unchanged_by_failure(self):
-            self._validation, self._calibration = (scores, positive, None), (scores, positive)
-            self._choose_threshold(self._constraints())
+            self._validation = self._calibration = ScoredSamples(scores, positive)
+            self._choose_threshold()
         return self
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
@@ -185,7 +150,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             Difference of score and threshold, positive for ``classes_[1]``.
         """
         above = self.score_samples(X) - self.threshold_
-        return above if self.pos_label_ == self.classes_[1] else -above
+        return above if self._positive_is_second else -above
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
@@ -199,7 +164,11 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         <<returns_labels>>
         """
         accepted = self.score_samples(X) > self.threshold_
-        return np.where(accepted, self.pos_label_, self._negative_label)
+        return self.classes_[(accepted == self._positive_is_second).astype(np.intp)]
+
+    @property
+    def _positive_is_second(self) -> bool:
+        return self.pos_label_ == self.classes_[1]
 
     def _fit(self, X: Any, y: ArrayLike, X_unlabeled: Any, sample_weight: ArrayLike | None) -> None:
         constraints = self._constraints()
@@ -212,30 +181,24 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         split = self._split_labels(data)
         progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
         learner = self._learner(data, split)
-        state = self._self_train(learner, data, split, constraints, progress)
-        best: Any = state.best
-        self.classes_, self.pos_label_ = data.classes, data.positive_label
-        self._negative_label = data.negative_label
-        self._set_model(learner, best)
-        self.history_ = {name: np.array(values) for name, values in state.history.items()}
-        self.n_iter_ = len(self.history_["added"])
+        state = self._self_train(learner, constraints, progress)
+        best = state.best
+        self.classes_, self.pos_label_ = np.unique(data.labels), data.labels[1]
+        self._set_model(learner, best.model)
+        self.history_, self.n_iter_ = state.history, len(state.seen)
         self.pseudo_labels_ = state.pseudo_labels
-        self._validation = best.validation, *_validation_labels(data, split)
-        self._calibration = (
-            None
-            if split.calibration is None
-            else (best.calibration, data.positive[split.calibration])
-        )
-        self._unlabeled_scores = best.unlabeled
-        self._choose_threshold(constraints, stacklevel=6)
+        self._validation = learner.scored(best, split.validation)
+        self._calibration = learner.scored(best, split.calibration)
+        self._unlabeled_scores = best.scores[len(data.y) :]
+        self._choose_threshold(stacklevel=6)
         progress.close()
 
     def _learner(self, data: PartialLabels, split: LabelSplit) -> Learner:
         """Return what trains the model of each round."""
         raise NotImplementedError
 
-    def _set_model(self, learner: Any, best: RoundModel) -> None:
-        """Set the fitted attributes of the model."""
+    def _set_model(self, learner: Any, model: Any) -> None:
+        """Set the fitted attributes of the best model."""
         raise NotImplementedError
 
     def _score(self, X: Any) -> NDArray[np.float64]:
@@ -265,107 +228,79 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                     "split='holdout'."
                 )
             every = np.arange(len(data.y))
-            return LabelSplit(every, every)
+            return LabelSplit(every, every, NO_SAMPLES)
         # With a single round nothing is chosen on the validation samples, so that they can serve
         # as calibration samples too.
         single = self.max_rounds == 1 or data.n_unlabeled == 0
         n_parts = 2 if self.confidence is None or single else 3
         rng = check_random_state(self.random_state)
-        parts: list[list[np.ndarray]] = [[] for _ in range(n_parts)]
-        for is_positive in (False, True):
-            samples = rng.permutation(np.flatnonzero(data.positive == is_positive))
+        by_class = []
+        for label in data.labels:
+            samples = rng.permutation(np.flatnonzero(data.y == label))
             if len(samples) < n_parts:
-                label = data.positive_label if is_positive else data.negative_label
                 advice = ", or use split='resubstitution'" if self.confidence is None else ""
                 raise ValueError(
                     f"y must contain at least {n_parts} labeled samples of each class for "
                     f"split='holdout'{' with a confidence' if n_parts > 2 else ''}, got "
                     f"{len(samples)} of class {label}. Label more samples{advice}."
                 )
-            for part, chosen in zip(parts, np.array_split(samples, n_parts), strict=True):
-                part.append(chosen)
-        split = LabelSplit(*(np.sort(np.concatenate(part)) for part in parts))
-        if self.confidence is None or split.calibration is not None:
-            return split
-        return LabelSplit(split.train, split.validation, split.validation)
+            by_class.append(np.array_split(samples, n_parts))
+        parts = [np.sort(np.concatenate(part)) for part in zip(*by_class, strict=True)]
+        calibration = NO_SAMPLES if self.confidence is None else parts[-1]
+        return LabelSplit(parts[0], parts[1], calibration)
 
     def _self_train(
-        self,
-        learner: Learner,
-        data: PartialLabels,
-        split: LabelSplit,
-        constraints: Constraints,
-        progress: FitProgress,
-    ) -> SelfTrainingState:
+        self, learner: Learner, constraints: Constraints, progress: FitProgress
+    ) -> TrainingState:
         """Run the rounds, from a checkpoint if there is one, and return the final state."""
-        keeper = self._checkpoint_keeper(data, split)
+        keeper = self._checkpoint_keeper(learner)
         saved = keeper.load()
         if saved is None:
-            state = SelfTrainingState(np.zeros(data.n_unlabeled, dtype=np.int8))
+            state = TrainingState(np.zeros(learner.data.n_unlabeled, dtype=np.int8))
         else:
             best = learner.resume(saved["learner"], saved["rounds"]["best_pseudo_labels"])
-            state = SelfTrainingState.from_arrays(saved["rounds"], best)
+            state = TrainingState(**saved["rounds"], best=best)
         with progress.task(0, name="rounds") as stop:
 
-            def report(state: SelfTrainingState) -> bool:
-                best: Any = state.best
-                keeper.save(lambda: {"rounds": state.arrays(), "learner": learner.state(best)})
+            def report(state: TrainingState) -> bool:
+                rounds = {name: value for name, value in vars(state).items() if name != "best"}
+                keeper.save(lambda: {"rounds": rounds, "learner": learner.state(state.best)})
                 return stop()
 
-            self_train(
-                learner.train,
-                *_validation_labels(data, split),
-                constraints,
-                state,
-                update=self.update,
-                max_rounds=self.max_rounds,
-                min_new=self.min_new,
-                threshold=self.threshold,
-                report=report,
-            )
+            self_train(learner, constraints, state, report)
         return state
 
-    def _checkpoint_keeper(self, data: PartialLabels, split: LabelSplit) -> CheckpointKeeper:
+    def _checkpoint_keeper(self, learner: Learner) -> CheckpointKeeper:
         if self.checkpoint is not None and self.random_state is None and self.split == "holdout":
             raise ValueError(
                 "checkpoint requires random_state, so that a later fit splits the labeled samples "
                 "in the same way. Set random_state to an integer."
             )
         parameters = {k: v for k, v in self.get_params().items() if k != "checkpoint"}
-        return CheckpointKeeper(
-            self.checkpoint,
-            type(self).__name__,
-            repr(sorted(parameters.items())),
-            *(data.X, data.positive, data.weight, data.unlabeled),
-            vars(split),
-        )
+        identity = repr(sorted(parameters.items())), vars(learner.data), vars(learner.split)
+        return CheckpointKeeper(self.checkpoint, type(self).__name__, *identity)
 
-    def _choose_threshold(self, constraints: Constraints, stacklevel: int = 4) -> None:
+    def _choose_threshold(self, stacklevel: int = 4) -> None:
         """Set the threshold and its guarantee."""
-        scores, positive, weight = self._validation
-        guarantee = None
+        constraints, guarantee, threshold = self._constraints(), None, 0.0
         if self.confidence is not None:
             guarantee = self._guarantee(constraints, stacklevel)
             threshold = guarantee.threshold
         elif self.threshold == "tuned":
-            curve = ThresholdCurve(scores, positive, weight)
-            threshold = float(curve.thresholds[tuned_threshold(constraints, curve)])
+            threshold = constraints.tuned_threshold(self._validation)
         elif self.threshold == "adjusted":
-            threshold = adjusted_threshold(constraints, scores, positive, weight)
-        else:
-            threshold = 0.0
+            threshold = constraints.adjusted_threshold(self._validation)
         self.constraints_, self.guarantee_, self.threshold_ = constraints, guarantee, threshold
 
     def _guarantee(self, constraints: Constraints, stacklevel: int) -> Guarantee:
-        if self._calibration is None:
+        positive = self._calibration.positive
+        if not len(positive):
             raise NotFittedError(
                 "confidence requires calibration samples. Fit with a confidence, or call "
                 "recalibrate with new labeled samples first."
             )
-        scores, positive = self._calibration
-        unlabeled_scores = self._unlabeled_scores if len(self._unlabeled_scores) else None
         guarantee = guaranteed_threshold(
-            constraints, self.confidence, scores, positive, unlabeled_scores
+            constraints, self.confidence, self._calibration, self._unlabeled_scores
         )
         if not guarantee.guaranteed:
             warnings.warn(
@@ -379,14 +314,6 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 stacklevel=stacklevel,
             )
         return guarantee
-
-
-def _validation_labels(
-    data: PartialLabels, split: LabelSplit
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return which validation samples are positive, and their weights."""
-    weight = None if data.weight is None else data.weight[split.validation]
-    return data.positive[split.validation], weight
 
 
 def _describe(bounds: dict[str, float]) -> str:

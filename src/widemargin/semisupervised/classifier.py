@@ -13,9 +13,9 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import log_odds
 from widemargin._base.sklearn_compat import HasMethods, check_y, safe_indexing
 from widemargin._base.validation import validate_shape
-from widemargin.semisupervised.base import LabelSplit, PreferenceBase
-from widemargin.semisupervised.self_training import RoundModel
-from widemargin.semisupervised.targets import PartialLabels, is_frame
+from widemargin.semisupervised.base import PreferenceBase
+from widemargin.semisupervised.self_training import LabelSplit, Learner, RoundModel
+from widemargin.semisupervised.targets import PartialLabels
 
 
 @shared_docs
@@ -135,64 +135,44 @@ class PreferenceClassifier(PreferenceBase):
         validate_shape(self, X)
         return _indexable(X)
 
-    def _learner(self, data: PartialLabels, split: LabelSplit) -> "_ClassifierLearner":
-        return _ClassifierLearner(self.estimator, data, split)
+    def _learner(self, data: PartialLabels, split: LabelSplit) -> Learner:
+        if data.weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight cannot be used, because {type(self.estimator).__name__}.fit does "
+                "not accept it. Use another estimator, or leave it out."
+            )
+        return _ClassifierLearner(self, data, split)
 
-    def _set_model(self, learner: Any, best: RoundModel) -> None:
-        self.estimator_ = best.model
+    def _set_model(self, learner: Any, model: Any) -> None:
+        self.estimator_ = model
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         return _positive_scores(self.estimator_, X)
 
 
-class _ClassifierLearner:
-    """Trains clones of a classifier on labeled and pseudo-labeled samples."""
-
-    def __init__(self, estimator: Any, data: PartialLabels, split: LabelSplit) -> None:
-        if data.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
-            raise ValueError(
-                f"sample_weight cannot be used, because {type(estimator).__name__}.fit does not "
-                "accept it. Use another estimator, or leave it out."
-            )
-        self.estimator, self.data, self.split = estimator, data, split
-        self.X = data.all_samples()
+class _ClassifierLearner(Learner):
+    """Trains clones of a classifier. To resume, the best one is trained again."""
 
     def train(self, pseudo_labels: np.ndarray) -> RoundModel:
-        train, n_labeled = self.split.train, len(self.data.y)
+        data, split, n_labeled = self.data, self.split, len(self.data.y)
         used = np.flatnonzero(pseudo_labels)
-        samples = np.append(train, n_labeled + used)
-        y = np.concatenate([self.data.positive[train], pseudo_labels[used] > 0]).astype(np.intp)
-        weights = {}
-        if self.data.weight is not None:
-            weights["sample_weight"] = np.append(self.data.weight[train], np.ones(len(used)))
-        model = clone(self.estimator).fit(safe_indexing(self.X, samples), y, **weights)
-
-        def scores(indices: np.ndarray) -> np.ndarray:
-            if not len(indices):
-                return np.empty(0)
-            return _positive_scores(model, safe_indexing(self.X, indices))
-
-        calibration = self.split.calibration
-        return RoundModel(
-            model,
-            scores(self.split.validation),
-            scores(n_labeled + np.arange(len(pseudo_labels))),
-            None if calibration is None else scores(calibration),
-        )
-
-    def state(self, best: RoundModel) -> dict[str, Any]:
-        """Return nothing: to resume, the best classifier is trained again."""
-        return {}
-
-    def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
-        return self.train(pseudo_labels)
+        samples = np.append(split.train, n_labeled + used)
+        y = np.append(data.positive[split.train], pseudo_labels[used] > 0).astype(np.intp)
+        weights = {} if data.weight is None else {"sample_weight": data.weight[samples]}
+        model = clone(self.estimator.estimator).fit(safe_indexing(data.X, samples), y, **weights)
+        unlabeled = n_labeled + np.arange(len(pseudo_labels))
+        scores = np.full(n_labeled + len(unlabeled), np.nan)
+        for part in (split.validation, unlabeled, split.calibration):
+            if len(part):
+                scores[part] = _positive_scores(model, safe_indexing(data.X, part))
+        return RoundModel(model, scores)
 
 
 def _indexable(X: Any) -> Any:
     """Return DataFrames unchanged, and everything else as an array that can be indexed."""
     if sp.issparse(X):
         return X.tocsr()
-    return X if is_frame(X) else np.asarray(X)
+    return X if hasattr(X, "columns") else np.asarray(X)
 
 
 def _positive_scores(model: Any, X: Any) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ so that samples with equal scores are never separated.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +56,66 @@ class Constraints:
         if self.cost_ratio is not None:
             return -(self.cost_ratio * curve.false_positives + curve.false_negatives)
         return curve.f_score(self.beta)
+
+    def best_index(self, curve: "ThresholdCurve") -> int:
+        """Return the index of the threshold with the greatest objective that meets the bounds.
+
+        If none meets them, only thresholds with the smallest violation are considered. Of equally
+        good thresholds the lowest is returned.
+        """
+        violation, objective = self.violation(curve), self.objective(curve)
+        return int(np.where(violation == violation.min(), objective, -np.inf).argmax())
+
+    def tuned_threshold(self, samples: "ScoredSamples") -> float:
+        """Return the best threshold for the samples, as in `best_index`."""
+        curve = ThresholdCurve(*samples)
+        return float(curve.thresholds[self.best_index(curve)])
+
+    def adjusted_threshold(self, samples: "ScoredSamples") -> float:
+        """Return the threshold above which unlabeled samples get a positive pseudo-label.
+
+        If the bound on precision (or recall) is not met at 0, the threshold is raised (lowered)
+        until it is met. If it is met, or there is no bound, the smaller of precision and recall is
+        raised to the value of the larger one, as far as the bound stays met. For other constraints
+        it is the tuned threshold.
+        """
+        bounds = self.bounds
+        simple = len(bounds) < 2 and "false_positive_rate" not in bounds
+        if not simple or self.cost_ratio is not None:
+            return self.tuned_threshold(samples)
+        thresholds = np.union1d(midpoints(np.unique(samples.scores)), [0.0])
+        curve = ThresholdCurve(*samples, thresholds=thresholds)
+        zero = int(np.searchsorted(thresholds, 0.0))
+        precision, recall = curve.precision[zero], curve.recall[zero]
+        allowed = self.violation(curve) == 0.0
+        if allowed[zero]:
+            metric, target = ("precision", recall) if precision < recall else ("recall", precision)
+        else:
+            metric, target = next(iter(bounds.items()))
+            allowed = np.ones_like(allowed)
+        end, step = (len(thresholds), 1) if metric == "precision" else (-1, -1)
+        candidates = np.arange(zero, end, step)
+        candidates = candidates[allowed[candidates]]
+        values = getattr(curve, metric)[candidates]
+        nearest = int((values >= min(target, values.max())).argmax())
+        return float(thresholds[candidates[nearest]])
+
+
+class ScoredSamples(NamedTuple):
+    """Labeled samples on which a threshold is chosen.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_samples,)
+    positive : ndarray of bool of shape (n_samples,)
+        Which samples are positive.
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights.
+    """
+
+    scores: np.ndarray
+    positive: np.ndarray
+    weight: np.ndarray | None = None
 
 
 class ThresholdCurve:
@@ -111,57 +172,6 @@ def midpoints(distinct: np.ndarray) -> np.ndarray:
     inner = np.minimum(inner, np.nextafter(distinct[1:], -np.inf))
     lowest = min(distinct[0] - 0.5 * first, np.nextafter(distinct[0], -np.inf))
     return np.concatenate([[lowest], inner, [distinct[-1] + 0.5 * last]])
-
-
-def tuned_threshold(constraints: Constraints, curve: ThresholdCurve) -> int:
-    """Return the index of the threshold with the greatest objective that meets the constraints.
-
-    If none meets them, only thresholds with the smallest violation are considered. Of equally good
-    thresholds the lowest is returned.
-    """
-    violation = constraints.violation(curve)
-    objective = constraints.objective(curve)
-    return int(np.where(violation == violation.min(), objective, -np.inf).argmax())
-
-
-def adjusted_threshold(
-    constraints: Constraints,
-    scores: np.ndarray,
-    positive: np.ndarray,
-    weight: np.ndarray | None = None,
-) -> float:
-    """Return the threshold above which unlabeled samples get a positive pseudo-label.
-
-    If the bound on precision (or recall) is not met at 0, the threshold is raised (lowered) until
-    it is met. If it is met, or there is no bound, the smaller of precision and recall is raised to
-    the value of the larger one, as far as the bound stays met. For other constraints it is the
-    tuned threshold.
-    """
-    bounds = constraints.bounds
-    simple = len(bounds) < 2 and "false_positive_rate" not in bounds
-    if not simple or constraints.cost_ratio is not None:
-        curve = ThresholdCurve(scores, positive, weight)
-        return float(curve.thresholds[tuned_threshold(constraints, curve)])
-    thresholds = np.union1d(midpoints(np.unique(scores)), [0.0])
-    curve = ThresholdCurve(scores, positive, weight, thresholds)
-    zero = int(np.searchsorted(thresholds, 0.0))
-    precision, recall = curve.precision[zero], curve.recall[zero]
-    allowed = constraints.violation(curve) == 0.0
-    if allowed[zero]:
-        if precision == recall:
-            return 0.0
-        metric, target = ("precision", recall) if precision < recall else ("recall", precision)
-    else:
-        (metric, target), allowed = next(iter(bounds.items())), np.ones(len(allowed), dtype=bool)
-    if metric == "precision":
-        candidates = zero + np.flatnonzero(allowed[zero:])
-        reached = candidates[curve.precision[candidates] >= target]
-        best = candidates[curve.precision[candidates].argmax()]
-        return float(thresholds[reached[0] if len(reached) else best])
-    candidates = np.flatnonzero(allowed[: zero + 1])
-    reached = candidates[curve.recall[candidates] >= target]
-    best = candidates[curve.recall[candidates] == curve.recall[candidates].max()]
-    return float(thresholds[reached[-1] if len(reached) else best[-1]])
 
 
 def _reverse_cumsum(counts: np.ndarray) -> np.ndarray:

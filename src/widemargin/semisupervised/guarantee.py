@@ -29,9 +29,9 @@ from scipy.stats import beta, binom
 from widemargin._base.options import preference_options
 from widemargin.semisupervised.constraints import (
     Constraints,
+    ScoredSamples,
     ThresholdCurve,
     midpoints,
-    tuned_threshold,
 )
 
 
@@ -61,9 +61,8 @@ class Guarantee:
 def guaranteed_threshold(
     constraints: Constraints,
     confidence: float,
-    scores: np.ndarray,
-    positive: np.ndarray,
-    unlabeled_scores: np.ndarray | None,
+    samples: ScoredSamples,
+    unlabeled_scores: np.ndarray,
 ) -> Guarantee:
     """Find the best threshold for which the constraints can be guaranteed.
 
@@ -71,39 +70,32 @@ def guaranteed_threshold(
     ----------
     constraints : Constraints
     confidence : float
-    scores : ndarray of shape (n_samples,)
-        Scores of the calibration samples.
-    positive : ndarray of bool of shape (n_samples,)
-        Which calibration samples are positive.
-    unlabeled_scores : ndarray or None
-        Scores of unlabeled samples, from which thresholds are chosen; None if there are none.
+    samples : ScoredSamples
+        The calibration samples, without weights.
+    unlabeled_scores : ndarray
+        Scores of unlabeled samples, from which thresholds are chosen; empty if there are none.
     """
     # The risk is divided among the bounds, so that they hold simultaneously.
     risk = (1.0 - confidence) / max(1, len(constraints.bounds))
-    if unlabeled_scores is None:
-        tested = rank_thresholds(scores)
-    else:
-        tested = quantile_thresholds(unlabeled_scores)
-    lowest, highest = -np.inf, np.inf
-    passed = np.ones(len(tested), dtype=bool)
+    scores, positive, _ = samples
+    candidates, lowest, highest = midpoints(np.unique(scores)), -np.inf, np.inf
     achievable = {}
     for name, bound in constraints.bounds.items():
         if name == "recall":
-            highest, achievable[name] = _highest_for_recall(scores[positive], bound, risk)
+            # At most the fraction 1 - recall of the positive samples is rejected. The threshold is
+            # just below the lowest score that must be accepted.
+            rejected, rate = _lowest_threshold(-scores[positive], 1.0 - bound, risk)
+            highest, achievable[name] = np.nextafter(-rejected, -np.inf), 1.0 - rate
         elif name == "false_positive_rate":
-            lowest, achievable[name] = _lowest_for_rate(scores[~positive], bound, risk)
+            lowest, achievable[name] = _lowest_threshold(scores[~positive], bound, risk)
         else:
-            passed, achievable[name] = _test_precision(
-                scores, positive, tested, bound, risk, holm=unlabeled_scores is not None
-            )
-    has_precision = "precision" in constraints.bounds
-    candidates = tested[passed] if has_precision else midpoints(np.unique(scores))
+            candidates, achievable[name] = _precise(samples, unlabeled_scores, bound, risk)
     candidates = candidates[(candidates >= lowest) & (candidates <= highest)]
     guaranteed = bool(len(candidates))
     curve = ThresholdCurve(scores, positive, thresholds=candidates if guaranteed else None)
     # The bounds hold for all candidates, though not always on the calibration samples.
     objective = constraints.objective(curve)
-    best = int(objective.argmax()) if guaranteed else tuned_threshold(constraints, curve)
+    best = int(objective.argmax()) if guaranteed else constraints.best_index(curve)
     return Guarantee(guaranteed, confidence, float(curve.thresholds[best]), achievable)
 
 
@@ -126,48 +118,32 @@ def _accepted_fractions(n: int) -> np.ndarray:
     return np.geomspace(0.5, 2.0 / max(4, n), preference_options.n_tested_thresholds)
 
 
-def _highest_for_recall(
-    positive_scores: np.ndarray, recall: float, risk: float
-) -> tuple[float, float]:
-    """Return the highest guaranteed threshold (-inf if none) and the achievable recall."""
-    ascending, n = np.sort(positive_scores), len(positive_scores)
-    k = np.arange(1, n + 1)
-    passed = np.flatnonzero(beta.cdf(1.0 - recall, k, n - k + 1) >= 1.0 - risk)
-    achievable = float(1.0 - beta.ppf(1.0 - risk, 1, n))
-    if not len(passed):
-        return -np.inf, achievable
-    # Just below the score, which is accepted.
-    return float(np.nextafter(ascending[passed[-1]], -np.inf)), achievable
+def _lowest_threshold(scores: np.ndarray, rate: float, risk: float) -> tuple[float, float]:
+    """Return the lowest threshold whose rate of higher scores is guaranteed, inf if there is none.
 
-
-def _lowest_for_rate(negative_scores: np.ndarray, rate: float, risk: float) -> tuple[float, float]:
-    """Return the lowest guaranteed threshold (inf if none) and the achievable rate."""
-    descending, n = np.sort(negative_scores)[::-1], len(negative_scores)
+    The second value is the achievable rate.
+    """
+    descending, n = np.sort(scores)[::-1], len(scores)
     k = np.arange(1, n + 1)
     passed = np.flatnonzero(beta.cdf(rate, k, n - k + 1) >= 1.0 - risk)
     achievable = float(beta.ppf(1.0 - risk, 1, n))
-    # Scores equal to the threshold are not accepted.
     return (float(descending[passed[-1]]) if len(passed) else np.inf), achievable
 
 
-def _test_precision(
-    scores: np.ndarray,
-    positive: np.ndarray,
-    tested: np.ndarray,
-    precision: float,
-    risk: float,
-    holm: bool,
+def _precise(
+    samples: ScoredSamples, unlabeled_scores: np.ndarray, precision: float, risk: float
 ) -> tuple[np.ndarray, float]:
-    """Return which thresholds have the precision, simultaneously, and the achievable precision.
+    """Return thresholds that have the precision, simultaneously, and the achievable precision.
 
-    The correction for multiple tests is Holm's if ``holm``, else Bonferroni's.
+    The correction for multiple tests is Holm's with unlabeled samples, else Bonferroni's.
     """
-    accepted = scores[np.newaxis] > tested[:, np.newaxis]
-    n, hits = accepted.sum(axis=1), (accepted & positive).sum(axis=1)
+    holm = len(unlabeled_scores) > 0
+    tested = quantile_thresholds(unlabeled_scores) if holm else rank_thresholds(samples.scores)
+    accepted = samples.scores[np.newaxis] > tested[:, np.newaxis]
+    n, hits = accepted.sum(axis=1), (accepted & samples.positive).sum(axis=1)
     p = np.where(n > 0, binom.sf(hits - 1, n, precision), 1.0)
     order = np.argsort(p, kind="stable")
     rejected = p[order] <= risk / (np.arange(len(p), 0, -1) if holm else len(p))
-    passed = np.zeros(len(p), dtype=bool)
-    passed[order[: len(p) if rejected.all() else int(rejected.argmin())]] = True
+    passed = order[: len(p) if rejected.all() else int(rejected.argmin())]
     achievable = beta.ppf(risk / len(p), hits, n - hits + 1)
-    return passed, float(np.nan_to_num(achievable).max(initial=0.0))
+    return tested[np.sort(passed)], float(np.nan_to_num(achievable).max(initial=0.0))

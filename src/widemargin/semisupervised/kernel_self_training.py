@@ -6,7 +6,7 @@ which the next round needs, and every round starts from the dual variables and t
 rows of the one before.
 """
 
-from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,46 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.convergence import warn_if_not_converged
+from widemargin._base.sklearn_compat import Interval
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels import GramCache
 from widemargin.kernels.expansion import KernelExpansion
-from widemargin.kernels.parameters import KernelParameters
+from widemargin.kernels.parameters import KernelParameters, kernel_constraints
+from widemargin.semisupervised.self_training import NO_SPLIT, LabelSplit, RoundModel
 from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.hinge.shrinking import subtract_kernel_sum
 from widemargin.solvers.hinge.smo import State, advance, finish, values_at
-
-
-class KernelSamples:
-    """All samples of a fit, the kernel with gamma as a number, and their Gram matrix.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With the parameters of a kernel.
-    data : PartialLabels
-    excluded : ndarray, default=None
-        Labeled samples that gamma must not depend on.
-    """
-
-    def __init__(
-        self, estimator: Any, data: PartialLabels, excluded: np.ndarray | None = None
-    ) -> None:
-        self.X, weight = data.all_samples(), data.all_weights()
-        used = None
-        if excluded is not None:
-            used = np.delete(np.arange(self.X.shape[0]), excluded)
-            weight = None if weight is None else weight[used]
-        self.kernel = KernelParameters.of(estimator).resolve(self.X, used, weight)
-        self.gram = self.kernel.gram(self.X)
-
-
-@dataclass(frozen=True)
-class SolvedRound:
-    """A solution over all samples, and their decision values."""
-
-    solution: Solution
-    scores: np.ndarray
+from widemargin.svm.svc import SVC
 
 
 class WarmStartedSVM:
@@ -63,34 +34,30 @@ class WarmStartedSVM:
 
     Parameters
     ----------
-    gram : KernelGram or MatrixGram
-        Gram matrix of all samples.
-    cache_size : float
-        Size of the kernel cache in MB.
-    solver_options : dict
-        Options of the solver.
-    exact : ndarray, default=None
-        Samples whose scores must be computed in float64. Those of others may use float32 kernel
-        values.
+    estimator : estimator
+        With the parameters of a kernel and of the solver.
+    data : PartialLabels
+    split : LabelSplit, default=NO_SPLIT
+        Scores of validation and calibration samples are computed in float64; those of others may
+        use float32 kernel values. Gamma does not depend on the calibration samples, which there
+        are only without weights.
     """
 
-    def __init__(
-        self,
-        gram: Any,
-        cache_size: float,
-        solver_options: dict[str, Any],
-        exact: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, estimator: Any, data: PartialLabels, split: LabelSplit = NO_SPLIT) -> None:
+        self.estimator, self.X = estimator, data.X
+        X, excluded = data.X, split.calibration
+        self.exact = np.union1d(split.validation, excluded)
+        used = np.delete(np.arange(X.shape[0]), excluded) if len(excluded) else None
+        self.kernel = KernelParameters.of(estimator).resolve(X, used, data.weight)
         # Shared: cached rows of the whole matrix are used in several rounds.
-        self.gram = GramCache(gram, int(cache_size * 2**20), shared=True)
-        self.solver_options = solver_options
-        self.exact = np.empty(0, dtype=np.intp) if exact is None else exact
-        self.dual: np.ndarray | None = None
-        self.values: np.ndarray | None = None
+        cache_bytes = int(estimator.cache_size * 2**20)
+        self.gram = GramCache(self.kernel.gram(X), cache_bytes, shared=True)
+        self.dual: Any = None
+        self.values: Any = None
         self.iterations = 0
         self.not_converged: list[Solution] = []
 
-    def train(self, sign: np.ndarray, cost: np.ndarray) -> SolvedRound:
+    def train(self, sign: np.ndarray, cost: np.ndarray) -> RoundModel:
         """Solve for these labels and costs, starting from the last solution.
 
         Parameters
@@ -101,55 +68,55 @@ class WarmStartedSVM:
 
         Returns
         -------
-        SolvedRound
+        RoundModel
+            The solution, and the decision values of all samples.
         """
         problem = HingeProblem(self.gram.of(), sign, 1.0, cost)
-        state = State(problem, **self.solver_options, **self._warm_start(problem))
+        if self.dual is not None:
+            # Balanced in every round: rounding errors of the sum would grow with the costs.
+            self._set_dual(_balanced(np.clip(self.dual, *problem.bounds())))
+        options = {"tol": self.estimator.tol, "max_iter": self.estimator.max_iter}
+        state = State(problem, dual=self.dual, values=self.values, **options)
         run_in_slices(advance, state)
         solution = finish(state)
         self.dual, self.values = solution.dual, values_at(state, self.exact)
         self.iterations += solution.iterations
         if not solution.converged:
             self.not_converged.append(solution)
-        return SolvedRound(solution, self.values + solution.intercept)
+        return RoundModel(solution, self.values + solution.intercept)
 
     def swap_labels(self, first: np.ndarray, second: np.ndarray) -> None:
         """Swap the dual variables of pairs of samples whose labels are swapped."""
-        if self.dual is not None:
-            dual = self.dual.copy()
-            dual[first], dual[second] = self.dual[second], self.dual[first]
-            self._set_dual(dual)
+        dual = self.dual.copy()
+        dual[first], dual[second] = self.dual[second], self.dual[first]
+        self._set_dual(dual)
 
-    def warn_if_not_converged(self, max_iter: int, stacklevel: int) -> None:
+    def warn_if_not_converged(self, stacklevel: int) -> None:
         """Warn if the solver did not converge in some rounds."""
-        warn_if_not_converged(self.not_converged, max_iter, False, stacklevel + 1)
-
-    def _warm_start(self, problem: HingeProblem) -> dict[str, Any]:
-        """Return the last solution, made feasible for the new labels and costs."""
-        if self.dual is None:
-            return {}
-        # Balanced in every round: rounding errors of the sum would grow with the costs.
-        dual = _balanced(np.clip(self.dual, *problem.bounds()))
-        if (dual != self.dual).any():
-            self._set_dual(dual)
-        return {"dual": self.dual, "values": self.values}
+        warn_if_not_converged(self.not_converged, self.estimator.max_iter, False, stacklevel + 1)
 
     def _set_dual(self, dual: np.ndarray) -> None:
-        assert self.values is not None
-        subtract_kernel_sum(self.gram.of(), self.dual - dual, self.values)
-        self.dual = dual
+        if (dual != self.dual).any():
+            subtract_kernel_sum(self.gram.of(), self.dual - dual, self.values)
+            self.dual = dual
 
 
 class BinaryKernelModelMixin:
-    """Fitted attributes and scores of a binary kernel SVM."""
+    """Parameters, fitted attributes and scores of a binary kernel SVM."""
 
-    def _set_solution(self, samples: KernelSamples, solution: Solution, tol: float) -> None:
-        X, dual = samples.X, solution.dual
-        expansion = KernelExpansion.from_dual(samples.kernel, X, dual, solution.intercept, tol)
+    _parameter_constraints: dict = {
+        "C": [Interval(Real, 0.0, np.inf, closed="neither")],
+        **kernel_constraints(pairwise=False),
+        **{name: SVC._parameter_constraints[name] for name in ("tol", "cache_size", "max_iter")},
+    }
+
+    def _set_solution(self, svm: WarmStartedSVM, solution: Solution) -> None:
+        X, dual, tol = svm.X, solution.dual, svm.estimator.tol
+        expansion = KernelExpansion.from_dual(svm.kernel, X, dual, solution.intercept, tol)
         self._expansion = expansion
-        support = np.concatenate([np.flatnonzero(dual < 0), np.flatnonzero(dual > 0)])
-        self.support_ = support.astype(np.int32)
-        self.n_support_ = np.array([(dual < 0).sum(), (dual > 0).sum()], dtype=np.int32)
+        sides = [np.flatnonzero(dual < 0), np.flatnonzero(dual > 0)]
+        self.support_ = np.concatenate(sides).astype(np.int32)
+        self.n_support_ = np.array([len(side) for side in sides], dtype=np.int32)
         self.support_vectors_ = expansion.vectors
         coefficients = expansion.coefficients
         self.dual_coef_ = type(X)(coefficients) if sp.issparse(X) else coefficients

@@ -1,27 +1,17 @@
 """PreferenceSVC: a semi-supervised kernel SVM with precision and recall constraints."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.targets import class_weights
-from widemargin.kernels import KERNEL_NAMES
-from widemargin.semisupervised.base import LabelSplit, PreferenceBase
-from widemargin.semisupervised.kernel_self_training import (
-    BinaryKernelModelMixin,
-    KernelSamples,
-    SolvedRound,
-    WarmStartedSVM,
-)
-from widemargin.semisupervised.self_training import RoundModel
+from widemargin.semisupervised.base import PreferenceBase
+from widemargin.semisupervised.kernel_self_training import BinaryKernelModelMixin, WarmStartedSVM
+from widemargin.semisupervised.self_training import LabelSplit, Learner, RoundModel
 from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import Solution
 from widemargin.svm.svc import SVC
-
-_SVC_PARAMETERS = ("degree", "gamma", "coef0", "tol", "cache_size", "max_iter", "class_weight")
 
 
 @shared_docs
@@ -105,9 +95,8 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
 
     _parameter_constraints: dict = {
         **PreferenceBase._parameter_constraints,
-        **{name: SVC._parameter_constraints[name] for name in _SVC_PARAMETERS},
-        "C": [Interval(Real, 0.0, np.inf, closed="neither")],
-        "kernel": [StrOptions(KERNEL_NAMES)],
+        **BinaryKernelModelMixin._parameter_constraints,
+        "class_weight": SVC._parameter_constraints["class_weight"],
     }
 
     def __init__(
@@ -161,64 +150,38 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _learner(self, data: PartialLabels, split: LabelSplit) -> "_KernelLearner":
+    def _learner(self, data: PartialLabels, split: LabelSplit) -> Learner:
         return _KernelLearner(self, data, split)
 
-    def _set_model(self, learner: Any, best: RoundModel) -> None:
-        self._set_solution(learner.samples, best.model.solution, self.tol)
+    def _set_model(self, learner: Any, model: Any) -> None:
+        self._set_solution(learner.svm, model)
         self.n_solver_iterations_ = learner.svm.iterations
-        learner.svm.warn_if_not_converged(self.max_iter, stacklevel=6)
+        learner.svm.warn_if_not_converged(stacklevel=6)
 
 
-class _KernelLearner:
+class _KernelLearner(Learner):
     """Trains the SVM of each round; labeled samples come first, then unlabeled ones."""
 
     def __init__(self, estimator: PreferenceSVC, data: PartialLabels, split: LabelSplit) -> None:
-        self.samples = KernelSamples(estimator, data, split.calibration)
-        self.split = split
-        evaluated = (split.validation, split.calibration)
-        self.svm = WarmStartedSVM(
-            self.samples.gram,
-            estimator.cache_size,
-            {"tol": estimator.tol, "max_iter": estimator.max_iter},
-            exact=np.unique(np.concatenate([part for part in evaluated if part is not None])),
-        )
-        train, n, self.n_labeled = split.train, self.samples.X.shape[0], len(data.y)
+        super().__init__(estimator, data, split)
+        self.svm = WarmStartedSVM(estimator, data, split)
+        train = split.train
         weight = None if data.weight is None else data.weight[train]
-        labels = np.array([data.negative_label, data.positive_label])
-        weights = class_weights(estimator.class_weight, labels, data.y[train], weight)
+        weights = class_weights(estimator.class_weight, data.labels, data.y[train], weight)
         self.class_costs = estimator.C * weights
-        self.sign, self.weight = np.ones(n), np.zeros(n)
-        self.sign[: self.n_labeled] = np.where(data.positive, 1.0, -1.0)
+        self.weight = np.zeros(len(data.y))
         self.weight[train] = 1.0 if weight is None else weight
 
     def train(self, pseudo_labels: np.ndarray) -> RoundModel:
-        sign, weight = self.sign.copy(), self.weight.copy()
-        sign[self.n_labeled :] = np.where(pseudo_labels >= 0, 1.0, -1.0)
-        weight[self.n_labeled :] = pseudo_labels != 0
-        cost = weight * self.class_costs[(sign > 0.0).astype(np.intp)]
-        return self._round_model(self.svm.train(sign, cost))
+        positive = np.append(self.data.positive, pseudo_labels >= 0)
+        weight = np.append(self.weight, pseudo_labels != 0)
+        cost = weight * self.class_costs[positive.astype(np.intp)]
+        return self.svm.train(np.where(positive, 1.0, -1.0), cost)
 
     def state(self, best: RoundModel) -> dict[str, Any]:
-        return {
-            "dual": self.svm.dual,
-            "values": self.svm.values,
-            "iterations": self.svm.iterations,
-            "best": {**vars(best.model.solution), "scores": best.model.scores},
-        }
+        svm = {name: getattr(self.svm, name) for name in ("dual", "values", "iterations")}
+        return {"svm": svm, "solution": vars(best.model), "scores": best.scores}
 
     def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
-        for name in ("dual", "values", "iterations"):
-            setattr(self.svm, name, state[name])
-        solution = dict(state["best"])
-        scores = solution.pop("scores")
-        return self._round_model(SolvedRound(Solution(**solution), scores))
-
-    def _round_model(self, solved: SolvedRound) -> RoundModel:
-        scores, calibration = solved.scores, self.split.calibration
-        return RoundModel(
-            solved,
-            scores[self.split.validation],
-            scores[self.n_labeled :],
-            None if calibration is None else scores[calibration],
-        )
+        vars(self.svm).update(state["svm"])
+        return RoundModel(Solution(**state["solution"]), state["scores"])

@@ -9,21 +9,34 @@ none.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from widemargin.semisupervised.constraints import (
-    Constraints,
-    ThresholdCurve,
-    adjusted_threshold,
-    tuned_threshold,
-)
+from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
+from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels
 
-HISTORY = (
-    "added", "positive", "negative", "upper", "lower", "precision", "recall", "f1",
-    "threshold", "objective", "best",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class LabelSplit:
+    """Indices of the labeled samples for each purpose.
+
+    Attributes
+    ----------
+    train : ndarray
+        Samples to train on.
+    validation : ndarray
+        Samples that the thresholds and the best round are chosen on.
+    calibration : ndarray
+        Samples for the guarantee; empty without one.
+    """
+
+    train: np.ndarray
+    validation: np.ndarray
+    calibration: np.ndarray
+
+
+NO_SPLIT = LabelSplit(NO_SAMPLES, NO_SAMPLES, NO_SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -34,34 +47,49 @@ class RoundModel:
     ----------
     model : object
         The fitted model.
-    validation, unlabeled : ndarray
-        Scores of the validation and of the unlabeled samples.
-    calibration : ndarray or None
-        Scores of the calibration samples, if there are any.
+    scores : ndarray
+        Scores of all samples, labeled ones first. Those of training samples may be missing.
     """
 
     model: Any
-    validation: np.ndarray
-    unlabeled: np.ndarray
-    calibration: np.ndarray | None = None
+    scores: np.ndarray
 
 
-class Learner(Protocol):
-    """Trains the models of all rounds."""
+class Learner:
+    """Trains the models of all rounds. A subclass implements `train`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters `update`, `max_rounds`, `min_new` and `threshold`.
+    data : PartialLabels
+    split : LabelSplit
+    """
+
+    def __init__(self, estimator: Any, data: PartialLabels, split: LabelSplit) -> None:
+        self.estimator, self.data, self.split = estimator, data, split
 
     def train(self, pseudo_labels: np.ndarray) -> RoundModel:
         """Train with the labeled samples and these pseudo-labels."""
+        raise NotImplementedError
 
     def state(self, best: RoundModel) -> dict[str, Any]:
         """Return what `resume` needs as arrays and numbers."""
+        return {}
 
     def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
         """Continue from a saved state; return the best model, trained with these labels."""
+        return self.train(pseudo_labels)
+
+    def scored(self, trained: RoundModel, part: np.ndarray) -> ScoredSamples:
+        """Return a part of the labeled samples with the scores of a model."""
+        weight = None if self.data.weight is None else self.data.weight[part]
+        return ScoredSamples(trained.scores[part], self.data.positive[part], weight)
 
 
 @dataclass
-class SelfTrainingState:
-    """State of self-training after a round.
+class TrainingState:
+    """State of self-training after a round: arrays, apart from the model.
 
     Attributes
     ----------
@@ -71,94 +99,61 @@ class SelfTrainingState:
         The best model so far.
     best_pseudo_labels : ndarray or None
         The pseudo-labels it was trained with.
-    best_rank : tuple
-        What makes it the best.
-    history : dict of list
-    seen : list of str
+    best_rank : ndarray of shape (2,)
+        What makes it the best: its negative violation of the constraints, and its objective.
+    history : dict of ndarray
+        See `history_` of the estimators.
+    seen : ndarray of str
         Digests of the pseudo-labels of earlier rounds.
     finished : bool
     """
 
     pseudo_labels: np.ndarray
-    best: RoundModel | None = None
+    best: Any = None
     best_pseudo_labels: np.ndarray | None = None
-    best_rank: tuple[float, ...] = ()
-    history: dict[str, list] = field(default_factory=lambda: {name: [] for name in HISTORY})
-    seen: list[str] = field(default_factory=list)
+    best_rank: np.ndarray = field(default_factory=lambda: np.full(2, -np.inf))
+    history: dict[str, np.ndarray] = field(default_factory=dict)
+    seen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype="U64"))
     finished: bool = False
-
-    def arrays(self) -> dict[str, Any]:
-        """Return the state without the model as arrays and numbers, for a checkpoint."""
-        return {
-            "pseudo_labels": self.pseudo_labels,
-            "best_pseudo_labels": self.best_pseudo_labels,
-            "best_rank": np.array(self.best_rank, dtype=np.float64),
-            "history": {name: np.array(values) for name, values in self.history.items()},
-            "seen": np.array(self.seen),
-            "finished": self.finished,
-        }
-
-    @staticmethod
-    def from_arrays(arrays: dict[str, Any], best: RoundModel) -> "SelfTrainingState":
-        """Return the state with these `arrays` and this best model."""
-        lists = {
-            "best_rank": tuple(arrays["best_rank"].tolist()),
-            "history": {name: values.tolist() for name, values in arrays["history"].items()},
-            "seen": arrays["seen"].tolist(),
-        }
-        return SelfTrainingState(best=best, **{**arrays, **lists})
 
 
 def self_train(
-    train: Callable[[np.ndarray], RoundModel],
-    positive: np.ndarray,
-    weight: np.ndarray | None,
+    learner: Learner,
     constraints: Constraints,
-    state: SelfTrainingState,
-    *,
-    update: str = "incremental",
-    max_rounds: int | None = None,
-    min_new: int = 1,
-    threshold: str = "adjusted",
-    report: Callable[[SelfTrainingState], bool] = lambda state: False,
+    state: TrainingState,
+    report: Callable[[TrainingState], bool] = lambda state: False,
 ) -> None:
     """Run rounds until the pseudo-labels do not change, keeping the best model in ``state``.
 
     Parameters
     ----------
-    train : callable
-        ``train(pseudo_labels)`` returns a `RoundModel`.
-    positive : ndarray of bool of shape (n_validation,)
-        Which validation samples are positive.
-    weight : ndarray of shape (n_validation,) or None
-        Weights of the validation samples.
+    learner : Learner
+        The parameters of its estimator: With ``update='incremental'`` pseudo-labels are final, with
+        'recompute' they are recomputed in every round. Training stops after `max_rounds`, or when
+        fewer than `min_new` pseudo-labels change. With ``threshold='tuned'``, models are compared
+        at their tuned thresholds, else at 0. With 'zero', samples with scores above 0 get positive
+        pseudo-labels, else those above the adjusted threshold.
     constraints : Constraints
-    state : SelfTrainingState
+    state : TrainingState
         Initial state. It is modified.
-    update : {'incremental', 'recompute'}
-        Whether pseudo-labels are final, or recomputed in every round.
-    max_rounds : int, default=None
-    min_new : int, default=1
-        Stop when fewer pseudo-labels than this change.
-    threshold : {'tuned', 'adjusted', 'zero'}
-        With 'tuned', models are compared at their tuned thresholds, else at 0. With 'zero', samples
-        with scores above 0 get positive pseudo-labels, else those above the adjusted threshold.
     report : callable
         Called with the state after every round. If it returns True, training stops.
     """
-    rounds = state.history["added"]
+    options = learner.estimator
     while not state.finished:
-        trained = train(state.pseudo_labels)
-        state.seen.append(_digest(state.pseudo_labels))
-        upper, lower = _evaluate(state, trained, positive, weight, constraints, threshold)
-        scores = trained.unlabeled
-        labels = (scores > upper).astype(np.int8) - (scores < lower).astype(np.int8)
-        if update == "incremental":
+        trained = learner.train(state.pseudo_labels)
+        state.seen = np.append(state.seen, _digest(state.pseudo_labels))
+        figures = _evaluate(learner, constraints, state, trained)
+        scores = trained.scores[len(learner.data.y) :]
+        labels = (scores > figures["upper"]).astype(np.int8) - (scores < figures["lower"])
+        if options.update == "incremental":
             labels = np.where(state.pseudo_labels != 0, state.pseudo_labels, labels)
         changed = int(np.count_nonzero(labels != state.pseudo_labels))
-        rounds.append(changed)
-        stalled = changed < max(1, min_new) or _digest(labels) in state.seen
-        state.finished = stalled or len(rounds) == max_rounds
+        for name, value in {"added": changed, **figures}.items():
+            past = state.history.get(name, np.empty(0, dtype=type(value)))
+            state.history[name] = np.append(past, value)
+        stalled = changed < max(1, options.min_new) or _digest(labels) in state.seen
+        state.finished = stalled or len(state.seen) == options.max_rounds
         if not stalled:
             state.pseudo_labels = labels
         if report(state):
@@ -166,33 +161,28 @@ def self_train(
 
 
 def _evaluate(
-    state: SelfTrainingState,
-    trained: RoundModel,
-    positive: np.ndarray,
-    weight: np.ndarray | None,
-    constraints: Constraints,
-    threshold: str,
-) -> tuple[float, float]:
-    """Record the metrics of a model, keep it if it is the best, return upper and lower threshold.
+    learner: Learner, constraints: Constraints, state: TrainingState, trained: RoundModel
+) -> dict[str, Any]:
+    """Return the metrics of a model for the history, and keep it if it is the best.
 
     A model that meets the constraints is better than one that does not, then a smaller violation,
     then a greater objective. The earlier of equally good models is kept.
     """
-    scores = trained.validation
-    at_zero = ThresholdCurve(scores, positive, weight, thresholds=np.zeros(1))
-    upper = (
-        0.0 if threshold == "zero" else adjusted_threshold(constraints, scores, positive, weight)
-    )
+    samples = learner.scored(trained, learner.split.validation)
+    scores, positive, weight = samples
+    threshold = learner.estimator.threshold
+    at_zero = ThresholdCurve(*samples, thresholds=np.zeros(1))
+    upper = 0.0 if threshold == "zero" else constraints.adjusted_threshold(samples)
     negative_weight = None if weight is None else weight[~positive]
     lower = min(float(np.average(scores[~positive], weights=negative_weight)), upper)
-    curve = ThresholdCurve(scores, positive, weight) if threshold == "tuned" else at_zero
-    index = tuned_threshold(constraints, curve)
-    violation = float(constraints.violation(curve)[index])
-    rank = (float(violation == 0.0), -violation, float(constraints.objective(curve)[index]))
-    is_best = state.best is None or rank > state.best_rank
+    curve = ThresholdCurve(*samples) if threshold == "tuned" else at_zero
+    index = constraints.best_index(curve)
+    objective = float(constraints.objective(curve)[index])
+    rank = np.array([-constraints.violation(curve)[index], objective])
+    is_best = tuple(rank) > tuple(state.best_rank)
     if is_best:
         state.best, state.best_pseudo_labels, state.best_rank = trained, state.pseudo_labels, rank
-    figures = {
+    return {
         "positive": int(np.count_nonzero(state.pseudo_labels > 0)),
         "negative": int(np.count_nonzero(state.pseudo_labels < 0)),
         "upper": upper,
@@ -201,12 +191,9 @@ def _evaluate(
         "recall": float(at_zero.recall[0]),
         "f1": float(at_zero.f_score()[0]),
         "threshold": float(curve.thresholds[index]),
-        "objective": rank[-1],
+        "objective": objective,
         "best": is_best,
     }
-    for name, value in figures.items():
-        state.history[name].append(value)
-    return upper, lower
 
 
 def _digest(labels: np.ndarray) -> str:

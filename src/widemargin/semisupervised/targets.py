@@ -20,6 +20,8 @@ from widemargin._base.validation import (
     validate_weights,
 )
 
+NO_SAMPLES = np.empty(0, dtype=np.intp)
+
 
 @dataclass(frozen=True)
 class PartialLabels:
@@ -27,51 +29,32 @@ class PartialLabels:
 
     Attributes
     ----------
-    X, unlabeled : ndarray, CSR matrix or DataFrame
-        Labeled and unlabeled samples.
+    X : ndarray, CSR matrix or DataFrame
+        All samples, labeled ones first.
     y : ndarray of shape (n_labeled,)
-    weight : ndarray of shape (n_labeled,) or None
+    weight : ndarray of shape (n_labeled + n_unlabeled,) or None
+        Weights of all samples, 1 for unlabeled ones.
+    labels : ndarray of shape (2,)
+        Labels of the negative and of the positive class.
     is_unlabeled : ndarray of bool of shape (n_samples,)
         Which of the samples passed as X are unlabeled.
-    classes : ndarray of shape (2,)
-    positive_label, negative_label : label
     """
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    unlabeled: Any
+    labels: np.ndarray
     is_unlabeled: np.ndarray
-    classes: np.ndarray
-    positive_label: Any
-    negative_label: Any
 
     @property
     def positive(self) -> np.ndarray:
         """Which labeled samples are positive."""
-        return self.y == self.positive_label
+        return self.y == self.labels[1]
 
     @property
     def n_unlabeled(self) -> int:
         """Number of unlabeled samples."""
-        return num_samples(self.unlabeled)
-
-    def all_samples(self) -> Any:
-        """Return all samples, labeled ones first."""
-        X, unlabeled = self.X, self.unlabeled
-        if sp.issparse(X):
-            return sp.vstack([X, unlabeled]).tocsr()
-        if hasattr(X, "iloc"):
-            return sys.modules["pandas"].concat([X, unlabeled])
-        if hasattr(X, "vstack"):
-            return X.vstack(unlabeled)
-        return np.concatenate([X, unlabeled])
-
-    def all_weights(self) -> np.ndarray | None:
-        """Return the weights of all samples, 1 for unlabeled ones; None without weights."""
-        if self.weight is None:
-            return None
-        return np.append(self.weight, np.ones(self.n_unlabeled))
+        return num_samples(self.X) - len(self.y)
 
 
 @shared_docs
@@ -92,11 +75,7 @@ class PartialLabelsMixin:
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        X_unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, X_unlabeled: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit the model to labeled and unlabeled samples.
 
@@ -140,7 +119,6 @@ class PartialLabelsMixin:
         else:
             is_unlabeled = np.zeros(len(y), dtype=bool)
             X_unlabeled = self._validate_samples(X_unlabeled)
-            _check_same_container(X, X_unlabeled)
         weight = validate_all_weights(sample_weight, y)
         labeled = np.flatnonzero(~is_unlabeled)
         if weight is not None:
@@ -149,50 +127,53 @@ class PartialLabelsMixin:
         check_class_labels(y[labeled])
         counted, weight = validate_weights(weight, y[labeled])
         labeled = labeled[counted]
-        unlabeled = safe_indexing(X, is_unlabeled) if X_unlabeled is None else X_unlabeled
-        X, y = safe_indexing(X, labeled), y[labeled]
-        classes = _two_classes(y, minus_one_is_unlabeled=X_unlabeled is None)
+        labels = self._negative_and_positive(y[labeled], X_unlabeled is None)
+        X = safe_indexing(X, np.append(labeled, np.flatnonzero(is_unlabeled)))
+        if X_unlabeled is not None:
+            X = _stack(X, X_unlabeled)
+        if weight is not None:
+            weight = np.append(weight, np.ones(num_samples(X) - len(labeled)))
+        return PartialLabels(X, y[labeled], weight, labels, is_unlabeled)
+
+    def _negative_and_positive(self, y: np.ndarray, minus_one_is_unlabeled: bool) -> np.ndarray:
+        """Return the labels of the negative and of the positive class."""
+        classes = np.unique(y)
+        if len(classes) != 2:
+            meaning = "unlabeled samples" if minus_one_is_unlabeled else "a class, with X_unlabeled"
+            raise ValueError(
+                "Only binary classification is supported: y must contain labels of two classes (-1 "
+                f"means {meaning}), got {len(classes)} "
+                f"{'class' if len(classes) == 1 else 'classes'}. For several classes, fit one "
+                "binary classifier per class, with y equal to 1 for the class, 0 for the other "
+                "classes and -1 for unlabeled samples."
+            )
         pos_label = getattr(self, "pos_label", None)
-        positive_label = classes[1] if pos_label is None else pos_label
-        if positive_label not in classes:
+        if pos_label is None or pos_label == classes[1]:
+            return classes
+        if pos_label != classes[0]:
             raise ValueError(
                 f"pos_label must be one of the labels {classes.tolist()}, got {pos_label!r}."
             )
-        negative_label = classes[classes != positive_label][0]
-        return PartialLabels(
-            X, y, weight, unlabeled, is_unlabeled, classes, positive_label, negative_label
-        )
+        return classes[::-1]
 
 
-def is_frame(X: Any) -> bool:
-    """Return whether X is a DataFrame."""
-    return hasattr(X, "columns")
-
-
-def _check_same_container(X: Any, X_unlabeled: Any) -> None:
+def _stack(X: Any, X_unlabeled: Any) -> Any:
+    """Return labeled and unlabeled samples in one container."""
     if sp.issparse(X) != sp.issparse(X_unlabeled):
         raise TypeError(
             "X_unlabeled must be sparse if X is sparse, and dense if X is dense. Convert one of "
             "them."
         )
-    if is_frame(X) != is_frame(X_unlabeled):
+    if hasattr(X, "columns") != hasattr(X_unlabeled, "columns"):
         raise TypeError(
             "X_unlabeled must be a DataFrame if X is one, and an array otherwise. Convert one of "
             "them."
         )
-
-
-def _two_classes(y: np.ndarray, minus_one_is_unlabeled: bool) -> np.ndarray:
-    classes = np.unique(y)
-    if len(classes) != 2:
-        meaning = "unlabeled samples" if minus_one_is_unlabeled else "a class, with X_unlabeled"
-        raise ValueError(
-            "Only binary classification is supported: y must contain labels of two classes (-1 "
-            f"means {meaning}), got {len(classes)} {'class' if len(classes) == 1 else 'classes'}. "
-            "For several classes, fit one binary classifier per class, with y equal to 1 for the "
-            "class, 0 for the other classes and -1 for unlabeled samples."
-        )
-    return classes
+    if sp.issparse(X):
+        return sp.vstack([X, X_unlabeled]).tocsr()
+    if hasattr(X, "iloc"):
+        return sys.modules["pandas"].concat([X, X_unlabeled])
+    return X.vstack(X_unlabeled) if hasattr(X, "vstack") else np.concatenate([X, X_unlabeled])
 
 
 def _find_unlabeled(y: np.ndarray) -> np.ndarray:

@@ -16,12 +16,7 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import safe_indexing
-from widemargin.semisupervised.constraints import (
-    Constraints,
-    ThresholdCurve,
-    midpoints,
-    tuned_threshold,
-)
+from widemargin.semisupervised.constraints import Constraints, ScoredSamples, midpoints
 
 
 def labels_only(estimator: Any, X: Any, y: ArrayLike) -> Any:
@@ -88,15 +83,14 @@ def cross_fitted_threshold(
     True
     """
     y, pos_label = _check_labels(y, pos_label)
-    method = _response_method(estimator)
     # An integer, so that the folds are those of one draw.
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-    scores = cross_val_predict(clone(estimator), X, y, cv=folds, method=method)
-    curve = ThresholdCurve(_positive_scores(scores, y, pos_label), y == pos_label)
-    constraints = Constraints() if constraints is None else constraints
-    threshold = curve.thresholds[tuned_threshold(constraints, curve)]
-    return _fixed_threshold(labels_only(estimator, X, y), threshold, method, pos_label, X, y)
+    method = _response_method(estimator)
+    response = cross_val_predict(clone(estimator), X, y, cv=folds, method=method)
+    samples = ScoredSamples(_positive_scores(response, y, pos_label), y == pos_label)
+    threshold = (constraints or Constraints()).tuned_threshold(samples)
+    return _fixed_threshold(labels_only(estimator, X, y), threshold, pos_label, X, y)
 
 
 @shared_docs
@@ -122,13 +116,13 @@ def prior_threshold(
         Fitted classifier.
     """
     y, pos_label = _check_labels(y, pos_label)
-    method = _response_method(estimator)
     model = labels_only(estimator, X, y)
-    scores = _positive_scores(getattr(model, method)(X_unlabeled), y, pos_label)
+    response = getattr(model, _response_method(model))(X_unlabeled)
+    scores = _positive_scores(response, y, pos_label)
     distinct, counts = np.unique(scores, return_counts=True)
     accepted = np.append(np.cumsum(counts[::-1])[::-1], 0)
     nearest = np.abs(accepted - len(scores) * np.mean(y == pos_label)).argmin()
-    return _fixed_threshold(model, midpoints(distinct)[nearest], method, pos_label, X, y)
+    return _fixed_threshold(model, midpoints(distinct)[nearest], pos_label, X, y)
 
 
 def _check_labels(y: ArrayLike, pos_label: Any) -> tuple[np.ndarray, Any]:
@@ -137,8 +131,7 @@ def _check_labels(y: ArrayLike, pos_label: Any) -> tuple[np.ndarray, Any]:
     classes = np.unique(labels)
     if len(classes) != 2:
         raise ValueError(f"y must contain labels of two classes, got {classes.tolist()}.")
-    if pos_label is None:
-        return labels, classes[1]
+    pos_label = classes[1] if pos_label is None else pos_label
     if pos_label not in classes:
         raise ValueError(f"pos_label must be one of {classes.tolist()}, got {pos_label!r}.")
     return labels, pos_label
@@ -156,15 +149,11 @@ def _positive_scores(response: np.ndarray, y: np.ndarray, pos_label: Any) -> np.
     return response if is_second else -response
 
 
-def _fixed_threshold(
-    model: Any, threshold: float, method: str, pos_label: Any, X: Any, y: np.ndarray
-) -> FixedThresholdClassifier:
+def _fixed_threshold(model: Any, threshold: float, pos_label: Any, X: Any, y: Any) -> Any:
     """Return the fitted classifier with another threshold."""
+    options = {"pos_label": pos_label, "response_method": _response_method(model)}
     wrapped = FixedThresholdClassifier(
-        FrozenEstimator(model),
-        threshold=float(threshold),
-        pos_label=pos_label,
-        response_method=method,
+        FrozenEstimator(model), threshold=float(threshold), **options
     )
     # The frozen model is not trained here; fit only has to see both labels.
     return wrapped.fit(safe_indexing(X, slice(0, 2)), np.unique(y))

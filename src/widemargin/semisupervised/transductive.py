@@ -11,17 +11,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import transductive_options
 from widemargin._base.sklearn_compat import Interval, StrOptions
-from widemargin.kernels import KERNEL_NAMES
-from widemargin.semisupervised.kernel_self_training import (
-    BinaryKernelModelMixin,
-    KernelSamples,
-    SolvedRound,
-    WarmStartedSVM,
-)
-from widemargin.semisupervised.targets import PartialLabelsMixin
-from widemargin.svm.svc import SVC
-
-_SVC_PARAMETERS = ("degree", "gamma", "coef0", "tol", "cache_size", "max_iter")
+from widemargin.semisupervised.kernel_self_training import BinaryKernelModelMixin, WarmStartedSVM
+from widemargin.semisupervised.self_training import RoundModel
+from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
 
 
 @shared_docs
@@ -107,12 +99,10 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
     """
 
     _parameter_constraints: dict = {
-        **{name: SVC._parameter_constraints[name] for name in _SVC_PARAMETERS},
-        "C": [Interval(Real, 0.0, np.inf, closed="neither")],
+        **BinaryKernelModelMixin._parameter_constraints,
         "C_unlabeled": [Interval(Real, 0.0, np.inf, closed="neither"), None],
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "switch": [StrOptions({"multi", "single"})],
-        "kernel": [StrOptions(KERNEL_NAMES)],
     }
 
     def __init__(
@@ -173,83 +163,71 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
 
     def _fit(self, X: Any, y: ArrayLike, X_unlabeled: Any, sample_weight: ArrayLike | None) -> None:
         data = self._validate_fit(X, y, X_unlabeled, sample_weight)
-        samples = KernelSamples(self, data)
-        options = {"tol": self.tol, "max_iter": self.max_iter}
-        svm = WarmStartedSVM(samples.gram, self.cache_size, options)
-        sign = np.where(data.positive, 1.0, -1.0)
-        cost = self.C * (np.ones(len(sign)) if data.weight is None else data.weight)
-        search = _LabelSwitching(self, svm, sign, cost, data.n_unlabeled)
-        solution = search.run().solution
-        self._set_solution(samples, solution, self.tol)
-        self.classes_ = data.classes
-        chosen = data.classes[(search.labels > 0.0).astype(np.intp)]
+        search = _LabelSwitching(self, data)
+        self._set_solution(search.svm, search.run().model)
+        self.classes_ = data.labels
+        chosen = self.classes_[(search.labels > 0.0).astype(np.intp)]
         if X_unlabeled is None:
             self.transduction_ = np.array(column_or_1d(y))
             self.transduction_[data.is_unlabeled] = chosen
         else:
             self.transduction_ = chosen
-        self.n_solves_, self.n_iter_ = search.n_solves, max(1, svm.iterations)
-        svm.warn_if_not_converged(self.max_iter, stacklevel=5)
+        self.n_solves_, self.n_iter_ = search.n_solves, max(1, search.svm.iterations)
+        search.svm.warn_if_not_converged(stacklevel=5)
 
 
 class _LabelSwitching:
     """Joachims' algorithm, with labels 1 and -1; labeled samples come first."""
 
-    def __init__(
-        self,
-        estimator: TransductiveSVC,
-        svm: WarmStartedSVM,
-        sign: np.ndarray,
-        cost: np.ndarray,
-        n_unlabeled: int,
-    ) -> None:
-        self.estimator, self.svm = estimator, svm
-        self.sign, self.cost, self.labels = sign, cost, np.ones(n_unlabeled)
-        self.n_solves = 0
+    def __init__(self, estimator: TransductiveSVC, data: PartialLabels) -> None:
+        self.estimator, self.n_labeled, self.n_solves = estimator, len(data.y), 0
+        self.svm = WarmStartedSVM(estimator, data)
+        self.sign = np.ones(self.n_labeled + data.n_unlabeled)
+        self.sign[: self.n_labeled][~data.positive] = -1.0
+        self.labels = self.sign[self.n_labeled :]
+        self.cost = estimator.C * (np.ones(len(self.sign)) if data.weight is None else data.weight)
 
-    def run(self) -> SolvedRound:
+    def run(self) -> RoundModel:
         """Choose the labels of the unlabeled samples; return the final solution."""
-        solved, k = self._solve(0.0, 0.0), len(self.labels)
+        solved, k = self._solve(np.zeros(2)), len(self.labels)
         if k == 0:
             return solved
         C, C_unlabeled = self.estimator.C, self.estimator.C_unlabeled
         final = C if C_unlabeled is None else C_unlabeled
         n_positive = self._positive_count()
         self.labels[:] = -1.0
-        best_first = np.argsort(-solved.scores[len(self.sign) :], kind="stable")
+        best_first = np.argsort(-solved.scores[self.n_labeled :], kind="stable")
         self.labels[best_first[:n_positive]] = 1.0
         negative_cost = min(transductive_options.first_cost, final)
         positive_cost = min(negative_cost * max(1, n_positive) / max(1, k - n_positive), final)
-        while True:
-            solved = self._switch_until_optimal(positive_cost, negative_cost)
-            if negative_cost >= final and positive_cost >= final:
-                return solved
-            positive_cost, negative_cost = (
-                min(2.0 * cost, final) for cost in (positive_cost, negative_cost)
-            )
+        costs = np.array([negative_cost, positive_cost])
+        solved = self._switch_until_optimal(costs)
+        while (costs < final).any():
+            costs = np.minimum(2.0 * costs, final)
+            solved = self._switch_until_optimal(costs)
+        return solved
 
     def _positive_count(self) -> int:
-        share, k = self.estimator.positive_share, len(self.labels)
-        share = np.average(self.sign > 0.0, weights=self.cost) if share is None else share
+        n, k, share = self.n_labeled, len(self.labels), self.estimator.positive_share
+        share = np.average(self.sign[:n] > 0.0, weights=self.cost[:n]) if share is None else share
         return int(np.clip(round(k * share), min(1, k - 1), max(1, k - 1)))
 
-    def _switch_until_optimal(self, positive_cost: float, negative_cost: float) -> SolvedRound:
+    def _switch_until_optimal(self, costs: np.ndarray) -> RoundModel:
         """Solve and switch labels until no pair of labels decreases the objective."""
         seen: set[bytes] = set()
         while True:
-            solved = self._solve(positive_cost, negative_cost)
+            solved = self._solve(costs)
             first, second = self._pairs_to_switch(solved)
             # The objective decreases with every switch, unless the solver's tolerance hides it.
             if not len(first) or self.labels.tobytes() in seen:
                 return solved
             seen.add(self.labels.tobytes())
-            n = len(self.sign)
             self.labels[first], self.labels[second] = -1.0, 1.0
-            self.svm.swap_labels(n + first, n + second)
+            self.svm.swap_labels(self.n_labeled + first, self.n_labeled + second)
 
-    def _pairs_to_switch(self, solved: SolvedRound) -> tuple[np.ndarray, np.ndarray]:
+    def _pairs_to_switch(self, solved: RoundModel) -> tuple[np.ndarray, np.ndarray]:
         """Return positive and negative samples with slacks that sum to more than 2."""
-        slack = np.maximum(0.0, 1.0 - self.labels * solved.scores[len(self.sign) :])
+        slack = np.maximum(0.0, 1.0 - self.labels * solved.scores[self.n_labeled :])
         sides = []
         for label in (1.0, -1.0):
             samples = np.flatnonzero((self.labels == label) & (slack > 0.0))
@@ -261,9 +239,8 @@ class _LabelSwitching:
         count = int(gains.sum() if self.estimator.switch == "multi" else gains[:1].sum())
         return first[:count], second[:count]
 
-    def _solve(self, positive_cost: float, negative_cost: float) -> SolvedRound:
+    def _solve(self, costs: np.ndarray) -> RoundModel:
+        """Solve with these costs of unlabeled samples with negative and with positive labels."""
         self.n_solves += 1
-        unlabeled_cost = np.where(self.labels > 0.0, positive_cost, negative_cost)
-        return self.svm.train(
-            np.concatenate([self.sign, self.labels]), np.concatenate([self.cost, unlabeled_cost])
-        )
+        self.cost[self.n_labeled :] = costs[(self.labels > 0.0).astype(np.intp)]
+        return self.svm.train(self.sign, self.cost)
