@@ -1,7 +1,7 @@
-"""What the benchmarks share: fresh processes to measure in, and a report to print and to keep.
+"""Shared by all benchmarks: tasks in fresh processes, and a report that is printed and stored.
 
-This file imports nothing outside the standard library: a process inherits the memory mark of the
-one that started it, so the one that starts all others must stay small.
+This file imports nothing outside the standard library. A process inherits the peak memory of the
+one that started it, so the process that starts all others must stay small.
 """
 
 import argparse
@@ -18,31 +18,33 @@ from textwrap import fill
 from time import perf_counter
 
 LONGEST_REPEATED = 15.0
-"""Seconds; what takes longer is measured once."""
+"""Seconds. A longer fit is measured once."""
 
 
 def options(description: str, parts, arguments=None) -> argparse.Namespace:
-    """What the command line says, in the words that all benchmarks know."""
+    """Parse the command line; all benchmarks have the same options."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, help="folder of the real sets, with its load.py")
-    parser.add_argument("--full", action="store_true", help="the largest sets too")
+    parser.add_argument("--data", type=Path, help="folder with the real data sets and a load.py")
+    parser.add_argument("--full", action="store_true", help="include the largest data sets")
     parser.add_argument("--json", type=Path, help="file to write the results to")
-    parser.add_argument("--rows", type=int, help="at most so many rows of every set: a quick look")
-    parser.add_argument("--budget", type=float, default=5, help="seconds to repeat a short fit for")
+    parser.add_argument("--rows", type=int, help="largest number of samples of a data set")
+    parser.add_argument(
+        "--budget", type=float, default=5, help="seconds for which a short fit is repeated"
+    )
     parser.add_argument("--only", nargs="+", choices=parts, default=list(parts), metavar="PART")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 class Bench:
-    """Runs tasks of a script in fresh processes.
+    """Run tasks of a script in fresh processes.
 
     Parameters
     ----------
     script : str
-        The file that hands ``--task`` to `answer`.
+        The file that passes ``--task`` to `answer`.
     environment : dict
-        Variables that every process gets.
+        Environment variables of every process.
     """
 
     def __init__(self, script: str, **environment: str):
@@ -50,12 +52,12 @@ class Bench:
         self.environment = environment
 
     def run(self, task: str, threads: int = 2, **arguments) -> dict:
-        """What the task returned, in a process of its own with so many threads."""
+        """Return the result of a task, run in a fresh process with this number of threads."""
         order = json.dumps({"task": task, "threads": threads, "arguments": arguments}, default=str)
         return json.loads(self.python([self.script, "--task", order], threads).splitlines()[-1])
 
     def python(self, arguments: list[str], threads: int = 2) -> str:
-        """What a fresh interpreter prints."""
+        """Return the output of a fresh interpreter."""
         limits = dict.fromkeys(
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
         )
@@ -72,19 +74,18 @@ class Bench:
 
 
 def answer(order: str, tasks: dict[str, Callable[..., dict]]) -> None:
-    """Do in this process what `Bench.run` asked for, and print what comes out."""
+    """Run the task that `Bench.run` requested in this process, and print its result."""
     order = json.loads(order)
-    # Not every library reads the variables above; all of them see how many processors there are.
+    # Some libraries ignore the environment variables; all respect the number of processors.
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: order["threads"]])
     print(json.dumps(tasks[order["task"]](**order["arguments"])))
 
 
 def repeated(function: Callable[[], object], budget: float) -> tuple[float, float]:
-    """Seconds of the first call, and of the fastest of the calls that fit into the budget.
+    """Return the seconds of the first call, and of the fastest call within the budget.
 
-    The first call, which may have to load or compile code, counts only if it is too long for a
-    second one.
+    The first call, which may load or compile code, counts only if it is too long to be repeated.
     """
     seconds = [timed(function)]
     while seconds[0] < LONGEST_REPEATED and (len(seconds) < 2 or sum(seconds) < budget):
@@ -99,7 +100,7 @@ def timed(function: Callable[[], object]) -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory this process has held so far."""
+    """Return the peak memory of this process so far."""
     import resource  # not on Windows
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -107,7 +108,7 @@ def peak_megabytes() -> float:
 
 
 def loader(folder: Path | str) -> Callable[[str], dict]:
-    """The function of the folder's load.py that reads a set by its name."""
+    """Return the function of the folder's load.py that reads a data set by its name."""
     spec = spec_from_file_location("load", Path(folder) / "load.py")
     if spec is None or spec.loader is None:
         raise SystemExit(f"--data must be a folder with a load.py, got {folder}.")
@@ -117,7 +118,7 @@ def loader(folder: Path | str) -> Callable[[str], dict]:
 
 
 def machine(*packages: str) -> dict[str, str]:
-    """Processor and versions, as far as they can be told."""
+    """Return the processor of this computer and the versions of the packages."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
@@ -130,24 +131,24 @@ def machine(*packages: str) -> dict[str, str]:
 
 
 def version(package: str) -> str:
-    """Its version, or that it is missing."""
+    """Return the version of a package, or "not installed"."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
 
 
-NO_CAUSE = "not looked into"
+NO_CAUSE = "not investigated"
 
 
 def causes(benchmark: str) -> dict[str, str]:
-    """Why bars of a benchmark were missed and rows of it were lost, as far as that is known."""
+    """Return the known causes of missed bars and of fits in which a peer was faster."""
     text = Path(__file__).with_name("causes.json").read_text(encoding="utf-8")
     return json.loads(text).get(benchmark, {})
 
 
 class Report:
-    """Tables that are printed as they come and kept for the documentation."""
+    """Tables that are printed at once and stored for the documentation."""
 
     def __init__(self, name: str, path: Path | None, facts: dict[str, str]):
         self.path = path
@@ -155,23 +156,23 @@ class Report:
         print(", ".join(f"{key} {value}" for key, value in facts.items()))
 
     def table(self, title: str, text: str, header: list[str], rows: list[list[str]]) -> None:
-        """Show and keep one table."""
+        """Print and store one table."""
         self.kept["tables"].append({"title": title, "text": text, "header": header, "rows": rows})
         print(f"\n{title}\n{fill(text, 100)}\n\n{plain_table(header, rows)}", flush=True)
         self.write()
 
     def bar(self, claim: str, figure: float | None, met: bool | None, unit: str = "") -> None:
-        """Keep whether what is claimed was met; no figure means that it was not measured."""
+        """Store whether a bar was met; without a figure it was not measured."""
         shown = "not measured" if figure is None else f"{figure:.3g}{unit}"
         verdict = "skipped" if figure is None else "met" if met else "missed"
         self.kept["bars"].append({"bar": claim, "figure": shown, "verdict": verdict})
 
     def keep(self, name: str, value) -> None:
-        """Keep numbers that a picture is drawn from."""
+        """Store numbers for a figure."""
         self.kept[name] = value
 
     def close(self) -> None:
-        """Show the bars, and below them what is known of why some were missed."""
+        """Print the bars, and the known causes of those that were missed."""
         bars, known = self.kept["bars"], causes(self.kept["benchmark"])
         rows = [[bar["bar"], bar["figure"], bar["verdict"]] for bar in bars]
         print(f"\nBars\n\n{plain_table(['bar', 'figure', 'verdict'], rows)}")
@@ -187,7 +188,7 @@ class Report:
 
 
 def plain_table(header: list[str], rows: list[list[str]]) -> str:
-    """Columns of equal width, the first to the left."""
+    """Return the table as text, with the first column aligned to the left."""
     lines = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(

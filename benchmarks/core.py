@@ -1,11 +1,11 @@
-"""widemargin's kernel machines beside scikit-learn's and Intel's, in one run.
+"""Kernel SVMs compared with scikit-learn and scikit-learn-intelex.
 
     python benchmarks/core.py [--data DIR] [--full] [--json FILE] [--help]
 
-Every fit is measured in a process of its own, on the same data, with the same parameters and the
-same tol. Ratios say how many times as fast as the peer we are. The dual objective, minimised (lower
-is better), is computed here in float64 from `dual_coef_` and the support vectors, for all in the
-same way.
+Every fit is measured in a separate process, on the same data, with the same parameters and the same
+tol. Ratios are the time of the peer divided by ours. The dual objective (lower is better) is
+computed by this script in float64 from `dual_coef_` and the support vectors, in the same way for
+all estimators.
 """
 
 import os
@@ -48,7 +48,6 @@ GRID = {"C": [0.5, 2.0, 8.0, 32.0, 128.0], "gamma": [0.125, 0.5, 1.0, 2.0, 8.0]}
 PREDICTED_ROWS = 4_000
 BLOCK = 1_000
 SAME_OBJECTIVE = 1e-4
-# Why a peer is faster, as far as a profile has told; the documentation reads it too.
 
 
 def main(arguments=None):
@@ -59,10 +58,12 @@ def main(arguments=None):
     facts = machine("widemargin", "numpy", "scikit-learn", "numba", "scikit-learn-intelex")
     report = Report("core", chosen.json, facts)
     if "intelex" not in models():
-        print("scikit-learn-intelex is missing and left out: pip install 'widemargin[bench]'.")
+        print(
+            "scikit-learn-intelex is not installed and left out: pip install 'widemargin[bench]'."
+        )
     with TemporaryDirectory() as cache:
         bench = Bench(__file__, NUMBA_CACHE_DIR=cache)
-        # From an empty cache, and first: all that follows finds its code there.
+        # First, with an empty cache: all later fits load the compiled code.
         compilation(bench, report, chosen)
         for part in chosen.only:
             PARTS[part](bench, report, chosen)
@@ -77,9 +78,9 @@ def compilation(bench, report, chosen):
         rows.append([name, *(f"{value:.3f}" for value in seconds)])
     report.table(
         "Compilation",
-        "Seconds of the first fit ever, when the code is compiled and kept; of the first fit of a "
-        "later process, when it is loaded; and of every other fit, which is what the other tables "
-        "show.",
+        "Seconds of the first fit with an empty cache, in which the code is compiled; of the first "
+        "fit of a later process, in which it is loaded; and of every other fit, as in the other "
+        "tables.",
         ["data", "cold", "cached", "warm"],
         rows,
     )
@@ -94,7 +95,7 @@ def imports(bench, report, chosen):
             seconds[statement].append(float(bench.python(["-c", clock.format(statement)])))
     report.table(
         "Import",
-        "In fresh interpreters, taken in turn.",
+        "Seconds in fresh interpreters, in alternation.",
         ["statement", "least s", "median s"],
         [[name, f"{min(values):.3f}", f"{median(values):.3f}"] for name, values in seconds.items()],
     )
@@ -125,8 +126,8 @@ def small(bench, report, chosen):
         compare_objectives(report, name, ours, theirs)
     report.table(
         "Small problems",
-        "Default parameters on standardised features. Both are fitted in turn, many times, in one "
-        "process.",
+        "Default parameters on standardized features. Both are fitted alternately, many times, in "
+        "one process.",
         [
             *("data", "least ms", "scikit-learn's", "ratio of least", "of medians"),
             *("objective", "scikit-learn's"),
@@ -151,18 +152,18 @@ def large(bench, report, chosen):
 
 
 def memory(bench, report, chosen):
-    """The largest set by our machine alone; with --full the peers stand beside it above."""
+    """Measure our estimator on the largest data set; --full compares it with the peers."""
     rows = []
     for name, settings in available(LARGEST, chosen).items():
         task = {"name": name, "settings": settings, "data": chosen.data, "rows": chosen.rows}
         found = bench.run("fit", model="ours", budget=0.0, judged=False, **task)
         used = found["megabytes"] / 1024
         rows.append([name, described(settings), f"{found['seconds']:.1f}", f"{used:.2f}"])
-        report.bar(f"{name} rows: at most 4 GB", used, used <= 4, " GB")
+        report.bar(f"{name} samples: at most 4 GB", used, used <= 4, " GB")
     if rows:
         report.table(
             "Memory",
-            "Our machine alone, two threads; the peak is that of the whole process.",
+            "Our SVC only, two threads. The peak memory is that of the whole process.",
             ["data", "parameters", "s", "peak GB"],
             rows,
         )
@@ -193,10 +194,10 @@ def growth(bench, report, chosen):
         lines = zip(sizes, *seconds.values(), strict=True)
         rows = [[f"{n:,}", f"{a:.2f}", f"{b:.2f}", f"{b / a:.1f}"] for n, a, b in lines]
         report.table(
-            "Growth over rows",
-            f"{name}, {described(settings)}, two threads: seconds to fit. The exponent is the "
-            "power of the number of rows that they grow with.",
-            ["rows", "ours", "scikit-learn", "ratio"],
+            "Growth with the number of samples",
+            f"{name}, {described(settings)}, two threads: seconds of a fit. The time grows "
+            "like the number of samples to the power of the exponent.",
+            ["samples", "ours", "scikit-learn", "ratio"],
             [*rows, ["exponent", *(f"{value:.2f}" for value in exponents.values()), ""]],
         )
         report.keep("growth", {"data": name, "rows": sizes, "seconds": seconds})
@@ -211,9 +212,9 @@ def tuning(bench, report, chosen):
     ours, theirs = found.values()
     report.table(
         "Tuning",
-        f"satimage, C in {GRID['C']}, gamma in {GRID['gamma']}, five folds, n_jobs=2, and a fit of "
-        "the best on all rows. The memory is that of the calling process; those of GridSearchCV's "
-        "workers come on top.",
+        f"satimage, C in {GRID['C']}, gamma in {GRID['gamma']}, five folds, n_jobs=2, and a "
+        "final fit on all samples. Memory is that of the calling process, without the workers of "
+        "GridSearchCV.",
         ["search", "s", "ratio", "best C", "best gamma", "score", "peak MB"],
         [
             [
@@ -246,7 +247,7 @@ def models():
 
 
 def available(sets, chosen):
-    """Those of the sets that can be had, telling of the others."""
+    """Return the available data sets; print the names of the others."""
     missing = [] if chosen.data else [name for name in sets if name not in GENERATED]
     if missing:
         print(f"\nLeft out without --data: {'; '.join(missing)}.")
@@ -254,12 +255,12 @@ def available(sets, chosen):
 
 
 def fits(bench, name, settings, chosen):
-    """What was measured on one set, by number of threads and machine."""
+    """Measure all estimators on one data set; return results by number of threads."""
     task = {"name": name, "settings": settings, "data": chosen.data, "rows": chosen.rows}
     task["budget"] = chosen.budget
     two = {model: bench.run("fit", model=model, **task) for model in models()}
     one = {
-        # scikit-learn's machine uses one thread whatever there is.
+        # scikit-learn's SVC always uses one thread.
         model: two[model]
         if model == "scikit-learn"
         else bench.run("fit", threads=1, model=model, judged=False, **task)
@@ -286,8 +287,8 @@ def show_fits(report, title, runs):
     means = [shown(mean_ratio(runs, peer, "seconds", threads)) for threads, peer in pairs]
     report.table(
         f"{title}: time to fit",
-        "Seconds with two threads and with one, and how many times as fast as each peer with as "
-        "many that is (scikit-learn's machine uses one).",
+        "Seconds with two threads and with one, and the time of each peer with as many threads "
+        "divided by ours (scikit-learn's SVC uses one).",
         [
             *("data", "2 threads", "1 thread"),
             *(f"times {peer}, {threads}" for threads, peer in pairs),
@@ -295,9 +296,9 @@ def show_fits(report, title, runs):
         [*rows, ["geometric mean", "", "", *means]],
     )
     report.table(
-        f"{title}: what came out",
-        "Dual objectives (lower is better), and the peak memory of the whole process, data and "
-        "libraries included.",
+        f"{title}: objectives and memory",
+        "Dual objectives (lower is better), and the peak memory of the whole process, including "
+        "data and libraries.",
         [
             *("data", "parameters", "support vectors", "objective", *(f"{p}'s" for p in peers)),
             *("peak MB", *(f"{peer}'s" for peer in peers)),
@@ -333,9 +334,9 @@ def show_predictions(report, runs):
     blank = [""] * (1 + len(peers))
     report.table(
         "Prediction",
-        "Seconds with two threads, and how many times as fast as each peer that is.",
+        "Seconds with two threads, and the time of each peer divided by ours.",
         [
-            *("data", "rows", "s", *(f"times {peer}" for peer in peers)),
+            *("data", "samples", "s", *(f"times {peer}" for peer in peers)),
             *("accuracy", *(f"{peer}'s" for peer in peers)),
         ],
         [*rows, ["geometric mean", "", "", *means, *blank]],
@@ -360,11 +361,16 @@ def show_losses(report, title, runs):
     ]
     if rows:
         header = ["data", "peer", "threads", "task", "ratio", "cause"]
-        report.table(f"{title}: losses", "Where a peer was faster, and why.", header, rows)
+        report.table(
+            f"{title}: slower than a peer",
+            "Fits and predictions in which a peer was faster, with the cause.",
+            header,
+            rows,
+        )
 
 
 def compare_objectives(report, name, ours, theirs):
-    """Keep whether our dual objective is scikit-learn's or lower."""
+    """Report whether our dual objective is at most that of scikit-learn."""
     excess = (ours["objective"] - theirs["objective"]) / abs(theirs["objective"])
     claim = f"{name}: dual objective at most {SAME_OBJECTIVE:g} above scikit-learn's"
     report.bar(claim, excess, excess <= SAME_OBJECTIVE)
@@ -381,7 +387,7 @@ def mean_ratio(runs, peer, what, threads):
 
 
 def exponent(sizes, seconds):
-    """The power of the size that the time grows with."""
+    """Return the exponent of the growth of the time with the size."""
     return linear_regression([log(n) for n in sizes], [log(s) for s in seconds]).slope
 
 
@@ -393,22 +399,22 @@ def described(settings):
     return ", ".join(f"{name}={value:.4g}" for name, value in settings.items())
 
 
-# What follows runs in the processes that are measured.
+# The tasks below run in the measured processes.
 
 
 def compile_task(name, rows):
     X, y, *_ = load(name, None, rows)
-    ours = machine_of("ours")
+    ours = make_estimator("ours")
     first, warm = repeated(lambda: ours.fit(X, y), 0.5)
     return {"first": first, "warm": warm}
 
 
 def beside_task(name, rows, budget):
     X, y, *_ = load(name, None, rows)
-    machines = {model: machine_of(model).fit(X, y) for model in ("ours", "scikit-learn")}
-    seconds = {model: [] for model in machines}
+    estimators = {model: make_estimator(model).fit(X, y) for model in ("ours", "scikit-learn")}
+    seconds = {model: [] for model in estimators}
     while len(seconds["ours"]) < 5 or sum(map(sum, seconds.values())) < budget:
-        for model, fitted in machines.items():
+        for model, fitted in estimators.items():
             seconds[model].append(timed(lambda fitted=fitted: fitted.fit(X, y)))
     gamma = 1 / (X.shape[1] * X.var())
     return {
@@ -417,15 +423,15 @@ def beside_task(name, rows, budget):
             "median": median(seconds[model]),
             "objective": dual_objective(fitted, gamma),
         }
-        for model, fitted in machines.items()
+        for model, fitted in estimators.items()
     }
 
 
 def fit_task(name, model, settings, data, rows, budget, judged=True):
     X, y, X_test, y_test = load(name, data, rows)
-    fitted = machine_of(model, **settings)
+    fitted = make_estimator(model, **settings)
     if model == "ours":
-        # The peers have no such parameter; it matters where there are many small machines.
+        # The peers have no such parameter; it matters for many small subproblems.
         fitted.set_params(n_jobs=int(os.environ["OMP_NUM_THREADS"]))
     _, seconds = repeated(lambda: fitted.fit(X, y), budget)
     found = {
@@ -451,7 +457,7 @@ def search_task(model, rows, budget):
 
         search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=5, n_jobs=2)
     else:
-        search = GridSearchCV(machine_of(model), GRID, cv=5, n_jobs=2)
+        search = GridSearchCV(make_estimator(model), GRID, cv=5, n_jobs=2)
     _, seconds = repeated(lambda: search.fit(X, y), budget)
     best = {"C": search.C_, "gamma": search.gamma_} if model == "ours" else search.best_params_
     score = float(search.best_score_)
@@ -466,12 +472,12 @@ TASKS = {
 }
 
 
-def machine_of(model, **settings):
+def make_estimator(model, **settings):
     return import_module(MODELS[model]).SVC(**settings)
 
 
 def load(name, data, rows):
-    """Rows to train on and rows to predict, with their labels: fixed draws of at most `rows`."""
+    """Return training and test samples and their labels: fixed draws of at most `rows`."""
     if " x " in name:
         size, features = (int(number.replace(",", "")) for number in name.split(" x "))
         parts = generated(min(rows or size, size), features)
@@ -541,7 +547,7 @@ PREPARED = {
 
 
 def some(X, y, rows):
-    """A fixed draw of so many rows, or all in their order."""
+    """Return a fixed draw of this number of samples, or all in their order."""
     import numpy as np
 
     if rows is None or rows >= X.shape[0]:
@@ -553,8 +559,8 @@ def some(X, y, rows):
 def dual_objective(fitted, gamma):
     """1/2 beta' K beta - sum |beta| over all pairs of classes, K in float64, class by class.
 
-    In the columns of a support vector of class c stand its coefficients in the machines of c
-    against the other classes, in order.
+    The column of a support vector of class c contains its coefficients in the binary subproblems of
+    c and each other class, in order.
     """
     import numpy as np
     from sklearn.metrics.pairwise import rbf_kernel

@@ -191,10 +191,11 @@ def agreement(bench, report, chosen):
             report.bar(f"{where}: pieces equal the whole to 1e-9", pieces, pieces <= 1e-9)
     report.table(
         "Agreement",
-        "An offset is added to all features. Largest difference of our probabilities to those that "
-        "the peer's default for the samples minus the offset (which can be subtracted without "
-        "rounding: both get the same samples), and to ours after partial_fit in batches of 7,919; "
-        "last the peer's own, with the offset and without it.",
+        "An offset is added to all features. Largest difference between our probabilities and "
+        "those of the peer's default for the samples minus the offset (which can be subtracted "
+        "without rounding: both get the same samples), and between ours after fit and after "
+        "partial_fit in batches of 7,919; last, between those of the peer with and without the "
+        "offset.",
         ["samples x features", "offset", "to the peer", "to pieces", "the peer's own"],
         rows,
     )
@@ -214,9 +215,9 @@ def stream(bench, report, chosen):
     )
     report.table(
         "A file larger than memory",
-        f"{size[0]:,} rows of {size[1]} features and {size[2]} classes, read in pieces of "
-        f"{STEP:,} rows into partial_fit by a process that may not take more memory than its "
-        "budget beyond what it had when it was warm; and one fit of the whole file in memory.",
+        f"{size[0]:,} samples with {size[1]} features and {size[2]} classes. partial_fit reads "
+        f"batches of {STEP:,} samples in a process whose additional memory is limited to the "
+        "budget once the code is loaded; fit reads the whole file into memory.",
         ["", "file MB", "budget MB", "peak MB", "seconds", "of which reading"],
         [
             [
@@ -256,7 +257,7 @@ def accuracy(bench, report, chosen):
         rows.append([name, *(f"{found[model]:.3f}" for model in MODELS)])
     report.table(
         "Accuracy on test samples",
-        "Features in standard units, default parameters but for shrinkage='oas' in the quadratic "
+        "Standardized features and default parameters, except for shrinkage='oas' in the quadratic "
         "one and a kernel width selected by cross-validation on training samples. On letter the "
         "kernel classifier is the linear one with 1,000 Nyström features.",
         ["data", *MODELS],

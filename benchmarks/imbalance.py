@@ -1,10 +1,9 @@
-"""Methods for rare classes, beside plain and balanced SVMs, SMOTE and balanced forests.
+"""Methods for rare classes compared with plain and balanced SVMs, SMOTE and balanced forests.
 
     python benchmarks/imbalance.py --data DIR [--full] [--json FILE] [--help]
 
-On every ``imbalanced_*`` set of DIR: five times twofold cross-validation on standardized features,
-default parameters for all, nothing tuned. Ranks (1 is best) are over all methods, averaged over
-sets.
+On every ``imbalanced_*`` data set in DIR: 5x2 cross-validation on standardized features, with
+default parameters for all methods. Ranks (1 is best) are over all methods, averaged over data sets.
 """
 
 from _harness import Bench, Report, answer, loader, machine, options
@@ -37,7 +36,7 @@ def sets(bench, report, chosen):
         sorted(path.stem for path in chosen.data.glob("imbalanced_*.npz")) if chosen.data else []
     )
     if not names:
-        raise SystemExit("--data must name a folder with imbalanced_*.npz and its load.py.")
+        raise SystemExit("--data must be a folder with imbalanced_*.npz and a load.py.")
     most = chosen.rows or (None if chosen.full else MOST_ROWS)
     runs = {
         name: bench.run("cross_validate", name=name, data=chosen.data, most=most) for name in names
@@ -54,8 +53,8 @@ def sets(bench, report, chosen):
     for measure in ("balanced_accuracy", "average_precision"):
         report.table(
             MEASURES[measure].capitalize(),
-            "Mean of five times twofold cross-validation.",
-            ["data", "rows", "rare", *methods],
+            "Mean of 5x2 cross-validation.",
+            ["data", "samples", "rare", *methods],
             [
                 [
                     name.removeprefix("imbalanced_"),
@@ -67,8 +66,8 @@ def sets(bench, report, chosen):
         )
     report.table(
         "Mean ranks",
-        f"Over {len(runs)} sets, 1 is best. Seconds are those of all fits and predictions. The "
-        "first four are scikit-learn's and imbalanced-learn's, the others widemargin's.",
+        f"Over {len(runs)} data sets, 1 is best. Seconds are those of all fits and predictions. "
+        "The first four methods are from scikit-learn and imbalanced-learn.",
         ["method", *MEASURES.values(), "s"],
         [
             [
@@ -89,7 +88,7 @@ PARTS = {"sets": sets}
 
 
 def ranking(scores, measure):
-    """Ranks of the methods on one set, ties shared."""
+    """Return the ranks of the methods on one data set; ties get their mean rank."""
     values = {method: score[measure] for method, score in scores.items()}
     return {
         method: 1
@@ -131,7 +130,7 @@ TASKS = {"cross_validate": cross_validate}
 
 
 def evaluate(method, X, y, X_test, y_test):
-    """Metrics of one method on one split, and the time."""
+    """Return the metrics of one method on one split, and the time."""
     from time import perf_counter
 
     from widemargin import imbalance_report

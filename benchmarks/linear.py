@@ -1,11 +1,11 @@
-"""Linear machines and the joint multi-class machine beside scikit-learn's LinearSVC, in one run.
+"""Linear SVMs and the Crammer-Singer SVM compared with scikit-learn's LinearSVC.
 
     python benchmarks/linear.py [--data DIR] [--full] [--json FILE] [--help]
 
-The peer, liblinear, stops at its tolerance. Ours is given the largest tolerance of a ladder with
-which its objective is no higher. Every machine is measured in a process of its own. Ratios say how
-many times as fast as the peer we are. Objectives (lower is better) are computed here from the
-weights, for both in the same way.
+The peer, liblinear, stops at its tolerance. Ours uses the largest tolerance of a list for which its
+objective is not higher. Every fit is measured in a separate process. Ratios are the time of the
+peer divided by ours. Objectives (lower is better) are computed by this script from the weights, in
+the same way for both.
 """
 
 import os
@@ -37,14 +37,14 @@ TWO_CLASSES = (SPARSE, "a9a")
 SEVERAL_CLASSES = (DENSE, "sector")
 REAL = ("a9a", "sector")
 KERNEL = ("satimage", "letter")
-# The peer's: a loose one, and its default.
+# Tolerances of the peer: a large one, and its default.
 TOLERANCES = (1e-2, 1e-4)
-# Minutes: only with --full.
+# These take minutes: only with --full.
 LONG = {("sector", "joint", 1e-4)}
-# The same optimum is shown on so many rows there, with --full on all.
+# Here the optima are compared on this number of samples, with --full on all.
 LONG_EXACT = {("sector", "hinge"), ("sector", "joint")}
 EXACT_ROWS = 1_000
-# Ours in units of the peer's, from large to small.
+# Our tolerances in units of the peer's, in descending order.
 LADDER = (30, 10, 5, 3, 2, 1.5, 1.2, 1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.03, 0.01)
 TIGHT = {"tol": 1e-6, "max_iter": 20_000}
 SAME_OBJECTIVE = 1e-6
@@ -61,7 +61,7 @@ def main(arguments=None):
     report = Report("linear", chosen.json, facts)
     with TemporaryDirectory() as cache:
         bench = Bench(__file__, NUMBA_CACHE_DIR=cache)
-        # From an empty cache, and first: all that follows finds its code there.
+        # First, with an empty cache: all later fits load the compiled code.
         compilation(bench, report)
         for part in chosen.only:
             PARTS[part](bench, report, chosen)
@@ -78,16 +78,16 @@ def compilation(bench, report):
         rows.append([what, *(f"{value:.3f}" for value in seconds)])
     report.table(
         "Compilation",
-        "Seconds of the first small fit ever, when the code is compiled and kept; of the first fit "
-        "of a later process, when it is loaded; and of every other fit. The other tables are about "
-        "the last kind.",
-        ["machine", "cold", "cached", "warm"],
+        "Seconds of the first small fit with an empty cache, in which the code is compiled; of the "
+        "first fit of a later process, in which it is loaded; and of every other fit, as in the "
+        "other tables.",
+        ["fit", "cold", "cached", "warm"],
         rows,
     )
 
 
-def machines(bench, report, chosen):
-    """Every set with every loss, one thread and two."""
+def fits(bench, report, chosen):
+    """Fit every data set with every loss, with one thread and with two."""
     rows, losses = [], []
     sets = available((*TWO_CLASSES, *SEVERAL_CLASSES), chosen)
     for tol, name in product(TOLERANCES, sets):
@@ -97,18 +97,18 @@ def machines(bench, report, chosen):
                 rows.append([name, loss, f"{tol:g}", *cells(found)])
                 losses += judge(report, f"{name}, {loss}, tol={tol:g}", found)
     report.table(
-        "Linear machines: time to fit",
-        "The peer's tolerance, its seconds and ours with one thread and with two (n_jobs=2; the "
-        "joint problem over all classes is solved on one), and how many times as fast that is.",
+        "Linear SVMs: time to fit",
+        "Tolerance and seconds of the peer, our seconds with one thread and with two (n_jobs=2; "
+        "the joint problem over all classes uses one), and the time of the peer divided by ours.",
         ["data", "loss", "tol", "peer s", "1 thread", "ratio", "2 threads", "ratio, 2"],
         [row[:8] for row in rows],
     )
     report.table(
-        "Linear machines: what came out",
-        "Sums of the objectives of all machines, the largest of our certified gaps, our tolerance, "
-        "passes or Newton steps of the longest machine (at most 1000 for both, but for the joint "
-        "problem), "
-        "and the peak memory of the process, data and libraries included.",
+        "Linear SVMs: objectives, iterations and memory",
+        "Sums of the objectives of all binary subproblems, our largest relative duality gap, our "
+        "tolerance, the largest number of passes or Newton steps of a subproblem (at most 1000 for "
+        "both, except in the joint problem), and the peak memory of the process, including data "
+        "and libraries.",
         [
             *("data", "loss", "tol", "objective", "peer's", "gap", "our tol", "steps", "peer's"),
             *("peak MB", "peer's"),
@@ -116,7 +116,12 @@ def machines(bench, report, chosen):
         [[*row[:3], *row[8:]] for row in rows],
     )
     if losses:
-        report.table("Losses", "Where the peer was faster.", ["fit", "threads", "ratio"], losses)
+        report.table(
+            "Linear SVMs: slower than the peer",
+            "Fits in which the peer was faster.",
+            ["fit", "threads", "ratio"],
+            losses,
+        )
 
 
 def losses_of(name):
@@ -124,20 +129,20 @@ def losses_of(name):
 
 
 def measured(bench, name, loss, tol, chosen):
-    """What was found about one row of the tables."""
+    """Measure one row of the tables."""
     task = {"name": name, "loss": loss, "tol": tol, "data": chosen.data, "rows": chosen.rows}
     task["budget"] = chosen.budget
     peer = bench.run("peer", threads=1, **task)
     one = bench.run("ours", threads=1, target=peer["objective"], **task)
-    # In turn in one process: what slows a machine down for a while slows both down.
+    # Alternately in one process: other load on the computer then slows both down.
     turns = bench.run("turns", threads=1, our_tol=one["tol"], **task)
     peer["seconds"], one["seconds"] = turns["peer"], turns["ours"]
     two = None
     if name in SEVERAL_CLASSES:
         two = bench.run("ours", threads=2, our_tol=one["tol"], **task)
     found = {"peer": peer, 1: one, 2: two}
-    told = (f"{who} {run['seconds']:.3f} s" for who, run in found.items() if run)
-    print(f"{name}, {loss}, tol={tol:g}: {', '.join(told)}", flush=True)
+    shown_runs = (f"{who} {run['seconds']:.3f} s" for who, run in found.items() if run)
+    print(f"{name}, {loss}, tol={tol:g}: {', '.join(shown_runs)}", flush=True)
     return found
 
 
@@ -153,7 +158,7 @@ def cells(found):
 
 
 def judge(report, what, found):
-    """Keep whether the bars were met; the rows of the table of losses."""
+    """Report whether the bars were met; return the rows in which the peer was faster."""
     one = ratio(found, 1)
     report.bar(f"{what}: at least 0.9 times as fast with one thread", one, one >= 0.9)
     if found[2]:
@@ -170,7 +175,7 @@ def ratio(found, threads):
 
 
 def exact(bench, report, chosen):
-    """Both at a tight tolerance on real data: the same optimum."""
+    """Compare the optima of both at a small tolerance on real data."""
     rows = []
     for name in available(REAL, chosen):
         for loss in losses_of(name):
@@ -192,20 +197,23 @@ def exact(bench, report, chosen):
                 ]
             )
             met = apart >= -SAME_OBJECTIVE
-            what = f"{name}, {found['rows']:,} rows, {loss}"
+            what = f"{name}, {found['rows']:,} samples, {loss}"
             claim = f"{what}: objective within {SAME_OBJECTIVE:g} of liblinear's, or lower"
             report.bar(claim, apart, met)
     if rows:
         report.table(
-            "The same optimum",
+            "Equality of the optima",
             f"Both with {', '.join(f'{key}={value:g}' for key, value in TIGHT.items())}.",
-            ["data", "rows", "loss", "objective", "peer's", "apart", "gap", "s", "peer's s"],
+            [
+                *("data", "samples", "loss", "objective", "peer's", "difference"),
+                *("gap", "s", "peer's s"),
+            ],
             rows,
         )
 
 
 def kernels(bench, report, chosen):
-    """The joint machine with a kernel beside pairs of classes and one class against the rest."""
+    """Compare the Crammer-Singer SVM with a kernel with one-vs-one and one-vs-rest."""
     rows = []
     for name in available(KERNEL, chosen):
         task = {"name": name, "data": chosen.data, "rows": chosen.rows}
@@ -224,21 +232,21 @@ def kernels(bench, report, chosen):
     if rows:
         report.table(
             "Several classes with a kernel",
-            "C and gamma are chosen by SVCCV over pairs of classes, on the training rows (at most "
-            f"{SEARCHED_ROWS:,} of them), for all machines alike. Accuracy on the test rows.",
+            "C and gamma are chosen by SVCCV, one-vs-one, on the training samples (at most "
+            f"{SEARCHED_ROWS:,} of them), and are the same for all. Accuracy on the test samples.",
             [
-                *("data", "C", "gamma", "machine", "fit s", "predict s", "accuracy"),
+                *("data", "C", "gamma", "estimator", "fit s", "predict s", "accuracy"),
                 *("support vectors", "gap", "peak MB"),
             ],
             rows,
         )
 
 
-PARTS = {"machines": machines, "exact": exact, "kernels": kernels}
+PARTS = {"fits": fits, "exact": exact, "kernels": kernels}
 
 
 def available(names, chosen):
-    """Those of the sets that can be had, telling of the others."""
+    """Return the available data sets; print the names of the others."""
     kept = [name for name in names if chosen.data or name in (*GENERATED, "satimage")]
     if len(kept) < len(names):
         missing = "; ".join(name for name in names if name not in kept)
@@ -246,7 +254,7 @@ def available(names, chosen):
     return kept
 
 
-# What follows runs in the processes that are measured.
+# The tasks below run in the measured processes.
 
 
 def compile_task(loss, sparse):
@@ -300,7 +308,7 @@ def turns_task(name, loss, tol, our_tol, data, rows, budget):
 
 
 def largest_tolerance(loss, X, y, tol, target):
-    """The largest of the ladder with which our objective is no higher than the target."""
+    """Return the largest tolerance for which our objective is not higher than the target."""
 
     def enough(rung):
         model = quietly(ours_of(loss, tol=tol * LADDER[rung]), X, y)
@@ -318,7 +326,7 @@ def largest_tolerance(loss, X, y, tol, target):
 
 
 def fastest(function, budget):
-    """The least of the seconds of the calls that fit into the budget, or of the only one."""
+    """Return the seconds of the fastest call within the budget."""
     seconds = [timed(function)]
     while sum(seconds) + seconds[-1] < budget:
         seconds.append(timed(function))
@@ -380,7 +388,7 @@ TASKS = {
 def ours_of(loss, **settings):
     from widemargin import LinearSVC
 
-    # Both end after 1,000 passes by default; in the joint problem the peer knows no limit.
+    # Both stop after 1,000 passes by default; the peer has no limit in the joint problem.
     limit = {"max_iter": 100_000} if loss == "joint" else {}
     return LinearSVC(**LOSSES[loss], **{**limit, **settings})
 
@@ -424,7 +432,7 @@ MACHINES = {
 
 
 def quietly(model, X, y):
-    """Fit without the warning that a limit was reached: the tables tell of it."""
+    """Fit without the warning that max_iter was reached: the tables report it."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -433,7 +441,7 @@ def quietly(model, X, y):
 
 
 def objective(model, loss, X, y):
-    """The sum of what the machines minimise, for C=1."""
+    """Return the sum of the objectives of all binary subproblems, for C=1."""
     import numpy as np
 
     scores = X @ model.coef_.T + model.intercept_
@@ -452,7 +460,7 @@ def objective(model, loss, X, y):
 
 
 def load(name, data, rows):
-    """Rows to train on and rows to predict, with their labels."""
+    """Return training and test samples and their labels."""
     if name == SPARSE:
         parts = sparse_text(rows or 20_000)
     elif name == DENSE:
@@ -463,7 +471,7 @@ def load(name, data, rows):
 
 
 def sparse_text(n, d=100_000, words=80):
-    """Rows of 80 words each, some more often than once, with a linear rule and some noise."""
+    """Return samples of 80 words, some of them repeated, with noisy linear labels."""
     import numpy as np
     from scipy.sparse import csr_array
     from sklearn.preprocessing import normalize
@@ -480,7 +488,7 @@ def sparse_text(n, d=100_000, words=80):
 
 
 def many_classes(n):
-    """Rows of length 1 in 20 classes that overlap."""
+    """Return samples of norm 1 in 20 classes that overlap."""
     from sklearn.datasets import make_classification
     from sklearn.preprocessing import StandardScaler, normalize
 

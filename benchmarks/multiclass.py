@@ -1,11 +1,11 @@
-"""One-vs-one, one-vs-rest and codes with kernel machines, beside sklearn.multiclass.
+"""One-vs-one, one-vs-rest and output codes with kernel SVMs, compared with sklearn.multiclass.
 
     python benchmarks/multiclass.py [--data DIR] [--full] [--json FILE] [--help]
 
-Every classifier is trained and asked in a process of its own, over the same rows, with the same C
-and gamma (fixed beforehand) and with two jobs. The workers of the peer's two jobs are started
-before the clock is. The dense code is the peer's matrix for both; how our own matrices fare is told
-over several seeds.
+Every classifier is trained and evaluated in a separate process, on the same samples, with the same
+fixed C and gamma and with two jobs. The workers of the peer's two jobs are started before the time
+is measured. Both use the dense code matrix of the peer; our own code matrices are compared over
+several seeds.
 """
 
 from statistics import geometric_mean, mean, stdev
@@ -29,8 +29,8 @@ SETS = {
     "sector": {"C": 1.0, "kernel": "linear"},
 }
 SHIPPED = ("vowel", "satimage")
-# The peer has to come to an end too: so many training and test rows and classes, by default and
-# with --full.
+# Numbers of training samples, test samples and classes, by default and with --full. More take the
+# peer too long.
 PART = {"letter": (3_000, 2_000, 26), "sector": (1_000, 500, 20)}
 FULL_PART = {"sector": (3_000, 1_000, 50)}
 SEEDS = range(5)
@@ -76,11 +76,11 @@ def kernels(bench, report, chosen):
                 report.bar(f"{name}, {code}: {CLAIM}", difference, difference >= 0)
     report.table(
         "Many classes with kernels",
-        "Seconds to train and to predict the test rows; times says how many times as fast as "
-        "scikit-learn ours are, in training, prediction and both together. Memory is what the "
-        "process has taken for it; that of scikit-learn's two workers comes on top.",
+        "Seconds of training and of predicting the test samples; 'times' is the time of "
+        "scikit-learn divided by ours in training, followed by that in prediction and in both "
+        "together. Memory is the increase of the process, without scikit-learn's two workers.",
         [
-            *("data", "code", "who", "machines", "train s", "predict s"),
+            *("data", "code", "who", "classifiers", "train s", "predict s"),
             *("times", "predict", "together", "accuracy", "MB"),
         ],
         rows,
@@ -108,9 +108,9 @@ def codes(bench, report, chosen):
         report.bar(f"{name}, dense, own matrices: {CLAIM}", difference, difference >= 0)
     report.table(
         "Own code matrices",
-        f"Mean accuracy over {len(SEEDS)} seeds of dense codes as ours chooses them and of those "
-        "that scikit-learn draws, all with our machines and default decoding (that both answer "
-        "alike with one matrix is shown above), and the standard error of the difference.",
+        f"Mean accuracy over {len(SEEDS)} seeds with our dense codes and with those that "
+        "scikit-learn draws, all with our classifiers and default decoding (with equal matrices "
+        "both predict the same, see above), and the standard error of the difference.",
         ["data", "ours", "scikit-learn's", "difference", "error"],
         rows,
     )
@@ -120,7 +120,7 @@ PARTS = {"kernels": kernels, "codes": codes}
 
 
 def sets(chosen):
-    """The sets that can be had."""
+    """Return the available data sets."""
     found = [name for name in SETS if name in SHIPPED or chosen.data]
     for name in sorted(SETS.keys() - found):
         print(f"Left out without --data: {name}.")
@@ -130,14 +130,14 @@ def sets(chosen):
 def line(name, code, who, run, peer=None):
     ratios = [f"{value:.1f}" for value in times(run, peer)] if peer else ["", "", ""]
     return [
-        *(f"{name} {run['rows']:,}", code, who, f"{run['machines']}"),
+        *(f"{name} {run['rows']:,}", code, who, f"{run['classifiers']}"),
         *(f"{run['train']:.3f}", f"{run['predict']:.3f}", *ratios),
         *(f"{run['accuracy']:.4f}", f"{run['megabytes']:.0f}"),
     ]
 
 
 def times(run, peer):
-    """How many times as fast as the peer it was in training, prediction and both together."""
+    """Return the time of the peer divided by ours in training, prediction and both together."""
     train, predict = (peer[key] / run[key] for key in ("train", "predict"))
     return train, predict, (peer["train"] + peer["predict"]) / (run["train"] + run["predict"])
 
@@ -159,7 +159,7 @@ def classify(name, code, model, data, full, rows, budget):
     predict = timed(lambda: predicted.append(classifier.predict(X_test)))
     return {
         "rows": X.shape[0],
-        "machines": len(classifier.estimators_) if model != "ours" else len(classifier.n_iter_),
+        "classifiers": len(classifier.estimators_) if model != "ours" else len(classifier.n_iter_),
         "train": train,
         "predict": predict,
         "accuracy": float((predicted[0] == y_test).mean()),
@@ -195,7 +195,7 @@ def ours(name, code, loss="hinge"):
 
 
 def drawn_code(X, y, seed):
-    """The matrix that scikit-learn draws, without columns of one sign, which say nothing."""
+    """Return the matrix that scikit-learn draws, without its constant columns."""
     from sklearn.linear_model import RidgeClassifier
     from sklearn.multiclass import OutputCodeClassifier
 
@@ -207,7 +207,7 @@ def drawn_code(X, y, seed):
 
 
 def code_size(n_classes):
-    """What gives scikit-learn as many columns as our dense codes have."""
+    """Return the code_size with which scikit-learn has as many columns as our dense codes."""
     from widemargin import code_matrix
 
     return (code_matrix("dense", n_classes)[0].shape[1] + 0.5) / n_classes
@@ -226,7 +226,7 @@ def theirs(name, code, n_classes):
 
 
 def read(name, data, full, rows):
-    """Training and test rows: all of them, or the part for the default run."""
+    """Return training and test samples: all of them, or the part for the default run."""
     import numpy as np
 
     if name in SHIPPED:

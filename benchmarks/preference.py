@@ -1,4 +1,4 @@
-"""Classifiers with constraints beside supervised baselines, transduction and self-training.
+"""Classifiers with constraints compared with supervised baselines, TSVM and self-training.
 
     python benchmarks/preference.py --data DIR [--full] [--json FILE] [--only PART ...]
 
@@ -6,8 +6,8 @@ Tables: F1 without constraints on the data sets of the PSVM paper with its C and
 the samples is labeled, a tenth is for the test. Constraints: on precision or recall, on Adult.
 Share: how the gain depends on the number of labels. Guarantee: how often a constraint holds on new
 samples, over generated problems. Clusters: where unlabeled samples help beyond the threshold, and
-where they do not. Speed: time, memory and F1 beside transduction and self-training. Memory: one fit
-on all of MNIST.
+where they do not. Speed: time, memory and F1, compared with TransductiveSVC and self-training.
+Memory: one fit on all of MNIST.
 
 The default run has few repeats and limits the unlabeled samples; ``--full`` takes the sizes of the
 paper. The memory is measured then, or by ``--only memory``.
@@ -268,7 +268,7 @@ def speed(bench, report, chosen):
         ours = found["PreferenceSVC"]
         report.table(
             f"Speed on {name}",
-            f"{ours['text']} Each in a process of its own with two threads, compiled code loaded "
+            f"{ours['text']} Each in a separate process with two threads, compiled code loaded "
             "beforehand. SelfTrainingClassifier works with scikit-learn's SVC, of which "
             "CalibratedClassifierCV makes probabilities, and its own defaults.",
             ["", "s", "times", "F1", "steps", "peak MB"],
@@ -450,7 +450,7 @@ def covered(kind, wanted, problems):
 
 
 def on_one_thread(function, *arguments):
-    """Return the value of the function; threads do not pay for small problems."""
+    """Return the value of the function; threads do not speed up small problems."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

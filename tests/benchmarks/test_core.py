@@ -83,10 +83,10 @@ def test_every_part_prints_and_keeps_what_it_measured(core, monkeypatch, folder,
         "Compilation",
         "Small problems",
         "Large problems: time to fit",
-        "Large problems: what came out",
+        "Large problems: objectives and memory",
         "Prediction",
         "325 small problems: time to fit",
-        "Growth over rows",
+        "Growth with the number of samples",
         "Tuning",
     }
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
@@ -109,12 +109,12 @@ def test_every_loss_is_listed_with_its_cause(core, monkeypatch):
     report = SimpleNamespace(table=lambda title, text, header, rows: tables.append((title, rows)))
     core.show_losses(report, "Sets", {name: {1: lost, 2: won} for name in ("known", "new")})
     [(title, rows)] = tables
-    assert title == "Sets: losses"
+    assert title == "Sets: slower than a peer"
     assert rows == [
-        ["known", "scikit-learn", "1", "fit", "0.50", "not looked into"],
+        ["known", "scikit-learn", "1", "fit", "0.50", "not investigated"],
         ["known", "scikit-learn", "2", "predict", "0.50", "too few rows"],
-        ["new", "scikit-learn", "1", "fit", "0.50", "not looked into"],
-        ["new", "scikit-learn", "2", "predict", "0.50", "not looked into"],
+        ["new", "scikit-learn", "1", "fit", "0.50", "not investigated"],
+        ["new", "scikit-learn", "2", "predict", "0.50", "not investigated"],
     ]
 
 

@@ -54,5 +54,5 @@ def test_every_set_is_judged_and_ranks_add_up(imbalance, tmp_path):
 
 
 def test_a_folder_must_be_named(imbalance):
-    with pytest.raises(SystemExit, match="--data must name a folder"):
+    with pytest.raises(SystemExit, match="--data must be a folder"):
         imbalance.main([])

@@ -70,9 +70,9 @@ def test_every_part_prints_and_keeps_what_it_measured(linear, monkeypatch, folde
     kept, printed = json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
     assert {table["title"] for table in kept["tables"]} >= {
         "Compilation",
-        "Linear machines: time to fit",
-        "Linear machines: what came out",
-        "The same optimum",
+        "Linear SVMs: time to fit",
+        "Linear SVMs: objectives, iterations and memory",
+        "Equality of the optima",
         "Several classes with a kernel",
     }
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
