@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.linalg import norm
 from scipy.special import logsumexp
 
 from widemargin._base.matmul import tiled_multiply
@@ -51,17 +52,17 @@ def couple(positive: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     Two iterations are followed by an extrapolation (SQUAREM, Varadhan and Roland 2008), which is
     accepted if it increases the likelihood further.
     """
-    model = _BradleyTerry(positive, matrix)
     log_p = np.zeros((len(positive), len(matrix)))
     remaining = np.arange(len(positive))
     with single_threaded_blas():
         for _ in range(options.coupling_iterations):
-            part = model.of(remaining)
+            part = _BradleyTerry(positive[remaining], matrix)
             start = log_p[remaining]
             first = part.step(start)
             second = part.step(first)
             curvature = (second - first) - (first - start)
-            length = _norm(first - start) / np.maximum(_norm(curvature), TINY)
+            length = norm(first - start, axis=1, keepdims=True)
+            length = length / np.maximum(norm(curvature, axis=1, keepdims=True), TINY)
             length = np.clip(length, 1.0, options.longest_extrapolation)
             far = part.step(start + 2.0 * length * (first - start) + length**2 * curvature)
             better = part.log_likelihood(far) > part.log_likelihood(second)
@@ -79,9 +80,6 @@ class _BradleyTerry:
 
     positive: np.ndarray
     matrix: np.ndarray
-
-    def of(self, samples: np.ndarray) -> "_BradleyTerry":
-        return _BradleyTerry(self.positive[samples], self.matrix)
 
     def step(self, log_p: np.ndarray) -> np.ndarray:
         plus, minus, total = self._sums(log_p)
@@ -101,7 +99,3 @@ class _BradleyTerry:
         p = np.exp(np.maximum(log_p, options.smallest_log))
         plus, minus = p @ (self.matrix > 0), p @ (self.matrix < 0)
         return plus, minus, plus + minus
-
-
-def _norm(vectors: np.ndarray) -> np.ndarray:
-    return np.sqrt((vectors**2).sum(axis=1, keepdims=True))
