@@ -34,10 +34,9 @@ from widemargin.gated.labels import check_labels, check_scores, class_index
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.svm.crammer_singer import CrammerSingerSVC, joint_expansion
-from widemargin.svm.kernel_classifier import class_expansion
 from widemargin.svm.linear_svc import LinearSVC
 from widemargin.svm.scores import linear_scores
-from widemargin.svm.svc import SVC
+from widemargin.svm.svc import SVC, class_expansion
 
 # Their decision functions are their coefficients, which need not be verified.
 _LINEAR = (CrammerSingerSVC, LinearSVC)

@@ -7,8 +7,6 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
@@ -21,8 +19,7 @@ from widemargin.privileged.features import PrivilegedInput
 from widemargin.privileged.problems import Subproblems
 from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions
 from widemargin.solvers.coupled.problem import CoupledSolution
-from widemargin.svm.kernel_classifier import KernelClassifierMixin
-from widemargin.svm.svc import SVC
+from widemargin.svm.svc import SVC, KernelClassifier
 from widemargin.svm.training import solve_problems, support_attributes
 
 _SVC_PARAMETERS = (
@@ -35,7 +32,7 @@ _PRIVILEGED_ATTRIBUTES = (
 
 
 @shared_docs
-class PrivilegedBase(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class PrivilegedBase(KernelClassifier):
     """Base class of kernel classifiers, one-vs-rest, that are fitted with privileged features.
 
     Predictions depend on fitted attributes only.
@@ -131,7 +128,7 @@ class PrivilegedBase(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixi
         solve = subproblems.solver(C, penalty)
         solutions = solve_problems(
             lambda number, report: solve(problems[number].sign, report=report),
-            len(problems),
+            range(len(problems)),
             effective_n_jobs(self.n_jobs),
             progress,
             lambda found: support_attributes(data.X, data.training, found),

@@ -11,21 +11,13 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from widemargin._base.callbacks import FitProgress
-from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
 from widemargin.privileged.slack_functions import FitData
 from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier
-from widemargin.svm.cross_validation import (
-    SEARCH_CONSTRAINTS,
-    Search,
-    best_of,
-    check_costs,
-    takes_weights,
-    warn_if_stopped,
-)
+from widemargin.svm.cross_validation import Search
 from widemargin.svm.training import support_attributes
 
 
@@ -140,11 +132,10 @@ class PrivilegedSVCCV(Search, SlackClassifier):
     """
 
     _plain = PrivilegedSVC
-    _learned = "support_"
 
     _parameter_constraints: dict = {
         **SlackClassifier._parameter_constraints,
-        **SEARCH_CONSTRAINTS,
+        **Search._parameter_constraints,
         "privileged_penalties": ["array-like"],
     }
     del _parameter_constraints["C"]
@@ -218,8 +209,8 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         -------
         <<returns_self>>
         """
-        Cs = check_costs(self.Cs, finite=True)
-        penalties = check_costs(self.privileged_penalties, finite=True, name="privileged_penalties")
+        Cs = self._check_costs(finite=True)
+        penalties = self._check_costs(finite=True, name="privileged_penalties")
         data = self._prepare(X, y, privileged, sample_weight)
         weight = validate_all_weights(sample_weight, data.y)
         splits = self._splits(data.X, data.y, weight)
@@ -235,35 +226,28 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
         shape = len(Cs), len(penalties)  # without privileged features all penalties are alike
         scores = np.dstack([np.broadcast_to(fold, shape) for fold, _ in folds])
-        best = best_of(scores)
+        solutions = [solution for _, found in folds for solution in found]
+        grid = {"C": Cs, "privileged_penalty": penalties}
+        last = None
         if self.refit:
-            costs = Cs[best[0]], penalties[best[1]]
-            solutions = self._fit_subproblems(data, progress, *costs)
-        else:
-            self.__dict__.pop("support_", None)
-        self._keep_search(scores, best, {"C": Cs, "privileged_penalty": penalties})
-        progress.close()
-        tried = [solution for _, found in folds for solution in found]
-        warn_if_stopped(tried, self.max_iter, progress.stop_requested)
-        if self.refit:
-            report_convergence(self, solutions, progress.stop_requested)
-        return self
+            costs = self._best_parameters(scores, grid).values()
+            last = self._fit_subproblems(data, progress, *costs)
+        return self._finish_search(scores, grid, solutions, last, progress)
 
     def _score_fold(self, data: FitData, weight, split, Cs, penalties, report) -> tuple:
         """Return the scores of one fold by C and penalty, and all solutions."""
         train, test = split
         X, y = safe_split(self, data.X, data.y, train)
         X_test, y_test = safe_split(self, data.X, data.y, test, train)
-        privileged, scorer, weights = data.privileged, self._scorer(), {}
+        privileged, scorer = data.privileged, self._scorer()
+        weights = self._test_weights(weight, test)
         if privileged is not None:
             privileged = privileged.take(train, self.privileged_kernel == "precomputed")
         else:
             penalties = penalties[:1]
-        if weight is not None and takes_weights(scorer):
-            weights["sample_weight"] = weight[test]
         own_weight = None if weight is None else weight[train]
         fold = FitData(self, X, y, privileged, own_weight, warn=False)
-        subproblems, model = self._subproblems(fold), self._new_estimator(PrivilegedSVC)
+        subproblems, model = self._subproblems(fold), self._new_estimator()
         signs = [problem.sign for problem in fold.training.reduction.problems]
         starts: list = [None] * len(signs)
         scores, solutions = np.empty((len(Cs), len(penalties))), []

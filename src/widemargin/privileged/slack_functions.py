@@ -21,8 +21,7 @@ class FitData:
     def __init__(self, estimator: Any, X: Any, y: Any, privileged: Any, weight: Any, warn=True):
         self.X, self.y = X, y
         self.privileged: PrivilegedInput | None = privileged
-        parameters, class_weight = KernelParameters.of(estimator), estimator.class_weight
-        self.training = prepare_training(X, y, weight, parameters, class_weight=class_weight)
+        self.training = prepare_training(estimator, X, y, weight)
         self.kernel: PrivilegedKernel | None = None
         if privileged is not None:
             self.kernel = PrivilegedKernel(estimator, privileged, self.training, warn)
@@ -30,7 +29,7 @@ class FitData:
     @property
     def n_problems(self) -> int:
         """Number of binary subproblems."""
-        return len(self.training.reduction.problems)
+        return self.training.n_problems
 
 
 class PrivilegedKernel:

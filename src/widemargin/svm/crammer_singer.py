@@ -1,7 +1,8 @@
 """CrammerSingerSVC: multi-class support vector classification by one problem over all classes."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from functools import partial
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,25 +15,25 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import crammer_singer_options as options
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.validation import check_magnitude, validate_kernel_training, validate_predict
 from widemargin.kernels import Gram, GramCache
 from widemargin.kernels.expansion import KernelExpansion
-from widemargin.kernels.functions import KernelNames
-from widemargin.kernels.parameters import KernelParameters
+from widemargin.kernels.parameters import KernelParameters, kernel_constraints
 from widemargin.solvers.multiclass import kernel as kernel_solver
 from widemargin.solvers.multiclass import linear as linear_solver
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 from widemargin.solvers.solution import Solution
-from widemargin.svm.linear_training import constant_feature, random_seeds
+from widemargin.svm.linear_svc import constant_feature, random_seeds
 from widemargin.svm.scores import linear_scores, linear_tie_tolerance, merge_ties
-from widemargin.svm.training import TRAINING_CONSTRAINTS, solve_problems
-
-# Attributes that depend on the kernel: those of the last fit are removed.
-_KERNEL_ATTRIBUTES = (
-    "coef_", "support_", "support_vectors_", "dual_coef_", "_expansion", "_tolerance",
-)  # fmt: skip
+from widemargin.svm.training import (
+    TRAINING_CONSTRAINTS,
+    common_attributes,
+    expansion_attributes,
+    set_attributes,
+    solve_problems,
+)
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,8 @@ class Training(Targets):
     """All samples as given; of those with index ``samples`` the weight is positive."""
     samples: np.ndarray
     parameters: KernelParameters
-    bias: float
     gram: Gram | None
     """Gram matrix of these samples; None with linear functions."""
-
-    def problem(self, C: float) -> CrammerSingerProblem:
-        return CrammerSingerProblem(
-            self.codes, self.costs(C), len(self.classes), self.margins(), self.bias
-        )
 
 
 @shared_docs
@@ -186,15 +181,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
-    _expansion: KernelExpansion | None
-    _tolerance: float
-
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
-        "kernel": [StrOptions(KernelNames("precomputed")), callable],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **kernel_constraints(),
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         **TRAINING_CONSTRAINTS,
@@ -262,20 +251,13 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         training = self._prepare(X, y, sample_weight)
         progress = FitProgress.open(self, 1, training.X, y, {"sample_weight": sample_weight})
-        (solution,) = solve_problems(
-            lambda _, report: self._solve(training, report),
-            1,
-            1,
-            progress,
-            lambda solutions: self._attributes(training, solutions[0]),
-            linear_solver.solution_at if training.gram is None else kernel_solver.solution_at,
-        )
-        for name in _KERNEL_ATTRIBUTES:
-            self.__dict__.pop(name, None)
-        self.__dict__.update(self._attributes(training, solution))
-        self._dual = solution.dual if self.warm_start else None
+        solver = linear_solver if training.gram is None else kernel_solver
+        solve, attributes = partial(self._solve, training), partial(self._attributes, training)
+        solutions = solve_problems(solve, range(1), 1, progress, attributes, solver.solution_at)
+        set_attributes(self, attributes(solutions))
+        self._dual = solutions[0].dual if self.warm_start else None
         progress.close()
-        report_convergence(self, [solution], progress.stop_requested)
+        report_convergence(self, solutions, progress.stop_requested)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -309,8 +291,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         <<returns_labels>>
         """
-        scores = self._scores(X)
-        return self.classes_[scores.argmax(axis=1)]
+        return self.classes_[self._scores(X).argmax(axis=1)]
 
     def top_two(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predict the two best classes of every sample, with their scores.
@@ -342,64 +323,65 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
         X, y = validate_kernel_training(self, X, y, self.kernel)
         kept, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
-        samples = np.arange(len(y))[kept]
+        samples, gram = np.arange(len(y))[kept], None
         parameters = KernelParameters.of(self).resolve(X, kept, targets.weight)
-        gram = None
         if self.kernel == "linear":
             check_magnitude(X)
         else:
             gram = GramCache(parameters.gram(X, samples), int(self.cache_size * 2**20)).of()
             gram.use_float64()
-        bias = constant_feature(self)
-        return Training(
-            **vars(targets), X=X, samples=samples, parameters=parameters, bias=bias, gram=gram
-        )
+        return Training(**vars(targets), X=X, samples=samples, parameters=parameters, gram=gram)
 
-    def _solve(self, training: Training, report: Any) -> Solution:
-        problem = training.problem(self.C)
-        solver_options = {
+    def _solve(self, training: Training, _: int, report: Any) -> Solution:
+        costs, margins = training.costs(self.C), training.margins()
+        n_classes, bias = len(training.classes), constant_feature(self)
+        problem = CrammerSingerProblem(training.codes, costs, n_classes, margins, bias)
+        dual = getattr(self, "_dual", None)
+        same = np.array_equal(getattr(self, "classes_", ()), training.classes)
+        fits = self.warm_start and dual is not None and same and len(dual) == len(training.samples)
+        arguments = {
             "tol": self.tol,
             "gap_tol": self.gap_tol,
             "max_iter": self.max_iter,
             "seed": int(random_seeds(self.random_state)),
-            "dual": self._start(training),
+            "dual": dual if fits else None,
             "report": report,
         }
         if training.gram is not None:
-            return kernel_solver.solve_kernel(training.gram, problem, **solver_options)
+            return kernel_solver.solve_kernel(training.gram, problem, **arguments)
         X, samples = training.X, training.samples
         X = X if len(samples) == X.shape[0] else X[samples]
-        return linear_solver.solve_linear(X, problem, **solver_options)
+        return linear_solver.solve_linear(X, problem, **arguments)
 
-    def _start(self, training: Training) -> np.ndarray | None:
-        """Return the dual variables to start from: the last ones, if they are wanted and fit."""
-        dual = getattr(self, "_dual", None)
-        same = np.array_equal(getattr(self, "classes_", ()), training.classes)
-        fits = self.warm_start and dual is not None and same and len(dual) == len(training.samples)
-        return dual if fits else None
-
-    def _attributes(self, training: Training, solution: Solution | None) -> dict[str, Any]:
+    def _attributes(self, training: Training, solutions: list) -> dict[str, Any]:
         """Return fitted attributes by name; without a solution yet, all functions are 0."""
+        (solution,) = solutions
         linear, n_classes = training.gram is None, len(training.classes)
         if solution is None:
             dual = np.zeros((len(training.samples), n_classes))
             weights = np.zeros((training.X.shape[1] + 1, n_classes)) if linear else None
             solution = Solution(dual, 0.0, np.nan, np.nan, np.nan, 0, False, weights)
         attributes = {
-            "classes_": training.classes,
-            "class_weight_": training.class_weight,
-            "class_margin_": training.class_margin,
+            **common_attributes(training, [solution]),
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
             "n_iter_": solution.iterations,
             "fit_status_": int(not solution.converged),
         }
+        bias = constant_feature(self)
         if solution.weights is not None:
-            coef = np.ascontiguousarray(solution.weights[:-1].T)
-            intercept = training.bias * solution.weights[-1]
+            coef, intercept = np.ascontiguousarray(solution.weights[:-1].T), solution.weights[-1]
             # No kernel: callbacks evaluate copies that may still have one from an earlier fit.
-            return {**attributes, "coef_": coef, "intercept_": intercept, "_expansion": None}
-        return {**attributes, **_kernel_attributes(training, solution)}
+            return {**attributes, "coef_": coef, "intercept_": bias * intercept, "_expansion": None}
+        positions = np.flatnonzero(solution.dual.any(axis=1))
+        functions = expansion_attributes(
+            training.X,
+            training.parameters,
+            training.samples[positions].astype(np.int32),
+            np.ascontiguousarray(solution.dual[positions].T),
+            bias**2 * solution.dual.sum(axis=0),
+        )
+        return {**attributes, **functions, "_tolerance": _kernel_tie_tolerance(training, solution)}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of all classes, with ties merged."""
@@ -426,33 +408,11 @@ def joint_expansion(estimator: CrammerSingerSVC) -> KernelExpansion | None:
     return None if expansion is None or expansion.parameters.is_pairwise else expansion
 
 
-def _kernel_attributes(training: Training, solution: Solution) -> dict[str, Any]:
-    """Return the fitted attributes of functions with a kernel."""
-    positions = np.flatnonzero(solution.dual.any(axis=1))
-    support = training.samples[positions].astype(np.int32)
-    parameters = training.parameters
-    vectors = np.empty((0, 0)) if parameters.is_pairwise else training.X[support]
-    dual_coef = np.ascontiguousarray(solution.dual[positions].T)
-    intercept = training.bias**2 * solution.dual.sum(axis=0)
-    radius = np.sqrt(np.abs(training.gram.diagonal()).max(initial=0.0))  # type: ignore[union-attr]
-    return {
-        "support_": support,
-        "support_vectors_": vectors,
-        "dual_coef_": dual_coef,
-        "intercept_": intercept,
-        "_expansion": KernelExpansion(
-            parameters,
-            training.X if callable(parameters.kernel) else vectors,
-            dual_coef,
-            intercept,
-            columns=support,
-        ),
-        "_tolerance": options.tie_tolerance * (float(radius) * _norm(training, solution)),
-    }
-
-
-def _norm(training: Training, solution: Solution) -> float:
-    """Return the norm of all functions together: the dual objective is gain - norm^2 / 2."""
+def _kernel_tie_tolerance(training: Training, solution: Solution) -> float:
+    """Return the difference of scores up to which classes are tied."""
     own = solution.dual[np.arange(len(training.codes)), training.codes]
     gain = float(np.sum(training.margins() * own))
-    return np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))
+    # Of all functions together: the dual objective is gain - norm^2 / 2.
+    norm = np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))
+    radius = np.sqrt(np.abs(training.gram.diagonal()).max(initial=0.0))  # type: ignore[union-attr]
+    return options.tie_tolerance * (float(radius) * norm)

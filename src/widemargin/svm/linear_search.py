@@ -1,40 +1,23 @@
 """LinearSVCCV: LinearSVC with C chosen by cross-validation."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin
 
 from widemargin._base.callbacks import FitProgress
-from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
-from widemargin.svm.cross_validation import (
-    SEARCH_CONSTRAINTS,
-    Search,
-    best_of,
-    check_costs,
-    takes_weights,
-    warn_if_stopped,
-)
-from widemargin.svm.linear_svc import LinearClassifierMixin, LinearSVC, fitted_linear_svc
-from widemargin.svm.linear_training import (
-    LinearTraining,
-    prepare_linear_training,
-    validate_linear_training,
-)
-from widemargin.svm.training import solve_problems
+from widemargin.svm.cross_validation import Search
+from widemargin.svm.linear_svc import LinearClassifier, LinearSVC
 
 
 @shared_docs
-class LinearSVCCV(
-    Search, CallbackSupportMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator
-):
+class LinearSVCCV(Search, LinearClassifier):
     r"""Linear support vector classification with C chosen by cross-validation.
 
     Gives the result of ``GridSearchCV(LinearSVC(), {"C": Cs})`` in less time: in every fold each
@@ -132,13 +115,9 @@ class LinearSVCCV(
     1.0
     """
 
-    _parameter_constraints: dict = {
-        **LinearSVC._parameter_constraints,
-        **SEARCH_CONSTRAINTS,
-    }
+    _parameter_constraints = LinearSVC._parameter_constraints | Search._parameter_constraints
     del _parameter_constraints["C"], _parameter_constraints["warm_start"]
     _plain = LinearSVC
-    _learned = "coef_"
 
     def __init__(
         self,
@@ -197,90 +176,48 @@ class LinearSVCCV(
         -------
         <<returns_self>>
         """
-        Cs = check_costs(self.Cs, finite=True)
-        X, y = validate_linear_training(self, X, y)
-        whole = prepare_linear_training(self, X, y, sample_weight)
+        Cs = self._check_costs(finite=True)
+        X, y = self._validate_training(X, y)
+        whole = self._prepare_training(X, y, sample_weight)
         weight = validate_all_weights(sample_weight, y)
-        folds = self._folds(X, y, weight)
-        tasks = [(fold, number) for fold in folds for number in range(fold.training.n_problems)]
-        last = whole.n_problems if self.refit else 0
-        progress = FitProgress.open(self, len(tasks) + last, X, y, {"sample_weight": sample_weight})
-        path = sorted(set(Cs))
+        folds = []
+        for train, test in self._splits(X, y, weight):
+            weight_train = None if weight is None else weight[train]
+            folds.append((test, self._prepare_training(X[train], y[train], weight_train)))
+        tasks = [(fold, number) for _, fold in folds for number in range(fold.n_problems)]
+        n_last = whole.n_problems * self.refit
+        metadata = {"sample_weight": sample_weight}
+        progress = FitProgress.open(self, len(tasks) + n_last, X, y, metadata)
+        path, jobs = sorted(set(Cs)), effective_n_jobs(self.n_jobs)
 
         def solve(task):
             fold, number = tasks[task]
             with progress.task(task) as stop:
-                fold.solutions[number] = _solve_path(fold.training, number, path, stop)
+                return fold.solve_path(number, path, stop)
 
-        jobs = effective_n_jobs(self.n_jobs)
-        for_each(solve, range(len(tasks)), jobs)
-        scores = self._score_folds(X, y, weight, folds, path)[[path.index(C) for C in Cs]]
-        best = best_of(scores)
-        solutions: list = [None] * whole.n_problems
+        paths = for_each(solve, range(len(tasks)), jobs)
+        scores = self._score_folds(X, y, weight, folds, path, iter(paths))
+        scores = scores[[path.index(C) for C in Cs]]
+        solutions = [solution for solved in paths for solution in solved]
+        last = None
         if self.refit:
-            C = Cs[best[0]]
-            solutions = solve_problems(
-                lambda number, report: whole.solve(C, number, None, report), whole.n_problems,
-                jobs, progress, whole.attributes, whole.solution_at, first_task=len(tasks),
-            )  # fmt: skip
-        attributes = whole.attributes(solutions)
-        for name in attributes:
-            self.__dict__.pop(name, None)
-        self.__dict__.update(attributes if self.refit else {})
-        self._keep_search(scores, best, {"C": Cs})
-        progress.close()
-        tried = [s for fold in folds for solved in fold.solutions for s in solved]
-        warn_if_stopped(tried, self.max_iter, progress.stop_requested)
-        if self.refit:
-            report_convergence(self, solutions, progress.stop_requested)
-        return self
-
-    def _folds(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> list["Fold"]:
-        folds = []
-        for train, test in self._splits(X, y, weight):
-            weight_train = None if weight is None else weight[train]
-            training = prepare_linear_training(self, X[train], y[train], weight_train)
-            folds.append(Fold(test, training, [None] * training.n_problems))
-        return folds
+            C = self._best_parameters(scores, {"C": Cs})["C"]
+            last = whole.solve_all(C, jobs, progress, first_task=len(tasks))
+            self.__dict__.update(whole.attributes(last))
+        return self._finish_search(scores, {"C": Cs}, solutions, last, progress)
 
     def _score_folds(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None, folds: list["Fold"], path: list
+        self, X: Any, y: Any, weight: Any, folds: list, path: list, solutions: Iterator
     ) -> np.ndarray:
-        """Compute the scores of each C and fold."""
-        scorer = self._scorer()
-        weighted = weight is not None and takes_weights(scorer)
-        names = LinearSVC._parameter_constraints.keys() & self._parameter_constraints.keys()
-        parameters = {name: getattr(self, name) for name in names}
-        scores = np.empty((len(path), len(folds)))
-        for column, fold in enumerate(folds):
-            weights = (
-                {"sample_weight": weight[fold.test]} if weight is not None and weighted else {}
-            )
-            X_test, y_test = X[fold.test], y[fold.test]
+        """Compute the scores of each C and fold, given the solutions of each problem by C."""
+        scorer, scores = self._scorer(), np.empty((len(path), len(folds)))
+        for column, (test, training) in enumerate(folds):
+            X_test, y_test = X[test], y[test]
+            weights = self._test_weights(weight, test)
+            solved = list(islice(solutions, training.n_problems))
             for row, C in enumerate(path):
-                solutions = [solved[row] for solved in fold.solutions]
-                attributes = fold.training.attributes(solutions)
-                attributes["n_features_in_"] = X.shape[1]
-                model = fitted_linear_svc({**parameters, "C": C}, attributes)
+                model = self._new_estimator(C=C)
+                model.__dict__.update(training.attributes([by_C[row] for by_C in solved]))
+                model.n_features_in_ = X.shape[1]
                 scores[row, column] = scorer(model, X_test, y_test, **weights)
         return scores
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Test samples and training of a fold, and for each problem the solutions by increasing C."""
-
-    test: np.ndarray
-    training: LinearTraining
-    solutions: list
-
-
-def _solve_path(training: LinearTraining, number: int, path: list, stop: Any) -> list:
-    """Solve a problem for increasing C, each time from the previous solution."""
-    solutions: list = []
-    start = None
-    for C in path:
-        solution = training.solve(C, number, start, lambda _: stop())
-        start = training.start(solution)
-        solutions.append(solution)
-    return solutions

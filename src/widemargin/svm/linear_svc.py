@@ -1,5 +1,8 @@
 """LinearSVC: linear support vector classification."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -9,31 +12,36 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, SparseCoefMixin, StrOptions, fit_context
-from widemargin._base.validation import validate_predict
-from widemargin.svm.linear_training import (
-    LOSS_CONSTRAINTS,
-    LinearTraining,
-    prepare_linear_training,
-    validate_linear_training,
+from widemargin._base.sklearn_compat import (
+    Hidden,
+    Interval,
+    SparseCoefMixin,
+    StrOptions,
+    fit_context,
 )
-from widemargin.svm.scores import linear_scores, linear_tie_tolerance, merge_ties
-from widemargin.svm.training import solve_problems
+from widemargin._base.targets import Targets, encode_targets
+from widemargin._base.threads import single_threaded_blas
+from widemargin._base.validation import check_magnitude, validate_predict, validate_training
+from widemargin.kernels.functions import squared_norms
+from widemargin.solvers.hinge import dual_coordinate_descent, newton
+from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.losses import LOSSES, Loss
+from widemargin.solvers.multiclass import linear as crammer_singer
+from widemargin.solvers.multiclass.problem import CrammerSingerProblem
+from widemargin.solvers.solution import Solution
+from widemargin.svm.scores import best_classes, linear_scores, linear_tie_tolerance, merge_ties
+from widemargin.svm.training import NO_SOLUTION, common_attributes, solve_problems
 
 
 @shared_docs
-class LinearClassifierMixin(SparseCoefMixin):
-    """Mixin class for estimators with the fitted attributes of `LinearTraining`."""
-
-    coef_: Any
-    intercept_: np.ndarray
-    classes_: np.ndarray
-    _joint: bool
+class LinearClassifier(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, BaseEstimator):
+    """Base class of estimators with the fitted attributes of `LinearTraining`."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -70,10 +78,42 @@ class LinearClassifierMixin(SparseCoefMixin):
         -------
         <<returns_labels>>
         """
-        scores = self.decision_function(X)
-        if len(self.classes_) == 2:
-            return self.classes_[(scores > 0).astype(np.intp)]
-        return self.classes_[scores.argmax(axis=1)]
+        return best_classes(self.decision_function(X), self.classes_)
+
+    def _validate_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Return validated samples and labels; check parameters that depend on each other."""
+        if self.penalty == "l1":
+            raise ValueError(
+                "penalty='l1' is not supported. Use penalty='l2', or sklearn.svm.LinearSVC for "
+                "sparse weights."
+            )
+        smooth = LOSSES[self.loss].differentiable
+        if not smooth and not self.dual and self.multi_class == "ovr":
+            raise ValueError(
+                f"dual=False is not supported with loss={self.loss!r}, which is not "
+                "differentiable. Use dual=True or 'auto', or loss='squared_hinge'."
+            )
+        X, y = validate_training(self, X, y)
+        check_magnitude(X)
+        return X, y
+
+    def _prepare_training(self, X: Any, y: np.ndarray, sample_weight: Any) -> "LinearTraining":
+        """Return the training on validated samples with the parameters of this one, whatever C."""
+        kept, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
+        X = X if len(targets.codes) == len(y) else X[kept]
+        loss, in_dual = LOSSES[self.loss], self.dual
+        if isinstance(in_dual, str):  # "auto"
+            in_dual = not loss.differentiable or X.shape[0] < X.shape[1]
+        solver: Any = dual_coordinate_descent if in_dual else newton
+        return LinearTraining(
+            **vars(targets),
+            X=X,
+            seeds=random_seeds(self.random_state, len(targets.classes)),
+            loss=loss,
+            bias=constant_feature(self),
+            solver=crammer_singer if self.multi_class == "crammer_singer" else solver,
+            solver_options={"tol": self.tol, "max_iter": self.max_iter},
+        )
 
     def _tie_tolerance(self, X: Any) -> float | np.ndarray:
         """Difference of scores up to which classes are tied, for validated samples."""
@@ -86,7 +126,7 @@ class LinearClassifierMixin(SparseCoefMixin):
 
 
 @shared_docs
-class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator):
+class LinearSVC(LinearClassifier):
     r"""Linear support vector classification.
 
     A replacement for :class:`sklearn.svm.LinearSVC` (with the l2 penalty) that reports how far
@@ -165,7 +205,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, ClassifierMixin, Ba
     """
 
     _parameter_constraints: dict = {
-        **LOSS_CONSTRAINTS,
+        "penalty": [StrOptions({"l2"}), Hidden(StrOptions({"l1"}))],
+        # The keys of the registry as they are at the time of a check.
+        "loss": [StrOptions(LOSSES.keys())],
+        "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
@@ -231,38 +274,149 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, ClassifierMixin, Ba
         -------
         <<returns_self>>
         """
-        X, y = validate_linear_training(self, X, y)
-        training = prepare_linear_training(self, X, y, sample_weight)
-        starts = self._starts(training)
-        progress = FitProgress.open(
-            self, training.n_problems, X, y, {"sample_weight": sample_weight}
-        )
-        solutions = solve_problems(
-            lambda number, report: training.solve(self.C, number, starts[number], report),
-            training.n_problems,
-            effective_n_jobs(self.n_jobs),
-            progress,
-            training.attributes,
-            training.solution_at,
-        )
+        X, y = self._validate_training(X, y)
+        training = self._prepare_training(X, y, sample_weight)
+        metadata = {"sample_weight": sample_weight}
+        progress = FitProgress.open(self, training.n_problems, X, y, metadata)
+        jobs = effective_n_jobs(self.n_jobs)
+        solutions = training.solve_all(self.C, jobs, progress, self._starts(training))
         self.__dict__.update(training.attributes(solutions))
         self._solutions = solutions if self.warm_start else ()
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
 
-    def _starts(self, training: LinearTraining) -> list:
+    def _starts(self, training: "LinearTraining") -> list | None:
         """Return the points to start from: the last solutions, if they are wanted and fit."""
-        fresh: list = [None] * training.n_problems
         same = np.array_equal(getattr(self, "classes_", ()), training.classes)
-        if not self.warm_start or not same:
-            return fresh
-        starts = [training.start(solution) for solution in getattr(self, "_solutions", ())]
-        return starts if training.can_start_from(starts) else fresh
+        solutions = getattr(self, "_solutions", ()) if self.warm_start and same else ()
+        starts = [training.start(solution) for solution in solutions]
+        return starts if training.can_start_from(starts) else None
 
 
-def fitted_linear_svc(parameters: dict[str, Any], attributes: dict[str, Any]) -> LinearSVC:
-    """Return a `LinearSVC` with these parameters and fitted attributes."""
-    model = LinearSVC(**parameters)
-    model.__dict__.update(attributes)
-    return model
+@dataclass(frozen=True)
+class LinearTraining(Targets):
+    """Training samples of positive weight, their targets, and how to solve their problems.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    seeds : ndarray of shape (n_classes,)
+        Seeds of the solvers.
+    loss : Loss
+    bias : float
+        Value of the constant feature whose weight is the intercept; 0 for no intercept.
+    solver : module
+        With one problem over all classes, or binary problems in the dual or in the primal.
+    solver_options : dict
+        Tolerance and limit on iterations.
+    """
+
+    X: Any
+    seeds: np.ndarray
+    loss: Loss
+    bias: float
+    solver: Any
+    solver_options: dict
+
+    @property
+    def joint(self) -> bool:
+        return self.solver is crammer_singer
+
+    @property
+    def n_functions(self) -> int:
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def n_problems(self) -> int:
+        return 1 if self.joint else self.n_functions
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        return squared_norms(self.X)
+
+    def solve(
+        self, C: float, number: int, start: np.ndarray | None, report: Callable | None
+    ) -> Solution:
+        """Solve one problem, from the `start` of a solution of another C if given."""
+        costs, margins = self.costs(C), self.margins()
+        options = {"report": report, **self.solver_options}
+        seed = int(self.seeds[number])
+        if self.joint:
+            n_classes = len(self.classes)
+            joint = CrammerSingerProblem(self.codes, costs, n_classes, margins, self.bias)
+            return crammer_singer.solve_linear(self.X, joint, seed=seed, dual=start, **options)
+        # With two classes, the second is the positive one.
+        positive = 1 if len(self.classes) == 2 else number
+        sign = np.where(self.codes == positive, 1.0, -1.0)
+        arrays = self.X, sign, costs, self.loss, self.bias, margins
+        with single_threaded_blas():  # once for all products
+            if self.solver is newton:
+                return newton.solve_primal(LinearProblem(*arrays), weights=start, **options)
+            problem = LinearProblem(*arrays, self.norms)
+            return dual_coordinate_descent.solve_dual(problem, seed=seed, dual=start, **options)
+
+    def solve_all(
+        self, C: float, jobs: int, progress: Any, starts: Any = None, first_task: int = 0
+    ) -> list[Solution]:
+        """Solve all problems, as tasks of the callbacks; return their solutions."""
+        starts = [None] * self.n_problems if starts is None else starts
+
+        def solve(number, report):
+            return self.solve(C, number, starts[number], report)
+
+        tasks = range(first_task, first_task + self.n_problems)
+        solution_at = self.solver.solution_at
+        return solve_problems(solve, tasks, jobs, progress, self.attributes, solution_at)
+
+    def solve_path(self, number: int, path: list, stop: Callable) -> list[Solution]:
+        """Solve a problem for increasing C, each time from the previous solution."""
+        solutions: list[Solution] = []
+        for C in path:
+            start = self.start(solutions[-1]) if solutions else None
+            solutions.append(self.solve(C, number, start, lambda _: stop()))
+        return solutions
+
+    def start(self, solution: Solution) -> np.ndarray | None:
+        """Return the point that the solver can start from, given an earlier solution."""
+        return solution.weights if self.solver is newton else solution.dual
+
+    def can_start_from(self, starts: Sequence[np.ndarray | None]) -> bool:
+        """Return whether the points have the shape of this training's solutions."""
+        n, d = self.X.shape
+        shape: tuple[int, ...] = (d + 1,) if self.solver is newton else (n,)
+        shape = (n, len(self.classes)) if self.joint else shape
+        first = starts[0] if len(starts) == self.n_problems else None
+        return first is not None and first.shape == shape
+
+    def attributes(self, solutions: Sequence[Solution | None]) -> dict[str, Any]:
+        """Return fitted attributes by name; functions without a solution yet are 0."""
+        weights = np.zeros((self.n_functions, self.X.shape[1] + 1))
+        for number, solution in enumerate(solutions):
+            if solution is None or solution.weights is None:
+                continue
+            if not self.joint:
+                weights[number] = solution.weights
+            elif self.n_functions == 1:
+                weights[0] = solution.weights[:, 1] - solution.weights[:, 0]
+            else:
+                weights[:] = solution.weights.T
+        done = [solution or NO_SOLUTION for solution in solutions]
+        return {
+            **common_attributes(self, done),
+            "coef_": np.ascontiguousarray(weights[:, :-1]),
+            "intercept_": self.bias * weights[:, -1],
+            "n_iter_": max(solution.iterations for solution in done),
+            "_joint": self.joint,
+        }
+
+
+def random_seeds(random_state: Any, size: int | None = None) -> Any:
+    """Return seeds for solvers; a fixed one stands for None, so that fits are reproducible."""
+    random = check_random_state(0 if random_state is None else random_state)
+    return random.randint(np.iinfo(np.int32).max, size=size)
+
+
+def constant_feature(estimator: Any) -> float:
+    """Return the value of the feature whose weight is the intercept; 0 for none."""
+    return float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0

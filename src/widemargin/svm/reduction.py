@@ -1,145 +1,112 @@
 """Reductions of multi-class classification to binary subproblems.
 
-A reduction defines the binary subproblems (the samples of each and their signs), the layout of the
-dual variables of all subproblems in one matrix with a row for each training sample, and how the
-decision values follow from kernel values against the support vectors. The layout of one-vs-one is
-that of scikit-learn: the columns of a sample of class c hold its dual variables in the subproblems
-of c against the other classes, in order.
+A reduction defines the binary subproblems (the samples of each and their signs) and the layout of
+the dual variables of all subproblems in one matrix with a row for each training sample. The layout
+of one-vs-one is that of scikit-learn: the columns of a sample of class c hold its dual variables in
+the subproblems of c against the other classes, in order. Those of other reductions have a column
+for each subproblem.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate, combinations, pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply
-from widemargin.kernels.expansion import weighted_sums
 
 
 @dataclass(frozen=True)
 class BinaryProblem:
-    """A binary subproblem: its groups of samples, these samples, and their signs."""
+    """A binary subproblem: its groups of samples, these samples, and their signs.
+
+    ``columns`` are the columns of their dual variables.
+    """
 
     groups: tuple[int, ...]
     samples: np.ndarray
     sign: np.ndarray
+    columns: int | np.ndarray
 
 
-class OneVsRest:
-    """A subproblem for each class, positive for it."""
+@dataclass(frozen=True)
+class Reduction:
+    """Binary subproblems over samples that were put in ``order``, in consecutive groups."""
 
-    def __init__(self, codes: np.ndarray, n_classes: int):
-        signs = [np.where(codes == c, 1.0, -1.0) for c in range(n_classes)]
-        self._set_problems(len(codes), signs)
-
-    def _set_problems(self, n_samples: int, signs: list[np.ndarray]) -> None:
-        """Subproblems over all samples."""
-        self.order: slice | np.ndarray = slice(None)
-        self.group_sizes = [n_samples]
-        self.width = len(signs)
-        samples = np.arange(n_samples)
-        self.problems = [BinaryProblem((0,), samples, sign) for sign in signs]
-
-    def columns(self, number: int) -> Any:
-        """Return the columns of the dual variables of a subproblem."""
-        return number
-
-    @staticmethod
-    def combine(n_support: np.ndarray) -> Callable:
-        """Return the function that combines kernel values and dual variables."""
-        return weighted_sums
-
-    @staticmethod
-    def primal(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
-        """Return the weights of the features in each subproblem."""
-        return dual_coef @ support_vectors
+    order: slice | np.ndarray
+    group_sizes: list[int]
+    problems: list[BinaryProblem]
+    width: int
+    one_vs_one: bool = False
 
 
-class TwoClasses(OneVsRest):
-    """A single problem, positive for the second class."""
-
-    def __init__(self, codes: np.ndarray, n_classes: int = 2):
-        self._set_problems(len(codes), [np.where(codes == 1, 1.0, -1.0)])
+def one_vs_rest(n_classes: int) -> np.ndarray:
+    """Return a code matrix with a column for each class; one column for the second of two."""
+    return np.array([[-1], [1]]) if n_classes == 2 else 2 * np.eye(n_classes, dtype=np.intp) - 1
 
 
-class CodeColumns(OneVsRest):
-    """A subproblem for each column of a code matrix, positive for classes with +1 in it.
+def reduce_classes(codes: np.ndarray, n_classes: int, multi_class: str) -> Reduction:
+    """Return the reduction "ovo" or "ovr"; two classes are a single subproblem."""
+    if multi_class == "ovo" and n_classes > 2:
+        return reduce_to_pairs(codes, n_classes)
+    return reduce_to_columns(codes, one_vs_rest(n_classes))
 
-    Classes with 0 are no part of it. The dual variables are laid out as in one-vs-rest.
+
+def reduce_to_columns(codes: np.ndarray, matrix: np.ndarray) -> Reduction:
+    """Return a subproblem for each column of a code matrix, positive for classes with +1 in it.
+
+    Classes with 0 are no part of it.
     """
-
-    def __init__(self, codes: np.ndarray, matrix: np.ndarray):
-        if matrix.all():
-            self._set_problems(len(codes), [column[codes].astype(float) for column in matrix.T])
-            return
-        self.width = matrix.shape[1]
-        self.order = np.argsort(codes, kind="stable")
-        self.group_sizes = np.bincount(codes, minlength=len(matrix)).tolist()
-        codes = codes[self.order]
-        self.problems = []
-        for column in matrix.T:
-            samples = np.flatnonzero(column[codes])
-            groups = tuple(np.flatnonzero(column).tolist())
-            sign = column[codes[samples]].astype(float)
-            self.problems.append(BinaryProblem(groups, samples, sign))
+    order, sizes = slice(None), [len(codes)]
+    if not matrix.all():
+        order, sizes = _group_by_class(codes, len(matrix))
+    codes = codes[order]
+    problems = []
+    for number, column in enumerate(matrix.T):
+        groups = (0,) if matrix.all() else tuple(np.flatnonzero(column).tolist())
+        samples = np.flatnonzero(column[codes])
+        sign = column[codes[samples]].astype(float)
+        problems.append(BinaryProblem(groups, samples, sign, number))
+    return Reduction(order, sizes, problems, width=len(problems))
 
 
-class OneVsOne:
-    """A subproblem for each pair of classes, positive for the first of the two."""
+def reduce_to_pairs(codes: np.ndarray, n_classes: int) -> Reduction:
+    """Return a subproblem for each pair of classes, positive for the first of the two."""
+    order, sizes = _group_by_class(codes, n_classes)
+    members = np.split(np.arange(len(codes)), np.cumsum(sizes)[:-1])
+    problems = []
+    for i, j in combinations(range(n_classes), 2):
+        samples, both = np.concatenate([members[i], members[j]]), [sizes[i], sizes[j]]
+        sign, columns = np.repeat([1.0, -1.0], both), np.repeat([j - 1, i], both)
+        problems.append(BinaryProblem((i, j), samples, sign, columns))
+    return Reduction(order, sizes, problems, width=n_classes - 1, one_vs_one=True)
 
-    def __init__(self, codes: np.ndarray, n_classes: int):
-        self.order = np.argsort(codes, kind="stable")
-        self.group_sizes = np.bincount(codes, minlength=n_classes).tolist()
-        ends = accumulate(self.group_sizes, initial=0)
-        members = [np.arange(a, b) for a, b in pairwise(ends)]
-        self.pairs = list(combinations(range(n_classes), 2))
-        self.problems = []
-        for i, j in self.pairs:
-            sign = np.ones(len(members[i]) + len(members[j]))
-            sign[len(members[i]) :] = -1.0
-            samples = np.concatenate([members[i], members[j]])
-            self.problems.append(BinaryProblem((i, j), samples, sign))
-        self.width = n_classes - 1
 
-    def columns(self, number: int) -> np.ndarray:
-        """Return the columns of the dual variables of a subproblem."""
-        i, j = self.pairs[number]
-        return np.repeat([j - 1, i], [self.group_sizes[i], self.group_sizes[j]])
+def count_votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the number of pairs of classes that decide for each class."""
+    votes = np.zeros((len(scores), n_classes), dtype=np.intp)
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        first = scores[:, k] > 0
+        votes[:, i] += first
+        votes[:, j] += ~first
+    return votes
 
-    @staticmethod
-    def combine(n_support: np.ndarray) -> Callable:
-        """Return the function that combines kernel values and dual variables."""
-        return PairSums(n_support)
 
-    @staticmethod
-    def votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
-        """Return the number of subproblems that decide for each class."""
-        votes = np.zeros((len(scores), n_classes), dtype=np.intp)
-        for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
-            first = scores[:, k] > 0
-            votes[:, i] += first
-            votes[:, j] += ~first
-        return votes
-
-    @staticmethod
-    def primal(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
-        """Return the weights of the features in each subproblem."""
-        ends = np.cumsum([0, *n_support])
-        own = [slice(a, b) for a, b in pairwise(ends)]
-        rows = [
-            dual_coef[[j - 1]][:, own[i]] @ support_vectors[own[i]]
-            + dual_coef[[i]][:, own[j]] @ support_vectors[own[j]]
-            for i, j in combinations(range(len(n_support)), 2)
-        ]
-        return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.vstack(rows)
+def pair_weights(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
+    """Return the weights of the features for each pair of classes."""
+    own = [slice(a, b) for a, b in pairwise(np.cumsum([0, *n_support]))]
+    rows = [
+        dual_coef[[j - 1]][:, own[i]] @ support_vectors[own[i]]
+        + dual_coef[[i]][:, own[j]] @ support_vectors[own[j]]
+        for i, j in combinations(range(len(n_support)), 2)
+    ]
+    return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.vstack(rows)
 
 
 @dataclass(frozen=True)
 class PairSums:
-    """Decision values of pairs of classes, from dual variables in the layout of `OneVsOne`.
+    """Decision values of pairs of classes, from dual variables in the layout of one-vs-one.
 
     ``n_support`` holds the number of support vectors of each class.
     """
@@ -159,3 +126,8 @@ class PairSums:
             sums = tiled_multiply(np.ascontiguousarray(values[:, own]), coefficients[:, own].T)
             out[:, np.delete(number[c], c)] += sums
         return out
+
+
+def _group_by_class(codes: np.ndarray, n_classes: int) -> tuple[Any, list[int]]:
+    """Return the order that groups samples by their classes, and the sizes of the groups."""
+    return np.argsort(codes, kind="stable"), np.bincount(codes, minlength=n_classes).tolist()

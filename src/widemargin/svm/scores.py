@@ -24,6 +24,11 @@ def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
     return tiled_multiply(X, np.ascontiguousarray(coef.T))
 
 
+def best_classes(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the classes of the largest scores; those of two classes are one score, above 0."""
+    return classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+
 def linear_tie_tolerance(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
     """Return the difference of scores up to which classes are tied, for each sample."""
     norm = np.sqrt(np.sum(coef**2) + np.sum(intercept**2))

@@ -6,52 +6,41 @@ training samples and the kernel values of its test samples. The subproblems of a
 for increasing C, each starting from the previous solution.
 """
 
+import warnings
+from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import count
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin
+from numpy.typing import ArrayLike
+from sklearn.exceptions import FitFailedWarning
 
 from widemargin._base.callbacks import FitProgress
-from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import validate_all_weights, validate_kernel_training
 from widemargin.kernels import Gram, MatrixGram
 from widemargin.kernels.dense import SubsetGram, gather
+from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.gamma_grid import gram_matrices
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
-from widemargin.svm.cross_validation import (
-    SEARCH_CONSTRAINTS,
-    Search,
-    best_of,
-    check_costs,
-    takes_weights,
-    warn_if_failed,
-    warn_if_stopped,
-)
-from widemargin.svm.kernel_classifier import KernelClassifierMixin
-from widemargin.svm.reduction import OneVsOne
-from widemargin.svm.svc import SVC, check_decision_function_shape, solver_options
+from widemargin.svm.cross_validation import Search, accuracy, accuracy_scorer
+from widemargin.svm.svc import SVC, KernelClassifier, predict_labels
 from widemargin.svm.training import (
     Training,
     fit_binary_problems,
-    gram_cache,
     prepare_training,
+    solver_options,
     support_attributes,
 )
 
 
 @shared_docs
-class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class SVCCV(Search, KernelClassifier):
     r"""C-support vector classification with C and gamma selected by cross-validation.
 
     Gives the results of ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` in less time: distances
@@ -162,12 +151,11 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
 
     _parameter_constraints: dict = {
         **SVC._parameter_constraints,
-        **SEARCH_CONSTRAINTS,
+        **Search._parameter_constraints,
         "gammas": ["array-like"],
     }
     del _parameter_constraints["C"], _parameter_constraints["gamma"]
     _plain = SVC
-    _learned = "support_"
 
     def __init__(
         self,
@@ -232,87 +220,59 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
         -------
         <<returns_self>>
         """
-        Cs, gammas = self._check_grid()
-        check_decision_function_shape(self.multi_class, self.decision_function_shape)
+        Cs, gammas = self._check_costs(finite=False), self._check_gammas()
         X, y = validate_kernel_training(self, X, y, self.kernel)
-        whole = self._prepare(X, y, sample_weight, gammas[0])
-        weight = validate_all_weights(sample_weight, y)
-        folds = self._folds(X, y, weight, Cs, gammas)
-        n_tasks = sum(len(fold.problems) * len(fold.path) for fold in folds)
-        n_last = len(whole.reduction.problems) * self.refit
+        models = [self._new_estimator(gamma=gamma) for gamma in gammas]
+        n_last = prepare_training(models[0], X, y, sample_weight).n_problems * self.refit
+        weight, jobs = validate_all_weights(sample_weight, y), effective_n_jobs(self.n_jobs)
+        folds = self._folds(X, y, weight, models, path=sorted(set(Cs)))
+        n_tasks = 0
+        for fold in folds:
+            fold.first_task = n_tasks
+            n_tasks += len(fold.problems) * len(fold.path)
         progress = FitProgress.open(self, n_tasks + n_last, X, y, {"sample_weight": sample_weight})
         with single_threaded_blas():
-            self._solve_folds(X, y, folds, progress)
-        scores, failed = self._score_folds(X, y, weight, folds, Cs, gammas)
-        warn_if_failed(failed, scores.size)
-        best = best_of(scores)
-        C, gamma = Cs[best[0]], gammas[best[1]]
+            self._solve_folds(X, y, folds, jobs, progress)
+        grid = {"C": Cs, "gamma": gammas}
+        scores = self._score_folds(X, y, weight, folds, grid)
+        solutions = [s for fold in folds for path in fold.solutions for s in path]
+        last = None
         if self.refit:
-            solutions, attributes = fit_binary_problems(
-                X,
-                self._prepare(X, y, sample_weight, gamma),
-                C,
-                solver_options=solver_options(self),
-                cache_size=self.cache_size,
-                n_jobs=self.n_jobs,
-                progress=progress,
-                first_task=n_tasks,
-            )
-            self.__dict__.update(attributes)
-        else:
-            self.__dict__.pop("support_", None)
-        self._keep_search(scores, best, {"C": Cs, "gamma": gammas})
-        progress.close()
-        tried = [s for fold in folds for path in fold.solutions for s in path]
-        warn_if_stopped(tried, self.max_iter, progress.stop_requested)
-        if self.refit:
-            report_convergence(self, solutions, progress.stop_requested)
-        return self
+            best = self._new_estimator(**self._best_parameters(scores, grid))
+            training = prepare_training(best, X, y, sample_weight)
+            last, fitted = fit_binary_problems(best, X, training, jobs, progress, n_tasks)
+            self.__dict__.update(fitted)
+        return self._finish_search(scores, grid, solutions, last, progress)
 
-    def _check_grid(self) -> tuple[list[float], list]:
-        Cs, gammas = check_costs(self.Cs, finite=False), list(self.gammas)
+    def _check_gammas(self) -> list:
+        gammas = list(self.gammas)
         numbers = [gamma for gamma in gammas if gamma not in ("scale", "auto")]
         if not gammas or not all(isinstance(g, Real) and 0 <= float(g) < np.inf for g in numbers):
             raise ValueError(
                 "gammas must contain 'scale', 'auto' or finite non-negative numbers, got "
                 f"{self.gammas!r}."
             )
-        return Cs, [str(g) if isinstance(g, str) else float(g) for g in gammas]
+        return [str(g) if isinstance(g, str) else float(g) for g in gammas]
 
-    def _prepare(self, X: Any, y: np.ndarray, sample_weight: Any, gamma: float | str) -> Training:
-        return prepare_training(
-            X,
-            y,
-            sample_weight,
-            KernelParameters(self.kernel, gamma, self.degree, self.coef0),
-            multi_class=self.multi_class,
-            class_weight=self.class_weight,
-            class_margin=self.class_margin,
-        )
-
-    def _folds(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None, Cs: list[float], gammas: list
-    ) -> "list[Fold]":
+    def _folds(self, X: Any, y: Any, weight: Any, models: list[SVC], path: list) -> "list[Fold]":
         """Return a `Fold` for each fold and each number that gamma is in it."""
         folds: dict[tuple[int, float], Fold] = {}
         for number, (train, test) in enumerate(self._splits(X, y, weight)):
             X_train, y_train = safe_split(self, X, y, train)
             weight_train = None if weight is None else weight[train]
-            for column, gamma in enumerate(gammas):
-                training = self._prepare(X_train, y_train, weight_train, gamma)
-                fold = Fold(number, train, test, training, path=sorted(set(Cs)))
+            for column, model in enumerate(models):
+                training = prepare_training(model, X_train, y_train, weight_train)
+                fold = Fold(number, train, test, model, training, path)
                 folds.setdefault((number, fold.gamma), fold).columns.append(column)
         return list(folds.values())
 
     def _solve_folds(
-        self, X: Any, y: np.ndarray, folds: "list[Fold]", progress: FitProgress
+        self, X: Any, y: np.ndarray, folds: "list[Fold]", jobs: int, progress: FitProgress
     ) -> None:
         """Compute the solutions of the folds, one gamma after the other."""
         of_gamma: dict[float, list[Fold]] = {}
-        tasks = count()
         for fold in folds:
             of_gamma.setdefault(fold.gamma, []).append(fold)
-            fold.tasks = [[next(tasks) for _ in fold.path] for _ in fold.problems]
         parameters = folds[0].training.parameters
         order = np.arange(len(y))
         if not parameters.is_pairwise:
@@ -325,162 +285,53 @@ class SVCCV(Search, KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin
             self.cache_size * 2**20,
         )
         for gram, members in zip(grams, of_gamma.values(), strict=True):
-            self._solve_for_gamma(X, gram, position, members, progress)
-
-    def _solve_for_gamma(
-        self,
-        X: Any,
-        gram: MatrixGram | None,
-        position: np.ndarray,
-        folds: "list[Fold]",
-        progress: FitProgress,
-    ) -> None:
-        jobs = effective_n_jobs(self.n_jobs)
-        if gram is None:
-            for fold in folds:
-                self._solve_with_cache(X, fold, jobs, progress)
-            return
-        units = [(fold, numbers) for fold in folds for numbers in fold.problems_by_samples()]
-        # Large ones first, so that the last job to finish is a short one.
-        units.sort(key=lambda unit: -len(unit[0].problems[unit[1][0]].samples))
-        for_each(
-            lambda unit: self._solve_unit(gram, position, unit[0], unit[1], progress), units, jobs
-        )
-
-    def _solve_unit(
-        self,
-        gram: MatrixGram,
-        position: np.ndarray,
-        fold: "Fold",
-        numbers: list[int],
-        progress: FitProgress,
-    ) -> None:
-        """Solve subproblems of a fold over the same samples, and score its test samples.
-
-        ``position`` holds the position of each sample in ``gram``.
-        """
-        samples = fold.train[fold.training.order[fold.problems[numbers[0]].samples]]
-        rows = position[samples]
-        subset = SubsetGram(gram, rows)
-        for number in numbers:
-            self._solve_path(fold, number, subset, progress)
-        solutions = [solution for number in numbers for solution in fold.solutions[number]]
-        duals = np.column_stack([solution.dual for solution in solutions])
-        support = duals.any(axis=1)
-        # Read along the rows of support vectors: test samples, too, are contiguous in them.
-        kernel = gather(gram.matrix, rows[support], position[fold.test]).T
-        with single_threaded_blas():  # the same product for any number of jobs: the same bits
-            scores = kernel @ duals[support] + [solution.intercept for solution in solutions]
-        assert fold.test_scores is not None
-        fold.test_scores[:, numbers] = scores.reshape(len(scores), len(numbers), -1)
-
-    def _solve_with_cache(self, X: Any, fold: "Fold", jobs: int, progress: FitProgress) -> None:
-        """Solve the subproblems of a fold over a kernel cache of its own."""
-        X_train, _ = safe_split(self, X, None, fold.train)
-        gram = fold.training.parameters.gram(X_train, fold.training.order)
-        cache = gram_cache(gram, fold.training.reduction, self.cache_size, jobs)
-        for_each(
-            lambda number: self._solve_path(
-                fold, number, cache.of(*fold.problems[number].groups), progress
-            ),
-            range(len(fold.problems)),
-            jobs,
-        )
-        fold.test_scores = None
-
-    def _solve_path(self, fold: "Fold", number: int, gram: Gram, progress: FitProgress) -> None:
-        """Solve a subproblem for increasing C, each time starting from the previous solution.
-
-        That one remains feasible. Where the kernel is not known to be positive semidefinite there
-        may be several optima, and each C starts afresh, as a separate fit would.
-        """
-        problem, solutions = fold.problems[number], fold.solutions[number]
-        margins = fold.training.margins()[problem.samples]
-        unbounded = False
-        for step, (C, task) in enumerate(zip(fold.path, fold.tasks[number], strict=True)):
-            with progress.task(task) as stop:
-                # A solution that no cost bounds is that of every larger C.
-                if unbounded and gram.positive_semidefinite:
-                    solutions.append(solutions[-1])
-                    continue
-                cost = fold.training.costs(C)[problem.samples]
-                warm = gram.positive_semidefinite and solutions
-                try:
-                    solution = solve_hinge(
-                        HingeProblem(gram, problem.sign, margins, cost),
-                        **solver_options(self),
-                        dual=solutions[-1].dual if warm else None,
-                        report=lambda _, stop=stop: stop(),  # type: ignore[misc]
-                    )
-                except NotSeparableError:
-                    fold.failed.add(step)
-                    solution = Solution(np.zeros(gram.size), 0.0, np.inf, np.inf, 0.0, 0, True)
-            solutions.append(solution)
-            unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
+            if gram is not None:
+                _solve_together(gram, position, members, jobs, progress)
+                continue
+            for fold in members:
+                fold.solve_with_cache(safe_split(self, X, None, fold.train)[0], jobs, progress)
 
     def _score_folds(
-        self,
-        X: Any,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        folds: "list[Fold]",
-        Cs: list[float],
-        gammas: list,
-    ) -> tuple[np.ndarray, int]:
-        """Return scores by C, gamma and fold, and the number of those whose fit failed."""
-        scorer = self._scorer()
-        weighted = takes_weights(scorer)
-        scores = np.empty((len(Cs), len(gammas), 1 + max(fold.number for fold in folds)))
-        failed = 0
+        self, X: Any, y: np.ndarray, weight: Any, folds: "list[Fold]", grid: dict[str, list]
+    ) -> np.ndarray:
+        """Return scores by C, gamma and fold, nan where the fit failed."""
+        shape = len(grid["C"]), len(grid["gamma"]), 1 + max(fold.number for fold in folds)
+        scores, failed, scorer = np.full(shape, np.nan), 0, self._scorer()
         for fold in folds:
             X_train, _ = safe_split(self, X, None, fold.train)
             X_test, y_test = safe_split(self, X, y, fold.test, fold.train)
-            weights = {}
-            if weight is not None and weighted:
-                weights["sample_weight"] = weight[fold.test]
-            for row, C in enumerate(Cs):
+            weights = self._test_weights(weight, fold.test)
+            for row, C in enumerate(grid["C"]):
                 step = fold.path.index(C)
                 if step in fold.failed:
-                    scores[row, fold.columns, fold.number] = np.nan
                     failed += len(fold.columns)
                     continue
-                model = self._new_estimator(FoldSVC, C=C, gamma=gammas[fold.columns[0]])
-                model.set_fold(fold, step, X_train, X_test)
-                scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
-        return scores, failed
+                if scorer is accuracy_scorer and fold.values_known:
+                    score = accuracy(fold.labels(step), y_test, **weights)
+                else:
+                    model = fold.fitted_model(step, X_train, X_test)
+                    score = scorer(model, X_test, y_test, **weights)
+                scores[row, fold.columns, fold.number] = score
+        if failed == scores.size:
+            raise NotSeparableError
+        if failed:
+            warnings.warn(
+                f"{failed} of {scores.size} cross-validation fits failed, because samples of "
+                "infinite cost were not separable. Their scores are nan.",
+                FitFailedWarning,
+                stacklevel=4,
+            )
+        return scores
 
 
-class FoldSVC(SVC):
-    """The `SVC` of a fold, whose decision values at the test samples are known.
-
-    Most scorers need no more; the other fitted attributes are computed when they are read.
-    """
-
-    def set_fold(self, fold: "Fold", step: int, X_train: Any, X_test: Any) -> None:
-        """Set what is known: the solutions at a C of the path, and decision values."""
-        solutions = [path[step] for path in fold.solutions]
-        self.classes_ = fold.training.classes
-        self._one_vs_one = isinstance(fold.training.reduction, OneVsOne)
-        self._fold_attributes = partial(support_attributes, X_train, fold.training, solutions)
-        self._fold_features = None if callable(self.kernel) else X_train.shape[1]
-        self._known_X = X_test
-        self._known_values: np.ndarray | None = None
-        if fold.test_scores is not None:
-            self._known_values = np.ascontiguousarray(fold.test_scores[:, :, step])
-
-    def _decision_values(self, X: Any) -> NDArray[np.float64]:
-        if self._known_values is not None and X is self._known_X:
-            return self._known_values
-        return super()._decision_values(X)
-
-    def __getattr__(self, name: str) -> Any:
-        compute = None if name.startswith("__") else self.__dict__.pop("_fold_attributes", None)
-        if compute is None:
-            raise AttributeError(f"SVC has no attribute {name!r}.")
-        self.__dict__.update(compute())
-        if self._fold_features is not None:
-            self.n_features_in_ = self._fold_features
-        return getattr(self, name)
+def _solve_together(
+    gram: MatrixGram, position: np.ndarray, folds: "list[Fold]", jobs: int, progress: FitProgress
+) -> None:
+    """Solve the subproblems of folds, of which ``gram`` holds the samples at ``position``."""
+    units = [(fold, numbers) for fold in folds for numbers in fold.problems_by_samples()]
+    # Large ones first, so that the last job to finish is a short one.
+    units.sort(key=lambda unit: -len(unit[0].problems[unit[1][0]].samples))
+    for_each(lambda unit: unit[0].solve_group(unit[1], gram, position, progress), units, jobs)
 
 
 @dataclass
@@ -489,26 +340,27 @@ class Fold:
 
     ``columns`` are the positions of this gamma in the grid; ``solutions`` holds for each subproblem
     a list over ``path``, the increasing values of C; ``failed`` are the positions in it at which
-    a subproblem has no solution; ``test_scores`` is an array over test samples, subproblems and
-    ``path``, or None.
+    a subproblem has no solution; ``values`` are decision values by test sample, subproblem and
+    position in ``path``, if they are known; ``first_task`` is the number of the first callback
+    task.
     """
 
     number: int
     train: np.ndarray
     test: np.ndarray
+    model: SVC
     training: Training
     path: list[float]
     columns: list[int] = field(default_factory=list)
-    tasks: list[list[int]] = field(default_factory=list)
     failed: set[int] = field(default_factory=set)
-    solutions: list[list[Solution]] = field(init=False)
-    test_scores: np.ndarray | None = field(init=False)
+    first_task: int = 0
+    values_known: bool = True
 
     def __post_init__(self) -> None:
         self.problems = self.training.reduction.problems
         self.gamma = float(self.training.parameters.gamma)
-        self.solutions = [[] for _ in self.problems]
-        self.test_scores = np.empty((len(self.test), len(self.problems), len(self.path)))
+        self.solutions: list[list[Solution]] = [[] for _ in self.problems]
+        self.values = np.empty((len(self.test), len(self.problems), len(self.path)))
 
     def problems_by_samples(self) -> list[list[int]]:
         """Return the numbers of the subproblems, grouped by their samples."""
@@ -516,3 +368,96 @@ class Fold:
         for number, problem in enumerate(self.problems):
             together.setdefault(problem.groups, []).append(number)
         return list(together.values())
+
+    def solve_group(
+        self, numbers: list[int], gram: MatrixGram, position: np.ndarray, progress: FitProgress
+    ) -> None:
+        """Solve subproblems over the same samples, and compute their values at the test samples.
+
+        ``position`` holds the position of each sample in ``gram``.
+        """
+        rows = position[self.train[self.training.order[self.problems[numbers[0]].samples]]]
+        subset = SubsetGram(gram, rows)
+        for number in numbers:
+            self.solve_path(number, subset, progress)
+        solutions = [solution for number in numbers for solution in self.solutions[number]]
+        duals = np.column_stack([solution.dual for solution in solutions])
+        support = duals.any(axis=1)
+        # Read along the rows of support vectors: test samples, too, are contiguous in them.
+        kernel = gather(gram.matrix, rows[support], position[self.test]).T
+        with single_threaded_blas():  # the same product for any number of jobs: the same bits
+            values = kernel @ duals[support] + [solution.intercept for solution in solutions]
+        self.values[:, numbers] = values.reshape(len(values), len(numbers), -1)
+
+    def solve_with_cache(self, X_train: Any, jobs: int, progress: FitProgress) -> None:
+        """Solve all subproblems over a kernel cache of their own."""
+        self.values_known = False
+        cache = self.training.cache(X_train, self.model.cache_size, jobs)
+
+        def solve(number):
+            self.solve_path(number, cache.of(*self.problems[number].groups), progress)
+
+        for_each(solve, range(len(self.problems)), jobs)
+
+    def solve_path(self, number: int, gram: Gram, progress: FitProgress) -> None:
+        """Solve a subproblem for increasing C, each time starting from the previous solution.
+
+        That one remains feasible. Where the kernel is not known to be positive semidefinite there
+        may be several optima, and each C starts afresh, as a separate fit would.
+        """
+        problem, solutions = self.problems[number], self.solutions[number]
+        margins = self.training.margins()[problem.samples]
+        first_task = self.first_task + number * len(self.path)
+        unbounded = False
+        for step, C in enumerate(self.path):
+            with progress.task(first_task + step) as stop:
+                # A solution that no cost bounds is that of every larger C.
+                if unbounded and gram.positive_semidefinite:
+                    solutions.append(solutions[-1])
+                    continue
+                cost = self.training.costs(C)[problem.samples]
+                warm = gram.positive_semidefinite and solutions
+                try:
+                    solution = solve_hinge(
+                        HingeProblem(gram, problem.sign, margins, cost),
+                        **solver_options(self.model),
+                        dual=solutions[-1].dual if warm else None,
+                        report=lambda _, stop=stop: stop(),  # type: ignore[misc]
+                    )
+                except NotSeparableError:
+                    self.failed.add(step)
+                    solution = Solution(np.zeros(gram.size), 0.0, np.inf, np.inf, 0.0, 0, True)
+            solutions.append(solution)
+            unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
+
+    def labels(self, step: int) -> np.ndarray:
+        """Return the labels that the model at a C of the path predicts for the test samples."""
+        classes, one_vs_one = self.training.classes, self.training.reduction.one_vs_one
+        return predict_labels(self.model, self.values[:, :, step], classes, one_vs_one)
+
+    def fitted_model(self, step: int, X_train: Any, X_test: Any) -> SVC:
+        """Return the `SVC` at a C of the path, for scorers."""
+        solutions = [path[step] for path in self.solutions]
+        model = copy(self.model)
+        model.C = self.path[step]
+        model.__dict__.update(support_attributes(X_train, self.training, solutions))
+        if not callable(model.kernel):
+            model.n_features_in_ = X_train.shape[1]
+        if self.values_known:
+            known = X_test, np.ascontiguousarray(self.values[:, :, step])
+            model._expansion = FoldExpansion(self.training.parameters, model._expansion, *known)
+        return model
+
+
+@dataclass(frozen=True)
+class FoldExpansion:
+    """The functions of a fold, whose values at the test samples are known."""
+
+    parameters: KernelParameters
+    expansion: KernelExpansion
+    X_test: Any
+    values: np.ndarray
+
+    def evaluate(self, X: Any) -> np.ndarray:
+        """Compute the values of all functions."""
+        return self.values if X is self.X_test else self.expansion.evaluate(X)

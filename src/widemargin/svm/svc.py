@@ -3,22 +3,119 @@
 from numbers import Integral, Real
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
-from widemargin._base.validation import validate_kernel_training
-from widemargin.kernels.parameters import KernelParameters, kernel_constraints
-from widemargin.svm.kernel_classifier import KernelClassifierMixin
+from widemargin._base.sklearn_compat import (
+    Interval,
+    StrOptions,
+    fit_context,
+    ovr_decision_function,
+)
+from widemargin._base.threads import single_threaded_blas
+from widemargin._base.validation import validate_kernel_training, validate_predict
+from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.parameters import kernel_constraints
+from widemargin.svm.reduction import count_votes, pair_weights
+from widemargin.svm.scores import best_classes
 from widemargin.svm.training import TRAINING_CONSTRAINTS, fit_binary_problems, prepare_training
 
 
 @shared_docs
-class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base class of estimators whose fitted attributes `support_attributes` has returned.
+
+    Predictions depend on fitted attributes only, and on the parameters
+    ``decision_function_shape`` and ``break_ties``, which may be changed after fit.
+    """
+
+    # Of estimators without these parameters.
+    multi_class = decision_function_shape = "ovr"
+    class_margin = None
+    break_ties = False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the decision function.
+
+        Parameters
+        ----------
+        <<X_kernel>>
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Scores of the classes or of the pairs of classes. With two classes, positive for
+            ``classes_[1]``.
+        """
+        scores = self._decision_values(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self._one_vs_one and self.decision_function_shape == "ovr":
+            return ovr_decision_function(scores < 0, -scores, len(self.classes_))
+        return scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        <<X_kernel>>
+
+        Returns
+        -------
+        <<returns_labels>>
+        """
+        return predict_labels(self, self._decision_values(X), self.classes_, self._one_vs_one)
+
+    @property
+    def _gamma(self) -> float:
+        """The number behind gamma, under the name that scikit-learn's own tests read."""
+        return float(self._expansion.parameters.gamma)
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """Number of support vectors of each class."""
+        check_is_fitted(self)
+        return self._n_support
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features for each binary subproblem, for ``kernel='linear'``."""
+        check_is_fitted(self)
+        if self._expansion.parameters.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel.")
+        dual_coef, vectors, n = self.dual_coef_, self.support_vectors_, self._n_support
+        with single_threaded_blas():
+            coef = pair_weights(dual_coef, vectors, n) if self._one_vs_one else dual_coef @ vectors
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _decision_values(self, X: Any) -> NDArray[np.float64]:
+        """Values of the decision functions of all binary subproblems."""
+        check_is_fitted(self)
+        if len(self.support_) != self._n_support.sum():
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered.")
+        if not callable(self._expansion.parameters.kernel):
+            X = validate_samples(self, X, sparse=sp.issparse(self.support_vectors_))
+        return self._expansion.evaluate(X)
+
+
+@shared_docs
+class SVC(KernelClassifier):
     r"""C-support vector classification with a certificate of optimality.
 
     A drop-in replacement for :class:`sklearn.svm.SVC` (without ``probability``) that reports the
@@ -174,51 +271,48 @@ class SVC(KernelClassifierMixin, CallbackSupportMixin, ClassifierMixin, BaseEsti
         -------
         <<returns_self>>
         """
-        check_decision_function_shape(self.multi_class, self.decision_function_shape)
         X, y = validate_kernel_training(self, X, y, self.kernel)
-        training = prepare_training(
-            X,
-            y,
-            sample_weight,
-            KernelParameters.of(self),
-            multi_class=self.multi_class,
-            class_weight=self.class_weight,
-            class_margin=self.class_margin,
-        )
-        n_problems = len(training.reduction.problems)
-        progress = FitProgress.open(self, n_problems, X, y, {"sample_weight": sample_weight})
-        solutions, attributes = fit_binary_problems(
-            X,
-            training,
-            self.C,
-            solver_options=solver_options(self),
-            cache_size=self.cache_size,
-            n_jobs=self.n_jobs,
-            progress=progress,
-        )
+        training = prepare_training(self, X, y, sample_weight)
+        metadata = {"sample_weight": sample_weight}
+        progress = FitProgress.open(self, training.n_problems, X, y, metadata)
+        jobs = effective_n_jobs(self.n_jobs)
+        solutions, attributes = fit_binary_problems(self, X, training, jobs, progress)
         self.__dict__.update(attributes)
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
 
 
-def fitted_svc(parameters: dict[str, Any], attributes: dict[str, Any]) -> SVC:
-    """Return an `SVC` with constructor parameters and fitted attributes that are known."""
-    model = SVC(**parameters)
-    model.__dict__.update(attributes)
-    return model
+def predict_labels(
+    options: Any, values: np.ndarray, classes: np.ndarray, one_vs_one: bool
+) -> np.ndarray:
+    """Return class labels from the decision values of all binary subproblems.
+
+    ``options`` is an estimator with ``decision_function_shape`` and ``break_ties``.
+    """
+    if options.break_ties and options.decision_function_shape == "ovo":
+        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
+    if len(classes) == 2:
+        values = values[:, 0]
+    elif one_vs_one and options.break_ties:
+        values = ovr_decision_function(values < 0, -values, len(classes))
+    elif one_vs_one:
+        values = count_votes(values, len(classes))
+    return best_classes(values, classes)
 
 
-def solver_options(estimator: Any) -> dict[str, Any]:
-    """Return the arguments of the solver of binary subproblems, as set in an estimator."""
-    names = ("tol", "gap_tol", "max_iter", "shrinking")
-    return {name: getattr(estimator, name) for name in names}
-
-
-def check_decision_function_shape(multi_class: str, shape: str) -> None:
-    """Raise a ValueError if scores of pairs of classes are requested from one-vs-rest."""
-    if multi_class == "ovr" and shape == "ovo":
+def validate_samples(estimator: Any, X: Any, sparse: bool) -> Any:
+    """Return validated samples; raise a ValueError for sparse ones unless trained on ``sparse``."""
+    X = validate_predict(estimator, X)
+    if sp.issparse(X) and not sparse:
         raise ValueError(
-            "decision_function_shape='ovo' needs a binary subproblem for each pair of classes. "
-            "Set multi_class='ovo'."
+            f"X must be dense: cannot use sparse input in {type(estimator).__name__!r} trained on "
+            "dense data. Use X.toarray()."
         )
+    return X
+
+
+def class_expansion(estimator: KernelClassifier) -> KernelExpansion | None:
+    """Return the functions of all classes of a one-vs-rest estimator, None for other estimators."""
+    separate = not estimator._one_vs_one and not estimator._expansion.parameters.is_pairwise
+    return estimator._expansion if separate and len(estimator.classes_) > 2 else None

@@ -6,23 +6,23 @@ cache, and `support_attributes` turns the solutions into fitted attributes. The 
 package and of others compose these functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.threads import for_each
 from widemargin.kernels import GramCache
-from widemargin.kernels.expansion import KernelExpansion
+from widemargin.kernels.expansion import KernelExpansion, weighted_sums
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, Solution, solution_at, solve_hinge
-from widemargin.svm.reduction import OneVsOne, OneVsRest, TwoClasses
+from widemargin.svm.reduction import PairSums, Reduction, reduce_classes
 
 TRAINING_CONSTRAINTS: dict = {
     "tol": [Interval(Real, 0.0, None, closed="neither")],
@@ -34,7 +34,7 @@ TRAINING_CONSTRAINTS: dict = {
     "max_iter": [Interval(Integral, -1, None, closed="left")],
 }
 
-_NO_SOLUTION = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
+NO_SOLUTION = Solution(np.zeros(()), 0.0, np.nan, np.nan, np.nan, 0, False)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Training(Targets):
 
     Attributes
     ----------
-    reduction : OneVsOne or OneVsRest
+    reduction : Reduction
         The binary subproblems.
     order : ndarray of shape (n,)
         Indices of the training samples, in the order of the Gram matrix. Samples of weight 0 are
@@ -52,93 +52,78 @@ class Training(Targets):
         With gamma resolved.
     """
 
-    reduction: Any
+    reduction: Reduction
     order: np.ndarray
     parameters: KernelParameters
 
+    @property
+    def n_problems(self) -> int:
+        return len(self.reduction.problems)
 
-def prepare_training(
-    X: Any,
-    y: np.ndarray,
-    sample_weight: Any,
-    parameters: KernelParameters,
-    *,
-    multi_class: str | Callable = "ovr",
-    class_weight: Any = None,
-    class_margin: Any = None,
-) -> Training:
+    def cache(self, X: Any, cache_size: float, jobs: int) -> Any:
+        """Return the kernel cache that all binary subproblems share, of ``cache_size`` MB."""
+        gram, sizes = self.parameters.gram(X, self.order), self.reduction.group_sizes
+        several = self.n_problems > len(sizes) == 1
+        jobs = min(jobs, self.n_problems)
+        return GramCache(gram, int(cache_size * 2**20), sizes, shared=several, jobs=jobs)
+
+    def problem(self, number: int, cache: Any, margins: Any, costs: Any) -> HingeProblem:
+        """Return a binary subproblem, given the margins and costs of all samples."""
+        problem = self.reduction.problems[number]
+        own = margins[problem.samples], costs[problem.samples]
+        return HingeProblem(cache.of(*problem.groups), problem.sign, *own)
+
+
+def prepare_training(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Training:
     """Encode targets and resolve the kernel parameters.
 
     Parameters
     ----------
+    estimator : estimator
+        With the kernel parameters, and ``multi_class``, ``class_weight`` and ``class_margin``, of
+        an `SVC`.
     X : ndarray, CSR matrix, or what a callable kernel takes
         Validated training samples.
     y : ndarray of shape (n_samples,)
         Validated labels.
     sample_weight : array-like of shape (n_samples,) or None
-    parameters : KernelParameters
-    multi_class : {"ovo", "ovr"} or callable, default="ovr"
-        A callable takes codes and the number of classes and returns a reduction.
-    class_weight, class_margin : dict, str or None
-        As in `SVC`.
 
     Returns
     -------
     Training
     """
-    samples, targets = encode_targets(y, sample_weight, class_weight, class_margin)
-    n_classes = len(targets.classes)
-    if callable(multi_class):
-        make_reduction = multi_class
-    elif n_classes == 2:
-        make_reduction = TwoClasses
-    else:
-        make_reduction = OneVsOne if multi_class == "ovo" else OneVsRest
-    reduction = make_reduction(targets.codes, n_classes)
+    if estimator.multi_class == "ovr" and estimator.decision_function_shape == "ovo":
+        raise ValueError(
+            "decision_function_shape='ovo' needs a binary subproblem for each pair of classes. "
+            "Set multi_class='ovo'."
+        )
+    kept, targets = encode_targets(y, sample_weight, estimator.class_weight, estimator.class_margin)
+    reduction = reduce_classes(targets.codes, len(targets.classes), estimator.multi_class)
     return Training(
         **vars(targets.reordered(reduction.order)),
         reduction=reduction,
-        order=np.arange(len(y))[samples][reduction.order],
-        parameters=parameters.resolve(X, samples, targets.weight),
+        order=np.arange(len(y))[kept][reduction.order],
+        parameters=KernelParameters.of(estimator).resolve(X, kept, targets.weight),
     )
 
 
 def fit_binary_problems(
-    X: Any,
-    training: Training,
-    C: float,
-    *,
-    solver_options: dict[str, Any],
-    cache_size: float,
-    n_jobs: int | None,
-    progress: Any,
-    first_task: int = 0,
-    make_cache: Callable[[int], Any] | None = None,
-    margins_and_costs: Callable[[int, np.ndarray, np.ndarray], tuple] | None = None,
+    estimator: Any, X: Any, training: Training, jobs: int, progress: Any, first_task: int = 0
 ) -> tuple[list[Solution], dict[str, Any]]:
     """Solve the hinge problems of all binary subproblems.
 
     Parameters
     ----------
+    estimator : SVC
+        With C, and the parameters of the solver.
     X : ndarray, CSR matrix, or what a callable kernel takes
         Validated training samples.
     training : Training
-    C : float
-        Regularization parameter.
-    solver_options : dict
-        Arguments of `solve_hinge`: tol and others.
-    cache_size : float
-        Memory for kernel values in MB.
-    n_jobs : int or None
+    jobs : int
         Number of subproblems solved at once.
     progress : FitProgress
     first_task : int, default=0
         Number of the first callback task.
-    make_cache : callable, optional
-        ``make_cache(jobs)`` returns what serves the Gram matrices of groups of samples; a
-        `GramCache` by default.
-    margins_and_costs : callable, optional
-        Returns the margins and costs of a subproblem, given its number and those of all samples.
 
     Returns
     -------
@@ -147,43 +132,30 @@ def fit_binary_problems(
         Fitted attributes, as `support_attributes` returns them; its expansion has chosen its
         precision.
     """
-    problems, jobs = training.reduction.problems, effective_n_jobs(n_jobs)
-    if make_cache is None:
-        gram = training.parameters.gram(X, training.order)
-        cache: Any = gram_cache(gram, training.reduction, cache_size, jobs)
-    else:
-        cache = make_cache(jobs)
-    costs, margins = training.costs(C), training.margins()
+    cache = training.cache(X, estimator.cache_size, jobs)
+    costs, margins = training.costs(estimator.C), training.margins()
 
     def solve(number, report):
-        problem = problems[number]
-        if margins_and_costs is None:
-            own = margins[problem.samples], costs[problem.samples]
-        else:
-            own = margins_and_costs(number, margins, costs)
-        hinge = HingeProblem(cache.of(*problem.groups), problem.sign, *own)
-        return solve_hinge(hinge, **solver_options, report=report)
+        hinge = training.problem(number, cache, margins, costs)
+        return solve_hinge(hinge, **solver_options(estimator), report=report)
 
-    def attributes(solutions):
-        return support_attributes(X, training, solutions)
-
-    solutions = solve_problems(
-        solve, len(problems), jobs, progress, attributes, solution_at, first_task
-    )
+    attributes = partial(support_attributes, X, training)
+    tasks = range(first_task, first_task + training.n_problems)
+    solutions = solve_problems(solve, tasks, jobs, progress, attributes, solution_at)
     fitted = attributes(solutions)
-    fitted["_expansion"].use_float32_within(solver_options["tol"])
+    fitted["_expansion"].use_float32_within(estimator.tol)
     return solutions, fitted
 
 
+def solver_options(estimator: Any) -> dict[str, Any]:
+    """Return the arguments of the solver of binary subproblems, as set in an estimator."""
+    names = ("tol", "gap_tol", "max_iter", "shrinking")
+    return {name: getattr(estimator, name) for name in names}
+
+
 def solve_problems(
-    solve: Callable[[int, Callable | None], Any],
-    n_problems: int,
-    jobs: int,
-    progress: Any,
-    attributes: Callable[[list], dict[str, Any]],
-    solution_at: Callable | None = None,
-    first_task: int = 0,
-) -> list[Any]:
+    solve: Any, tasks: range, jobs: int, progress: Any, attributes: Any, solution_at: Any = None
+) -> list:
     """Solve problems in threads, each as a task of the callbacks.
 
     Parameters
@@ -191,7 +163,8 @@ def solve_problems(
     solve : callable
         ``solve(number, report)`` returns the solution of a problem; ``report(state)`` is to be
         called now and then and returns whether to stop. It is None without callbacks.
-    n_problems : int
+    tasks : range
+        Numbers of the callback tasks, one for each problem.
     jobs : int
         Number of problems solved at once.
     progress : FitProgress
@@ -199,17 +172,15 @@ def solve_problems(
         Returns fitted attributes from a list of solutions, None for those not known yet.
     solution_at : callable, optional
         Returns a solution from the state of a solver that is still running.
-    first_task : int, default=0
-        Number of the first callback task.
 
     Returns
     -------
     solutions : list
     """
-    solutions: list[Any] = [None] * n_problems
+    solutions: list = [None] * len(tasks)
 
     def work(number):
-        with progress.task(first_task + number, lambda: attributes(solutions)) as stop:
+        with progress.task(tasks[number], lambda: attributes(solutions)) as stop:
 
             def report(state):
                 if solution_at is not None:
@@ -218,16 +189,8 @@ def solve_problems(
 
             solutions[number] = solve(number, report if progress.active else None)
 
-    for_each(work, range(n_problems), jobs)
+    for_each(work, range(len(tasks)), jobs)
     return solutions
-
-
-def gram_cache(gram: Any, reduction: Any, cache_size: float, jobs: int) -> GramCache:
-    """Return the kernel cache that all binary subproblems share, of ``cache_size`` MB."""
-    sizes, n_problems = reduction.group_sizes, len(reduction.problems)
-    several = n_problems > len(sizes) == 1
-    jobs = min(jobs, n_problems)
-    return GramCache(gram, int(cache_size * 2**20), sizes, shared=several, jobs=jobs)
 
 
 def support_attributes(
@@ -247,43 +210,69 @@ def support_attributes(
     -------
     dict
         Those documented in `SVC`; ``_n_support``, ``_one_vs_one`` and the `KernelExpansion`
-        ``_expansion``, which `KernelClassifierMixin` reads.
+        ``_expansion``, which `KernelClassifier` reads.
     """
-    done = [solution or _NO_SOLUTION for solution in solutions]
+    done = [solution or NO_SOLUTION for solution in solutions]
     reduction, order, codes = training.reduction, training.order, training.codes
     coef = np.zeros((len(order), reduction.width))
-    for number, problem in enumerate(reduction.problems):
-        coef[problem.samples, reduction.columns(number)] = done[number].dual
+    for problem, solution in zip(reduction.problems, done, strict=True):
+        coef[problem.samples, problem.columns] = solution.dual
     positions = np.flatnonzero(coef.any(axis=1))
     positions = positions[np.lexsort((order[positions], codes[positions]))]
     support = order[positions].astype(np.int32)
     dual_coef = np.ascontiguousarray(coef[positions].T)
     intercept = np.array([s.intercept for s in done])
     n_support = np.bincount(codes[positions], minlength=len(training.classes)).astype(np.int32)
-    pairwise = training.parameters.is_pairwise
-    vectors = np.empty((0, 0)) if pairwise else X[support]
-    expansion = KernelExpansion(
-        training.parameters,
-        X if callable(training.parameters.kernel) else vectors,
-        dual_coef,
-        intercept,
-        columns=support,
-        combine=reduction.combine(n_support),
-    )
+    combine = PairSums(n_support) if reduction.one_vs_one else weighted_sums
+    parameters = training.parameters
+    functions = expansion_attributes(X, parameters, support, dual_coef, intercept, combine)
+    sparse = sp.issparse(functions["support_vectors_"])
     return {
+        **common_attributes(training, done),
+        **functions,
         "shape_fit_": X.shape if hasattr(X, "shape") else (len(X),),
-        "classes_": training.classes,
-        "class_weight_": training.class_weight,
-        "class_margin_": training.class_margin,
-        "support_": support,
-        "support_vectors_": vectors,
-        "dual_coef_": type(X)(dual_coef) if sp.issparse(vectors) else dual_coef,
-        "intercept_": intercept,
-        "objective_": np.array([s.objective for s in done]),
-        "dual_gap_": np.array([s.gap for s in done]),
+        "dual_coef_": type(X)(dual_coef) if sparse else dual_coef,
         "n_iter_": np.array([s.iterations for s in done], dtype=np.int32),
         "fit_status_": int(not all(s.converged for s in done)),
         "_n_support": n_support,
-        "_one_vs_one": isinstance(reduction, OneVsOne),
-        "_expansion": expansion,
+        "_one_vs_one": reduction.one_vs_one,
+    }
+
+
+def expansion_attributes(
+    X: Any, kernel: Any, support: Any, dual_coef: Any, intercept: Any, combine: Any = weighted_sums
+) -> dict[str, Any]:
+    """Return the fitted attributes of a `KernelExpansion` over the training samples ``support``.
+
+    ``kernel`` is a `KernelParameters`; the others are the parameters of the expansion.
+    """
+    vectors = np.empty((0, 0)) if kernel.is_pairwise else X[support]
+    basis = X if callable(kernel.kernel) else vectors
+    return {
+        "support_": support,
+        "support_vectors_": vectors,
+        "dual_coef_": dual_coef,
+        "intercept_": intercept,
+        "_expansion": KernelExpansion(
+            kernel, basis, dual_coef, intercept, columns=support, combine=combine
+        ),
+    }
+
+
+def set_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
+    """Set fitted attributes. Of those of an earlier fit only the features remain."""
+    own = estimator.__dict__
+    for name in [name for name in own if name.endswith("_") and "_in_" not in name]:
+        del own[name]
+    own.update(attributes)
+
+
+def common_attributes(targets: Targets, solutions: Sequence[Solution]) -> dict[str, Any]:
+    """Return the fitted attributes that describe the targets and certify the solutions."""
+    return {
+        "classes_": targets.classes,
+        "class_weight_": targets.class_weight,
+        "class_margin_": targets.class_margin,
+        "objective_": np.array([solution.objective for solution in solutions]),
+        "dual_gap_": np.array([solution.gap for solution in solutions]),
     }

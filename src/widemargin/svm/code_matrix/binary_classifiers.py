@@ -1,25 +1,27 @@
 """Binary classifiers of a code matrix: all in one kernel expansion, or a clone for each column."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.sklearn_compat import safe_split
-from widemargin._base.targets import class_margins, class_weights
+from widemargin._base.targets import Targets, class_margins, class_weights
 from widemargin.kernels import MatrixGram
 from widemargin.kernels.dense import SubsetGram
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters
-from widemargin.solvers import Solution
+from widemargin.solvers import HingeProblem, Solution
 from widemargin.svm.code_matrix.codes import one_vs_one
-from widemargin.svm.reduction import CodeColumns, OneVsOne, TwoClasses
-from widemargin.svm.svc import SVC, fitted_svc, solver_options
-from widemargin.svm.training import Training, fit_binary_problems, gram_cache, prepare_training
+from widemargin.svm.reduction import reduce_to_columns, reduce_to_pairs
+from widemargin.svm.svc import SVC
+from widemargin.svm.training import Training, fit_binary_problems
 
 
 class JointClassifiers:
@@ -41,32 +43,26 @@ class JointClassifiers:
         self.n_jobs = n_jobs
         pairs = one_vs_one(len(matrix)) if len(matrix) > 2 else None
         self.in_pairs = pairs is not None and np.array_equal(matrix, pairs)
-        # The subproblems of `OneVsOne` are positive for the first of two classes.
+        # The subproblems of `reduce_to_pairs` are positive for the first of two classes.
         self.sign = -1.0 if self.in_pairs else 1.0
 
-    def fit(self, X: Any, codes: np.ndarray, sample_weight: Any) -> list[Solution]:
-        """Fit all columns to validated samples; return the solutions."""
-        svc = self.estimator
-        training = prepare_training(
-            X, codes, sample_weight, KernelParameters.of(svc), multi_class=self._reduction
-        )
-        shape = len(training.reduction.problems), 2
+    def fit(self, X: Any, samples: np.ndarray, targets: Targets) -> list[Solution]:
+        """Fit all columns to validated samples of positive weight; return the solutions."""
+        svc, shape = self.estimator, (self.matrix.shape[1], 2)
         self.class_weight, self.class_margin = np.ones(shape), np.ones(shape)
-
-        def margins_and_costs(number, margins, costs):
-            return self._margins_and_costs(training, number, margins, costs)
-
-        solutions, self.attributes = fit_binary_problems(
-            X,
-            training,
-            svc.C,
-            solver_options=solver_options(svc),
-            cache_size=svc.cache_size,
-            n_jobs=self.n_jobs,
-            progress=FitProgress.open(svc, len(training.reduction.problems)),
-            make_cache=lambda jobs: self._cache(X, training, jobs),
-            margins_and_costs=margins_and_costs,
+        if self.in_pairs:
+            reduction = reduce_to_pairs(targets.codes, len(self.matrix))
+        else:
+            reduction = reduce_to_columns(targets.codes, self.matrix)
+        training = ColumnTraining(
+            **vars(targets.reordered(reduction.order)),
+            reduction=reduction,
+            order=samples[reduction.order],
+            parameters=KernelParameters.of(svc).resolve(X, samples, targets.weight),
+            classifiers=self,
         )
+        progress, jobs = FitProgress.open(svc, training.n_problems), effective_n_jobs(self.n_jobs)
+        solutions, self.attributes = fit_binary_problems(svc, X, training, jobs, progress)
         return solutions
 
     @property
@@ -80,42 +76,11 @@ class JointClassifiers:
 
     def separate(self, **features: Any) -> list[SVC]:
         """Return the fitted `SVC` of each column; ``features`` are further attributes of each."""
-        columns = range(self.matrix.shape[1])
         parameters = self.estimator.get_params(deep=False)
-        return [
-            fitted_svc(parameters, {**self._attributes(number), **features}) for number in columns
-        ]
-
-    def _reduction(self, codes: np.ndarray, n_classes: int) -> Any:
-        if n_classes == 2 and self.matrix.shape[1] == 1 and self.matrix[1, 0] == 1:
-            return TwoClasses(codes)
-        return OneVsOne(codes, n_classes) if self.in_pairs else CodeColumns(codes, self.matrix)
-
-    def _cache(self, X: Any, training: Training, jobs: int) -> Any:
-        """Return the whole Gram matrix if it fits, as all columns need it, else a kernel cache."""
-        gram = training.parameters.gram(X, training.order)
-        cache_size, sizes = self.estimator.cache_size, training.reduction.group_sizes
-        if 8 * gram.size**2 > cache_size * 2**20:
-            return gram_cache(gram, training.reduction, cache_size, jobs)
-        whole = MatrixGram(gram.block(slice(None)), gram.positive_semidefinite)
-        return WholeGram(whole, sizes)
-
-    def _margins_and_costs(
-        self, training: Training, number: int, margins: np.ndarray, costs: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of a column, whose two sides are the classes of the estimator."""
-        problem = training.reduction.problems[number]
-        margins, costs = margins[problem.samples], costs[problem.samples]
-        side = (self.sign * problem.sign > 0).astype(np.intp)
-        weight = None if training.weight is None else training.weight[problem.samples]
-        sides = np.arange(2), side, weight
-        if self.estimator.class_weight is not None:
-            self.class_weight[number] = class_weights(self.estimator.class_weight, *sides)
-            costs = costs * self.class_weight[number][side]
-        if self.estimator.class_margin is not None:
-            self.class_margin[number] = class_margins(self.estimator.class_margin, *sides)
-            margins = self.class_margin[number][side]
-        return margins, costs
+        classifiers = [SVC(**parameters) for _ in self.matrix.T]
+        for number, classifier in enumerate(classifiers):
+            classifier.__dict__.update(self._attributes(number), **features)
+        return classifiers
 
     def _attributes(self, number: int) -> dict[str, Any]:
         """Return the fitted attributes of the binary `SVC` of a column."""
@@ -160,19 +125,33 @@ class JointClassifiers:
         return np.where(of_class == i, dual_coef[j - 1], (of_class == j) * dual_coef[i])
 
 
-class WholeGram:
-    """Gram matrices of groups of samples, where the matrix of all samples fits in memory."""
+@dataclass(frozen=True)
+class ColumnTraining(Training):
+    """Training of all columns, each of which has two sides, the classes of the estimator."""
 
-    def __init__(self, gram: MatrixGram, group_sizes: list[int]):
-        self.gram = gram
-        self.ends = np.cumsum([0, *group_sizes])
+    classifiers: JointClassifiers
 
-    def of(self, *groups: int) -> MatrixGram | SubsetGram:
-        """Return the Gram matrix of the samples of ``groups``."""
-        if len(groups) == len(self.ends) - 1:
-            return self.gram
-        parts = [np.arange(self.ends[g], self.ends[g + 1]) for g in groups]
-        return SubsetGram(self.gram, np.concatenate(parts))
+    def cache(self, X: Any, cache_size: float, jobs: int) -> Any:
+        """Return the whole Gram matrix if it fits, as all columns need it, else a kernel cache."""
+        if 8 * len(self.codes) ** 2 > cache_size * 2**20:
+            return super().cache(X, cache_size, jobs)
+        gram = self.parameters.gram(X, self.order)
+        return MatrixGram(gram.block(slice(None)), gram.positive_semidefinite)
+
+    def problem(self, number: int, cache: Any, margins: Any, costs: Any) -> HingeProblem:
+        """Return the problem of a column, with the weights and margins of its two sides."""
+        problem, own = self.reduction.problems[number], self.classifiers
+        svc, samples = own.estimator, problem.samples
+        gram = cache
+        if not isinstance(cache, MatrixGram):
+            gram = cache.of(*problem.groups)
+        elif len(samples) < cache.size:
+            gram = SubsetGram(cache, samples)
+        side = (own.sign * problem.sign > 0).astype(np.intp)
+        sides = np.arange(2), side, None if self.weight is None else self.weight[samples]
+        weight = own.class_weight[number] = class_weights(svc.class_weight, *sides)
+        margin = own.class_margin[number] = class_margins(svc.class_margin, *sides)
+        return HingeProblem(gram, problem.sign, margin[side], costs[samples] * weight[side])
 
 
 class SeparateClassifiers:
@@ -206,12 +185,11 @@ class SeparateClassifiers:
         return list(self.estimators)
 
     def _stack(self, output: Any, X: Any) -> np.ndarray:
-        return np.column_stack(
-            [
-                output(classifier, X if self.columns is None else X[:, self.columns[number]])
-                for number, classifier in enumerate(self.estimators)
-            ]
-        )
+        inputs = [X] * len(self.estimators)
+        if self.columns is not None:
+            inputs = [X[:, samples] for samples in self.columns]
+        pairs = zip(self.estimators, inputs, strict=True)
+        return np.column_stack([output(classifier, own) for classifier, own in pairs])
 
 
 def _fit_binary(
@@ -219,9 +197,8 @@ def _fit_binary(
 ) -> Any:
     weights = {}
     if sample_weight is not None:  # a number or an array
-        weights["sample_weight"] = np.broadcast_to(np.asarray(sample_weight), positive.shape)[
-            samples
-        ]
+        every = np.broadcast_to(np.asarray(sample_weight), positive.shape)
+        weights["sample_weight"] = every[samples]
     if len(samples) < len(positive):
         X, positive = safe_split(estimator, X, positive, samples)
     return clone(estimator).fit(X, positive.astype(np.intp), **weights)

@@ -33,10 +33,9 @@ from widemargin.svm.code_matrix.codes import (
     minimum_distance,
 )
 from widemargin.svm.code_matrix.decoding import LOSSES, agreement, couple, smallest_step, total_loss
-from widemargin.svm.kernel_classifier import validate_samples
-from widemargin.svm.svc import SVC
-
-_CERTIFICATE = ("objective_", "dual_gap_", "n_iter_")
+from widemargin.svm.scores import best_classes
+from widemargin.svm.svc import SVC, validate_samples
+from widemargin.svm.training import set_attributes
 
 
 @shared_docs
@@ -172,8 +171,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         given = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse = given.sparse
-        tags.input_tags.pairwise = given.pairwise
+        tags.input_tags.sparse, tags.input_tags.pairwise = given.sparse, given.pairwise
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -195,22 +193,27 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_estimator(sample_weight)
         X, y = self._validate_training(X, y)
-        positive, targets = encode_targets(y, sample_weight, class_weight=None)
-        classes = targets.classes
-        matrix, distance = self._code(classes)
-        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        for name in _CERTIFICATE:
-            self.__dict__.pop(name, None)
-        if type(self.estimator) is SVC:
-            joint = JointClassifiers(self.estimator, matrix, self.n_jobs)
-            solutions = joint.fit(X, codes, sample_weight)
-            report_convergence(self.estimator, solutions, stopped=False)
-            self.__dict__.update({name: joint.attributes[name] for name in _CERTIFICATE})
-            self._classifiers: JointClassifiers | SeparateClassifiers = joint
+        kept, targets = encode_targets(y, sample_weight, class_weight=None)
+        classes, samples = targets.classes, np.arange(len(y))[kept]
+        if isinstance(self.code, str):
+            matrix, distance = code_matrix(self.code, len(classes), self.random_state)
         else:
-            separate = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
-            separate.fit(X, codes, np.arange(len(y))[positive], sample_weight)
-            self._classifiers = separate
+            matrix = check_code(self.code, classes)
+            distance = minimum_distance(matrix)
+        classifiers: Any
+        attributes = {}
+        if type(self.estimator) is SVC:
+            classifiers = JointClassifiers(self.estimator, matrix, self.n_jobs)
+            solutions = classifiers.fit(X, samples, targets)
+            report_convergence(self.estimator, solutions, stopped=False)
+            names = ("objective_", "dual_gap_", "n_iter_")
+            attributes = {name: classifiers.attributes[name] for name in names}
+        else:
+            classifiers = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
+            codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+            classifiers.fit(X, codes, samples, sample_weight)
+        set_attributes(self, attributes)
+        self._classifiers = classifiers
         self._decoding, self._loss = self.decoding, self.loss
         self.classes_, self.code_matrix_, self.minimum_distance_ = classes, matrix, distance
         return self
@@ -230,7 +233,8 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             the number of binary decisions that agree with the code word (those without the class
             count half), plus a fraction that breaks ties.
         """
-        scores, matrix = self._scores(X), self.code_matrix_.astype(np.float64)
+        X, matrix = self._validate(X), self.code_matrix_.astype(np.float64)
+        scores = np.ascontiguousarray(self._classifiers.scores(X), dtype=np.float64)
         if len(matrix) == 2:
             return scores @ matrix[1] / matrix.shape[1]
         if is_one_vs_rest(matrix):
@@ -252,10 +256,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         <<returns_labels>>
         """
-        scores = self.decision_function(X)
-        if len(self.classes_) == 2:
-            return self.classes_[(scores > 0).astype(np.intp)]
-        return self.classes_[scores.argmax(axis=1)]
+        return best_classes(self.decision_function(X), self.classes_)
 
     @available_if(lambda self: self._gives_probabilities())
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -281,9 +282,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         probabilities : ndarray of shape (n_samples, n_classes)
             Class probabilities; each row sums to 1.
         """
-        check_is_fitted(self)
-        positive = self._classifiers.probabilities(self._validate(X))  # type: ignore[union-attr]
-        matrix = self.code_matrix_
+        positive, matrix = self._classifiers.probabilities(self._validate(X)), self.code_matrix_
         if len(matrix) == 2:
             positive = np.where(matrix[1] > 0, positive, 1.0 - positive).mean(axis=1)
             return np.column_stack([1.0 - positive, positive])
@@ -301,13 +300,10 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self._classifiers.separate(**features)
 
     def _gives_probabilities(self) -> bool:
-        fitted = vars(self).get("_classifiers")
-        return _gives_probabilities(self.estimator if fitted is None else fitted.estimator)
+        return hasattr(vars(self).get("_classifiers", self).estimator, "predict_proba")
 
     def _check_estimator(self, sample_weight: Any) -> None:
-        if not hasattr(self.estimator, "decision_function") and not _gives_probabilities(
-            self.estimator
-        ):
+        if not any(hasattr(self.estimator, n) for n in ("decision_function", "predict_proba")):
             raise TypeError(
                 "estimator must have decision_function or predict_proba, got "
                 f"{self.estimator!r}. Calibrate it, for example with CalibratedClassifierCV."
@@ -316,16 +312,6 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"sample_weight is not supported by the fit of {self.estimator!r}. Leave it out."
             )
-
-    def _code(self, classes: np.ndarray) -> tuple[np.ndarray, float]:
-        if isinstance(self.code, str):
-            return code_matrix(self.code, len(classes), self.random_state)
-        matrix = check_code(self.code, classes)
-        return matrix, minimum_distance(matrix)
-
-    def _scores(self, X: Any) -> np.ndarray:
-        X = self._validate(X)
-        return np.ascontiguousarray(self._classifiers.scores(X), dtype=np.float64)
 
     def _validate_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Validate as the joint `SVC` needs it, or leave the values to other estimators."""
@@ -345,7 +331,3 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             validate_shape(self, X)
             return X
         return validate_samples(self, X, sparse=classifiers.takes_sparse)
-
-
-def _gives_probabilities(estimator: Any) -> bool:
-    return hasattr(estimator, "predict_proba")

@@ -1,6 +1,6 @@
 """Code matrices: the classes of each binary subproblem, and their signs."""
 
-from itertools import combinations, product
+from itertools import product
 from math import ceil, log2
 from numbers import Integral
 from typing import Any
@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from widemargin._base.options import code_matrix_options as options
 from widemargin._base.threads import single_threaded_blas
+from widemargin.svm.reduction import one_vs_rest
 
 CODES = ("ovr", "ovo", "dense", "sparse", "exhaustive")
 
@@ -77,7 +78,7 @@ def code_matrix(name: str, n_classes: int, random_state: Any = None) -> tuple[np
     if not isinstance(n_classes, Integral) or n_classes < 2:
         raise ValueError(f"n_classes must be an integer of at least 2, got {n_classes!r}.")
     random = check_random_state(0 if random_state is None else random_state)
-    matrix = np.array([[-1], [1]]) if n_classes == 2 else _BUILDERS[name](n_classes, random)
+    matrix = one_vs_rest(2) if n_classes == 2 else _build(name, n_classes, random)
     return matrix, minimum_distance(matrix)
 
 
@@ -132,49 +133,32 @@ def is_one_vs_rest(matrix: np.ndarray) -> bool:
     return np.array_equal(matrix, one_vs_rest(len(matrix)))
 
 
-def one_vs_rest(n_classes: int, random: Any = None) -> np.ndarray:
-    """Return a matrix with a column for each class, +1 for it."""
-    return 2 * np.eye(n_classes, dtype=np.intp) - 1
-
-
-def one_vs_one(n_classes: int, random: Any = None) -> np.ndarray:
+def one_vs_one(n_classes: int) -> np.ndarray:
     """Return a matrix with a column for each pair of classes, +1 for the second of the two."""
-    pairs = list(combinations(range(n_classes), 2))
-    matrix = np.zeros((n_classes, len(pairs)), dtype=np.intp)
-    for column, (first, second) in enumerate(pairs):
-        matrix[first, column], matrix[second, column] = -1, 1
-    return matrix
+    first, second = np.triu_indices(n_classes, 1)
+    classes = np.eye(n_classes, dtype=np.intp)
+    return classes[:, second] - classes[:, first]
 
 
-def _exhaustive(n_classes: int, random: Any = None) -> np.ndarray:
+def _build(name: str, n_classes: int, random: Any) -> np.ndarray:
+    """Return the code matrix of more than two classes."""
+    if name == "ovr":
+        return one_vs_rest(n_classes)
+    if name == "ovo":
+        return one_vs_one(n_classes)
+    n_splits = 2 ** (n_classes - 1) - 1
+    if name == "dense":
+        return _random_columns(n_classes, (-1, 1), n_splits, ceil(10 * log2(n_classes)), random)
+    if name == "sparse":
+        possible = (3**n_classes - 2 ** (n_classes + 1) + 1) // 2
+        n_columns = ceil(15 * log2(n_classes))
+        return _random_columns(n_classes, (-1, 0, 0, 1), possible, n_columns, random)
     if n_classes > options.most_exhaustive:
         raise ValueError(
             f"name='exhaustive' is for at most {options.most_exhaustive} classes, got {n_classes}, "
-            f"which would need {2 ** (n_classes - 1) - 1:,} binary subproblems. Use 'dense' or "
-            "'sparse'."
+            f"which would need {n_splits:,} binary subproblems. Use 'dense' or 'sparse'."
         )
     return _all_columns(n_classes, (-1, 1))
-
-
-def _dense(n_classes: int, random: Any) -> np.ndarray:
-    possible = 2 ** (n_classes - 1) - 1
-    n_columns = min(ceil(10 * log2(n_classes)), possible)
-    return _best_of(_pool(n_classes, (-1, 1), possible, n_columns, random), n_columns, random)
-
-
-def _sparse(n_classes: int, random: Any) -> np.ndarray:
-    possible = (3**n_classes - 2 ** (n_classes + 1) + 1) // 2
-    n_columns = min(ceil(15 * log2(n_classes)), possible)
-    return _best_of(_pool(n_classes, (-1, 0, 0, 1), possible, n_columns, random), n_columns, random)
-
-
-_BUILDERS = {
-    "ovr": one_vs_rest,
-    "ovo": one_vs_one,
-    "dense": _dense,
-    "sparse": _sparse,
-    "exhaustive": _exhaustive,
-}
 
 
 def _all_columns(n_classes: int, values: tuple[int, ...]) -> np.ndarray:
@@ -183,14 +167,15 @@ def _all_columns(n_classes: int, values: tuple[int, ...]) -> np.ndarray:
     return _distinct(columns).T
 
 
-def _pool(
+def _random_columns(
     n_classes: int, values: tuple[int, ...], possible: int, n_columns: int, random: Any
 ) -> np.ndarray:
-    """Distinct columns to choose from: all, or many drawn at random."""
+    """Choose among all columns, or among many drawn at random; take all if there are too few."""
+    n_columns = min(n_columns, possible)
     if possible <= options.most_enumerated:
-        return _all_columns(n_classes, values)
+        return _best_of(_all_columns(n_classes, values), n_columns, random)
     drawn = np.array(values)[random.randint(len(values), size=(20 * n_columns, n_classes))]
-    return _distinct(drawn).T
+    return _best_of(_distinct(drawn).T, n_columns, random)
 
 
 def _distinct(columns: np.ndarray) -> np.ndarray:
