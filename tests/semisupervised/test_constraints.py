@@ -42,7 +42,7 @@ def test_a_curve_counts_as_scikit_learn_does(samples, beta):
     positive = np.array([sample[1] for sample in samples])
     weight = np.array([sample[2] for sample in samples], dtype=float)
     positive[0], positive[1] = True, False
-    curve = ThresholdCurve(scores, positive, weight)
+    curve = ThresholdCurve(ScoredSamples(scores, positive, weight))
     for k, threshold in enumerate(curve.thresholds):
         options = {"sample_weight": weight, "zero_division": 0.0}
         accepted = scores > threshold

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.plotting.display import import_pyplot
-from widemargin.semisupervised.constraints import ThresholdCurve
+from widemargin.semisupervised.constraints import ScoredSamples, ThresholdCurve
 
 _COLORS = {
     "precision": "#0072b2", "recall": "#d55e00", "f1": "#009e73", "false_positive_rate": "#cc79a7",
@@ -201,7 +201,7 @@ def _metrics(estimator: Any, X: Any, y: np.ndarray) -> dict[str, np.ndarray]:
             f"y must contain both classes {estimator.classes_.tolist()}, got "
             f"{np.unique(y).tolist()}."
         )
-    curve = ThresholdCurve(estimator.score_samples(X), positive)
+    curve = ThresholdCurve(ScoredSamples(estimator.score_samples(X), positive))
     # Beyond the greatest score nothing is accepted, and precision is undefined.
     return {
         "thresholds": curve.thresholds[:-1],

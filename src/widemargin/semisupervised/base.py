@@ -34,9 +34,6 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     A subclass implements `_learner`, `_set_model` and `_score`.
     """
 
-    _validation: ScoredSamples
-    _calibration: ScoredSamples
-
     _parameter_constraints: dict = {
         "precision": [_FRACTION, None],
         "recall": [_FRACTION, None],
@@ -277,7 +274,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 "in the same way. Set random_state to an integer."
             )
         parameters = {k: v for k, v in self.get_params().items() if k != "checkpoint"}
-        identity = repr(sorted(parameters.items())), vars(learner.data), vars(learner.split)
+        identity = repr(sorted(parameters.items())), vars(learner.data), learner.split
         return CheckpointKeeper(self.checkpoint, type(self).__name__, *identity)
 
     def _choose_threshold(self, stacklevel: int = 4) -> None:

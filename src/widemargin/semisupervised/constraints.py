@@ -68,7 +68,7 @@ class Constraints:
 
     def tuned_threshold(self, samples: "ScoredSamples") -> float:
         """Return the best threshold for the samples, as in `best_index`."""
-        curve = ThresholdCurve(*samples)
+        curve = ThresholdCurve(samples)
         return float(curve.thresholds[self.best_index(curve)])
 
     def adjusted_threshold(self, samples: "ScoredSamples") -> float:
@@ -84,7 +84,7 @@ class Constraints:
         if not simple or self.cost_ratio is not None:
             return self.tuned_threshold(samples)
         thresholds = np.union1d(midpoints(np.unique(samples.scores)), [0.0])
-        curve = ThresholdCurve(*samples, thresholds=thresholds)
+        curve = ThresholdCurve(samples, thresholds)
         zero = int(np.searchsorted(thresholds, 0.0))
         precision, recall = curve.precision[zero], curve.recall[zero]
         allowed = self.violation(curve) == 0.0
@@ -123,22 +123,14 @@ class ThresholdCurve:
 
     Parameters
     ----------
-    scores : ndarray of shape (n_samples,)
-    positive : ndarray of bool of shape (n_samples,)
-        Which samples are positive. Both classes must be present.
-    weight : ndarray of shape (n_samples,), default=None
-        Sample weights.
+    samples : ScoredSamples
+        Both classes must be present.
     thresholds : array-like, default=None
         Thresholds to evaluate. If None, the `midpoints` of the scores.
     """
 
-    def __init__(
-        self,
-        scores: np.ndarray,
-        positive: np.ndarray,
-        weight: np.ndarray | None = None,
-        thresholds: ArrayLike | None = None,
-    ) -> None:
+    def __init__(self, samples: ScoredSamples, thresholds: ArrayLike | None = None) -> None:
+        scores, positive, weight = samples
         weight = np.ones(len(scores)) if weight is None else weight
         distinct, group = np.unique(scores, return_inverse=True)
         positives = np.bincount(group, weight * positive, len(distinct))

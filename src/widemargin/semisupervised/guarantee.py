@@ -59,10 +59,7 @@ class Guarantee:
 
 
 def guaranteed_threshold(
-    constraints: Constraints,
-    confidence: float,
-    samples: ScoredSamples,
-    unlabeled_scores: np.ndarray,
+    constraints: Constraints, confidence: float, samples: ScoredSamples, unlabeled: np.ndarray
 ) -> Guarantee:
     """Find the best threshold for which the constraints can be guaranteed.
 
@@ -72,7 +69,7 @@ def guaranteed_threshold(
     confidence : float
     samples : ScoredSamples
         The calibration samples, without weights.
-    unlabeled_scores : ndarray
+    unlabeled : ndarray
         Scores of unlabeled samples, from which thresholds are chosen; empty if there are none.
     """
     # The risk is divided among the bounds, so that they hold simultaneously.
@@ -89,10 +86,10 @@ def guaranteed_threshold(
         elif name == "false_positive_rate":
             lowest, achievable[name] = _lowest_threshold(scores[~positive], bound, risk)
         else:
-            candidates, achievable[name] = _precise(samples, unlabeled_scores, bound, risk)
+            candidates, achievable[name] = _precise(samples, unlabeled, bound, risk)
     candidates = candidates[(candidates >= lowest) & (candidates <= highest)]
     guaranteed = bool(len(candidates))
-    curve = ThresholdCurve(scores, positive, thresholds=candidates if guaranteed else None)
+    curve = ThresholdCurve(samples, candidates if guaranteed else None)
     # The bounds hold for all candidates, though not always on the calibration samples.
     objective = constraints.objective(curve)
     best = int(objective.argmax()) if guaranteed else constraints.best_index(curve)
@@ -131,14 +128,14 @@ def _lowest_threshold(scores: np.ndarray, rate: float, risk: float) -> tuple[flo
 
 
 def _precise(
-    samples: ScoredSamples, unlabeled_scores: np.ndarray, precision: float, risk: float
+    samples: ScoredSamples, unlabeled: np.ndarray, precision: float, risk: float
 ) -> tuple[np.ndarray, float]:
     """Return thresholds that have the precision, simultaneously, and the achievable precision.
 
     The correction for multiple tests is Holm's with unlabeled samples, else Bonferroni's.
     """
-    holm = len(unlabeled_scores) > 0
-    tested = quantile_thresholds(unlabeled_scores) if holm else rank_thresholds(samples.scores)
+    holm = len(unlabeled) > 0
+    tested = quantile_thresholds(unlabeled) if holm else rank_thresholds(samples.scores)
     accepted = samples.scores[np.newaxis] > tested[:, np.newaxis]
     n, hits = accepted.sum(axis=1), (accepted & samples.positive).sum(axis=1)
     p = np.where(n > 0, binom.sf(hits - 1, n, precision), 1.0)

@@ -9,7 +9,7 @@ none.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from widemargin.semisupervised.constraints import Constraints, ScoredSamples, Th
 from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels
 
 
-@dataclass(frozen=True)
-class LabelSplit:
+class LabelSplit(NamedTuple):
     """Indices of the labeled samples for each purpose.
 
     Attributes
@@ -39,8 +38,7 @@ class LabelSplit:
 NO_SPLIT = LabelSplit(NO_SAMPLES, NO_SAMPLES, NO_SAMPLES)
 
 
-@dataclass(frozen=True)
-class RoundModel:
+class RoundModel(NamedTuple):
     """A model trained in one round, and its scores.
 
     Attributes
@@ -171,11 +169,11 @@ def _evaluate(
     samples = learner.scored(trained, learner.split.validation)
     scores, positive, weight = samples
     threshold = learner.estimator.threshold
-    at_zero = ThresholdCurve(*samples, thresholds=np.zeros(1))
+    at_zero = ThresholdCurve(samples, np.zeros(1))
     upper = 0.0 if threshold == "zero" else constraints.adjusted_threshold(samples)
     negative_weight = None if weight is None else weight[~positive]
     lower = min(float(np.average(scores[~positive], weights=negative_weight)), upper)
-    curve = ThresholdCurve(*samples) if threshold == "tuned" else at_zero
+    curve = ThresholdCurve(samples) if threshold == "tuned" else at_zero
     index = constraints.best_index(curve)
     objective = float(constraints.objective(curve)[index])
     rank = np.array([-constraints.violation(curve)[index], objective])

@@ -192,8 +192,7 @@ class _LabelSwitching:
         solved, k = self._solve(np.zeros(2)), len(self.labels)
         if k == 0:
             return solved
-        C, C_unlabeled = self.estimator.C, self.estimator.C_unlabeled
-        final = C if C_unlabeled is None else C_unlabeled
+        final = self.estimator.C_unlabeled or self.estimator.C
         n_positive = self._positive_count()
         self.labels[:] = -1.0
         best_first = np.argsort(-solved.scores[self.n_labeled :], kind="stable")
