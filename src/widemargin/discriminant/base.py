@@ -150,12 +150,18 @@ class IncrementalClassifier(BayesClassifier):
     }
     _fitted_names: tuple[str, ...] = ()
     _declared = False
-    statistics_: ClassStatistics | None
+    _statistics: ClassStatistics | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._needs_samples(self.solver)
         return tags
+
+    @property
+    def statistics_(self) -> ClassStatistics | None:
+        """Weight, mean and scatter of every class; None if the solver used the samples."""
+        check_is_fitted(self)
+        return self._statistics
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -301,7 +307,7 @@ class IncrementalClassifier(BayesClassifier):
         """Store statistics, and the parameters to compute the fitted attributes with later."""
         for name in self._fitted_names:
             self.__dict__.pop(name, None)
-        self.classes_, self.statistics_ = classes, statistics
+        self.classes_, self._statistics = classes, statistics
         self._pending: dict[str, Any] | None = self.get_params(deep=False)
 
     def _store_fitted(self, fitted: dict[str, Any]) -> None:
@@ -311,12 +317,12 @@ class IncrementalClassifier(BayesClassifier):
 
     def _incremental_statistics(self) -> ClassStatistics:
         check_is_fitted(self)
-        if self.statistics_ is None:
+        if self._statistics is None:
             raise ValueError(
                 f"{type(self).__name__} was fitted with a solver that stores no statistics, so "
                 "that samples cannot be added. Use solver='gram' and shrinkage."
             )
-        return self.statistics_
+        return self._statistics
 
     def _check_statistics(self, statistics: ClassStatistics) -> None:
         """Raise an error if parameters that were changed need statistics that were not stored."""
@@ -333,14 +339,14 @@ class IncrementalClassifier(BayesClassifier):
     def _finish_fit(self) -> None:
         """Compute the fitted attributes after `partial_fit` or `merge`."""
         parameters = vars(self).get("_pending")
-        if parameters is not None and self.statistics_ is not None:
-            n = np.count_nonzero(self.statistics_.count)
+        if parameters is not None and self._statistics is not None:
+            n = np.count_nonzero(self._statistics.count)
             if n < 2:
                 raise ValueError(f"y must contain at least two classes, got {n} class so far.")
             estimator = copy.copy(self)
             estimator.__dict__.update(parameters)
             solver = estimator._solver_for()
-            self._store_fitted(estimator._estimate(self.statistics_, self.classes_, solver, None))
+            self._store_fitted(estimator._estimate(self._statistics, self.classes_, solver, None))
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self)._fitted_names and vars(self).get("_pending") is not None:
