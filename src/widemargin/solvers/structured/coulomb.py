@@ -116,42 +116,81 @@ class CoulombState:
     def __post_init__(self) -> None:
         self.best, self.converged = self.W.copy(), np.ones(len(self.W), dtype=bool)
 
+    def for_each_member(self, function: Callable[[int], Any]) -> list:
+        """Return ``function(m)`` of all members, computed in the threads of the oracle."""
+        return for_each(function, range(len(self.W)), getattr(self.oracle, "threads", 1))
+
+    def assigned(self) -> Sequence[np.ndarray]:
+        """Return the samples that each member is trained on."""
+        if self.assign is None:
+            return [np.arange(len(self.cost))] * len(self.W)
+        return self.assign(self.W, self.random)
+
+    def evaluate(self, W: np.ndarray, assigned: Sequence) -> tuple[float, float, float]:
+        """Return the objective, its energy and its risk on the assigned samples."""
+
+        def risk(m: int) -> float:
+            samples = assigned[m]
+            if len(samples) == 0:
+                return 0.0
+            slacks = self.oracle.violations(W[m], samples=samples).slacks
+            return len(self.cost) / len(samples) * float(np.sum(self.cost[samples] * slacks))
+
+        energy = coulomb_energy(W, self.exponent)
+        total = 0.5 * float(np.sum(W**2)) + sum(self.for_each_member(risk))
+        return self.alpha * energy + total, energy, total
+
+    def record_objective(self) -> None:
+        """Evaluate and record the objective, with all samples for every member."""
+        everything = [np.arange(len(self.cost))] * len(self.W)
+        self.record(*self.evaluate(self.W, everything)[1:])
+
+    def record(self, energy: float, risk: float) -> None:
+        """Record the objective of the current weights, and the weights if they are the best."""
+        objective = self.alpha * energy + risk
+        if objective < self.objective:
+            self.objective, self.best = objective, self.W.copy()
+        line = self.iterations, objective, energy, risk
+        for name, value in zip(self.curves, line, strict=True):
+            self.curves[name].append(value)
+
 
 def advance_subgradient(state: CoulombState) -> bool:
     """Take a subgradient step with every member; return whether the optimization has ended."""
-    if state.iterations >= state.max_iter:
-        return True
-    assigned = _assigned(state)
-    found = for_each(lambda m: _violations(state, m, assigned[m]), _members(state), _threads(state))
+    assigned, W, cost = state.assigned(), state.W, state.cost
+
+    def violations(m: int) -> Any:
+        samples = assigned[m]
+        if len(samples) == 0:
+            return None
+        return state.oracle.violations(W[m], samples=samples, weight=cost[samples])
+
+    found = state.for_each_member(violations)
     if state.iterations % state.check_every == 0:
         if state.assign is None:
-            risks = [float(np.sum(state.cost * answer.slacks)) for answer in found]
-            energy = coulomb_energy(state.W, state.exponent)
-            _record(state, energy, 0.5 * float(np.sum(state.W**2)) + sum(risks))
+            risks = [float(np.sum(cost * answer.slacks)) for answer in found]
+            state.record(coulomb_energy(W, state.exponent), 0.5 * float(np.sum(W**2)) + sum(risks))
         else:
-            _record_objective(state)
+            state.record_objective()
     eta = 1.0 / (state.offset + state.iterations)
-    first = state.W[0].copy()
-    change = rotation(state.W, eta * state.alpha, state.exponent)
+    first = W[0].copy()
+    change = rotation(W, eta * state.alpha, state.exponent)
     for m, answer in enumerate(found):
         if answer is not None:
-            share = len(state.cost) / len(assigned[m])
-            state.W[m] -= eta * (state.W[m] - share * answer.difference)
-    state.W += change
+            W[m] -= eta * (W[m] - len(cost) / len(assigned[m]) * answer.difference)
+    W += change
     if state.fix_first:
-        state.W[0] = first
+        W[0] = first
     state.iterations += 1
     last = state.iterations >= state.max_iter
     if last:
-        _record_objective(state)
+        state.record_objective()
     return last
 
 
 def advance_anchored(state: CoulombState) -> bool:
     """Solve the problem of every member for fixed forces; return whether the rounds have ended."""
-    if state.iterations >= state.max_iter:
-        return True
-    assigned = _assigned(state)
+    assigned = state.assigned()
     forces = _tangential_forces(state)
     seeds = state.random.integers(np.iinfo(np.int32).max, size=len(state.W))
 
@@ -167,25 +206,25 @@ def advance_anchored(state: CoulombState) -> bool:
         state.converged[m] = solution.converged
         return solution.w
 
-    direction = np.array(for_each(solve, _members(state), _threads(state))) - state.W
+    direction = np.array(state.for_each_member(solve)) - state.W
     if not state.curves["iteration"]:
-        _record_objective(state)
-    before, step = _objective(state, state.W, assigned)[0], 1.0
+        state.record_objective()
+    before, step = state.evaluate(state.W, assigned)[0], 1.0
     shortest = coulomb_options.shortest_step
     # The risk is convex and the direction decreases the energy: a step short enough descends.
-    while step > shortest and _objective(state, state.W + step * direction, assigned)[0] >= before:
+    while step > shortest and state.evaluate(state.W + step * direction, assigned)[0] >= before:
         step /= 2.0
     state.iterations += 1
     if step > shortest:
         state.W += step * direction
-        _record_objective(state)
+        state.record_objective()
     return state.iterations >= state.max_iter or step <= shortest
 
 
 def best_weights(state: CoulombState) -> np.ndarray:
     """Return the weights with the least objective."""
     if not state.curves["iteration"] or state.curves["iteration"][-1] != state.iterations:
-        _record_objective(state)
+        state.record_objective()
     return state.best
 
 
@@ -196,59 +235,6 @@ def _tangential_forces(state: CoulombState) -> np.ndarray:
     forces -= U * np.sum(U * forces, axis=1, keepdims=True)
     forces *= state.alpha / norms[:, np.newaxis]
     return forces
-
-
-def _members(state: CoulombState) -> range:
-    return range(len(state.W))
-
-
-def _threads(state: CoulombState) -> int | None:
-    return getattr(state.oracle, "threads", 1)
-
-
-def _assigned(state: CoulombState) -> Sequence[np.ndarray]:
-    if state.assign is None:
-        return [np.arange(len(state.cost))] * len(state.W)
-    return state.assign(state.W, state.random)
-
-
-def _violations(state: CoulombState, m: int, samples: np.ndarray) -> Any:
-    if len(samples) == 0:
-        return None
-    return state.oracle.violations(state.W[m], samples=samples, weight=state.cost[samples])
-
-
-def _record_objective(state: CoulombState) -> None:
-    """Evaluate and record the objective, with all samples for every member."""
-    _record(state, *_objective(state, state.W, None)[1:])
-
-
-def _objective(
-    state: CoulombState, W: np.ndarray, assigned: Sequence[np.ndarray] | None
-) -> tuple[float, float, float]:
-    """Return the objective, its energy and its risk on the assigned samples (None for all)."""
-
-    def risk(m: int) -> float:
-        if assigned is None:
-            return float(np.sum(state.cost * state.oracle.violations(W[m]).slacks))
-        samples = assigned[m]
-        if len(samples) == 0:
-            return 0.0
-        slacks = state.oracle.violations(W[m], samples=samples).slacks
-        return len(state.cost) / len(samples) * float(np.sum(state.cost[samples] * slacks))
-
-    energy = coulomb_energy(W, state.exponent)
-    total = 0.5 * float(np.sum(W**2)) + sum(for_each(risk, range(len(W)), _threads(state)))
-    return state.alpha * energy + total, energy, total
-
-
-def _record(state: CoulombState, energy: float, risk: float) -> None:
-    objective = state.alpha * energy + risk
-    if objective < state.objective:
-        state.objective, state.best = objective, state.W.copy()
-    line = state.iterations, objective, energy, risk
-    for name, value in zip(state.curves, line, strict=True):
-        state.curves[name].append(value)
 
 
 def _directions(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

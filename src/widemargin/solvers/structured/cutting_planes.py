@@ -31,7 +31,7 @@ import numpy as np
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
-from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot, upper_bounds
+from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot
 
 
 @dataclass(kw_only=True)
@@ -57,8 +57,8 @@ class CuttingPlanesState(SolverState):
     cache_tol: float = 0.1
     inactive_window: int = 50
     # The first plane is the constant 0: it is the slack of the constraint sum alpha <= 1.
-    planes: Any = None
-    offsets: Any = None
+    planes: Any = ()
+    offsets: Any = ()
     # Inner products of the planes, their weights, and the rounds since these were positive.
     gram: np.ndarray = field(init=False)
     weights: np.ndarray = field(init=False)
@@ -77,9 +77,9 @@ class CuttingPlanesState(SolverState):
         self.planes, self.offsets = np.zeros((1, self.oracle.size)), np.zeros(1)
         self.gram, self.weights = np.zeros((1, 1)), np.ones(1)
         self.idle = np.zeros(1, dtype=np.int64)
-        if planes is not None:
-            for plane, offset in zip(planes, offsets, strict=True):
-                self.add_plane(plane, float(offset))
+        for plane, offset in zip(planes, offsets, strict=True):
+            self.add_plane(plane, float(offset))
+        if len(planes):
             self.solve_planes()
 
     def warm_start(self) -> dict[str, Any]:
@@ -123,17 +123,17 @@ class CuttingPlanesState(SolverState):
             self.planes, self.offsets = self.planes[stays], self.offsets[stays]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(stays, stays)])
             self.weights, self.idle = self.weights[stays], self.idle[stays]
-        w = np.zeros(self.oracle.size) if self.anchor is None else self.anchor.copy()
+        self.w = self.anchor.copy()
         for k in np.flatnonzero(self.weights):
-            w += self.weights[k] * self.planes[k]
-        self.w = w
+            self.w += self.weights[k] * self.planes[k]
 
     def _add_oracle_plane(self) -> None:
         """Add the plane that touches the objective at the current weights."""
-        objective, bound, found = upper_bounds(self.oracle, self.w, self.cost, self.anchor)
+        weights = self.weights
+        dual = float(self._linear() @ weights - 0.5 * weights @ self.gram @ weights)
+        found = self.record_at(self.w, dual)
         offset = float(np.sum(self.cost * found.losses))
         self.last_violation = self._violation(found.difference, offset)
-        self.record.add(self.iterations, self.w, objective, bound, self._dual())
         self.add_plane(found.difference, offset)
         if self.cache:
             self.cached_labels = [*self.cached_labels, found.labels][-self.cache :]
@@ -153,18 +153,11 @@ class CuttingPlanesState(SolverState):
 
     def _violation(self, plane: np.ndarray, offset: float) -> float:
         """Return by how much a plane exceeds the others at the current weights."""
-        return (
-            offset
-            - dot(self.w, plane)
-            - max(b - dot(self.w, g) for g, b in zip(self.planes, self.offsets, strict=True))
-        )
-
-    def _dual(self) -> float:
-        weights = self.weights
-        return float(self._linear() @ weights - 0.5 * weights @ self.gram @ weights)
+        planes = zip(self.planes, self.offsets, strict=True)
+        return offset - dot(self.w, plane) - max(b - dot(self.w, g) for g, b in planes)
 
     def _linear(self) -> np.ndarray:
-        if self.anchor is None:
+        if not self.anchor.any():
             return self.offsets
         return self.offsets - np.array([dot(self.anchor, plane) for plane in self.planes])
 
@@ -185,11 +178,8 @@ def simplex_ascent(
             for j in range(n):
                 gradient[j] -= weights[k] * gram[k, j]
     for step in range(most_steps):
-        first = 0
-        for k in range(1, n):
-            if gradient[k] > gradient[first]:
-                first = k
-        second, highest, worst = -1, 0.0, 0.0
+        first = gradient.argmax()
+        second, moved, highest, worst = -1, 0.0, 0.0, 0.0
         for k in range(n):
             excess = gradient[first] - gradient[k]
             if weights[k] > 0.0 and excess > 0.0:
@@ -201,17 +191,10 @@ def simplex_ascent(
                     step_size = min(step_size, excess / curvature)
                 gain = step_size * (excess - 0.5 * step_size * curvature)
                 if gain > highest:
-                    second, highest = k, gain
+                    second, moved, highest = k, step_size, gain
         if worst <= tol or second < 0:
             return step
-        curvature = gram[first, first] + gram[second, second] - 2.0 * gram[first, second]
-        excess = gradient[first] - gradient[second]
-        moved = weights[second]
-        if curvature > 0.0 and excess / curvature < moved:
-            moved = excess / curvature
-            weights[second] -= moved
-        else:
-            weights[second] = 0.0
+        weights[second] -= moved
         weights[first] += moved
         for j in range(n):
             gradient[j] -= moved * (gram[first, j] - gram[second, j])

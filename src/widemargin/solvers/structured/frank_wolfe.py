@@ -28,22 +28,13 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
-from widemargin.solvers.structured.problem import (
-    PassState,
-    StructuredSolution,
-    lower_bound,
-    upper_bounds,
-)
+from widemargin.solvers.structured.problem import PassState, StructuredSolution, lower_bound
 
 SAMPLE_METHODS = ("perm", "rnd", "seq")
 
 
 def solve_frank_wolfe(
-    oracle: Any,
-    cost: np.ndarray,
-    *,
-    report: Callable[["FrankWolfeState"], bool] | None = None,
-    **parameters: Any,
+    oracle: Any, cost: np.ndarray, *, report: Callable | None = None, **parameters: Any
 ) -> StructuredSolution:
     """Solve the problem.
 
@@ -100,9 +91,7 @@ class FrankWolfeState(PassState):
         if self.blocks is None:
             self.blocks = np.zeros((self.oracle.n_samples, self.oracle.size))
             self.losses = np.zeros(self.oracle.n_samples)
-        self.w = self.blocks.sum(axis=0)
-        if self.anchor is not None:
-            self.w += self.anchor
+        self.w = self.blocks.sum(axis=0) + (0.0 if self.anchor is None else self.anchor)
         super().__post_init__()
         self.average, self.average_loss = self.w.copy(), float(self.losses.sum())
 
@@ -117,18 +106,13 @@ class FrankWolfeState(PassState):
 
     def check_gap(self) -> None:
         # Sums of many steps have rounding errors: recompute them from the blocks.
-        self.w = self.blocks.sum(axis=0)
-        loss = float(self.losses.sum())
-        dual = lower_bound(self.w, loss, self.anchor)
-        if self.anchor is not None:
-            self.w += self.anchor
-        w = self.w
+        shift = self.blocks.sum(axis=0)
+        self.w = shift + self.anchor
+        w, dual = self.w, lower_bound(shift, float(self.losses.sum()), self.anchor)
         if self.averaging:
             w = self.average
-            shift = w if self.anchor is None else w - self.anchor
-            dual = max(dual, lower_bound(shift, self.average_loss, self.anchor))
-        objective, bound, _ = upper_bounds(self.oracle, w, self.cost, self.anchor)
-        self.record.add(self.iterations, w, objective, bound, dual)
+            dual = max(dual, lower_bound(w - self.anchor, self.average_loss, self.anchor))
+        self.record_at(w, dual)
 
     def _order(self) -> np.ndarray:
         n, random = self.oracle.n_samples, self.random

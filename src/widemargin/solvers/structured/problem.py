@@ -9,13 +9,27 @@ sum of the H_i, which gives lower bounds: with g = sum_i cost_i d_i and b = sum_
 
     min over w   1/2 ||w - anchor||^2 + b - w . g  =  b - anchor . g - 1/2 ||g||^2
 
+An `Oracle` is an object with these attributes and methods, which all solvers need:
+
+- ``n_samples`` and ``size``, the numbers of samples and of weights;
+- ``violation(i, w, out)`` writes d_i of the maximizer to ``out`` and returns its loss and H_i;
+- ``violations(w, samples=None, weight=None)`` returns losses, slacks, bounds and the weighted sum
+  of the d_i of several samples;
+- ``from_model_order(w)`` and ``to_model_order(w)`` return weights in the order of the oracle, from
+  the order of the model, and the reverse.
+
+`FrankWolfeState` runs its passes by ``run_pass(order, state)`` if the oracle has that method and it
+does not return False. The cache of `CuttingPlanesState` needs ``labels`` of `violations` and
+``evaluate``. Ensembles need ``threads``, the arguments ``extra`` and ``rows``, ``task_losses``,
+``best_states`` and ``true_joint_features``: see `widemargin.structured.oracles.PlainOracle`.
+
 A solver is a subclass of `SolverState`: `advance` does one pass or round, `finish` returns the
 solution, `to_dict` and `resume` save and restore the state as plain arrays.
 """
 
 from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,32 +38,6 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
 
 _CURVES = ("iteration", "objective", "dual_objective", "gap", "seconds")
-
-
-class Oracle(Protocol):
-    """Loss-augmented inference on the training samples.
-
-    These are the methods that all solvers need. `FrankWolfeState` runs its passes by
-    ``run_pass(order, state)`` if the oracle has that method and it does not return False. The cache
-    of `CuttingPlanesState` needs ``labels`` of `violations` and ``evaluate``. Ensembles need
-    ``threads``, the arguments ``extra`` and ``rows``, ``task_losses``, ``best_states`` and
-    ``true_joint_features``: see `widemargin.structured.oracles.PlainOracle`.
-    """
-
-    n_samples: int
-    size: int
-
-    def violation(self, i: Any, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
-        """Write d_i of the maximizer to ``out``; return its loss and H_i."""
-
-    def violations(self, w: np.ndarray, samples: Any = None, weight: Any = None) -> Any:
-        """Return losses, slacks, bounds and the weighted sum of the d_i of several samples."""
-
-    def from_model_order(self, w: np.ndarray) -> np.ndarray:
-        """Return weights in the order of the oracle, from the order of the model."""
-
-    def to_model_order(self, w: np.ndarray) -> np.ndarray:
-        """Return weights in the order of the model, from the order of the oracle."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +174,7 @@ class SolverState:
     oracle: Any
     cost: np.ndarray
     _: KW_ONLY
-    anchor: np.ndarray | None = None
+    anchor: Any = None
     tol: float = 1e-3
     max_iter: int = 1000
     w: Any = None
@@ -201,9 +189,8 @@ class SolverState:
 
     def __post_init__(self) -> None:
         self.cost = np.asarray(self.cost, dtype=float)
-        if self.w is None:
-            self.w = np.zeros(self.oracle.size) if self.anchor is None else self.anchor
-        self.w = np.array(self.w, dtype=float)
+        self.anchor = np.zeros(self.oracle.size) if self.anchor is None else self.anchor
+        self.w = np.array(self.anchor if self.w is None else self.w, dtype=float)
         self.record, self.random = Record(self.w.copy()), np.random.default_rng(self.seed)
 
     def advance(self) -> bool:
@@ -219,6 +206,12 @@ class SolverState:
     def finish(self) -> StructuredSolution:
         """Return the solution at the current state."""
         raise NotImplementedError
+
+    def record_at(self, w: np.ndarray, dual: float) -> Any:
+        """Add ``w``, its objective and a lower bound to the record; return the violations."""
+        objective, bound, found = upper_bounds(self.oracle, w, self.cost, self.anchor)
+        self.record.add(self.iterations, w, objective, bound, dual)
+        return found
 
     def warm_start(self) -> dict[str, Any]:
         """Return the arrays from which another fit can start."""
@@ -325,10 +318,9 @@ def upper_bounds(
     return objective, base + float(np.sum(cost[counts] * found.bounds[counts])), found
 
 
-def lower_bound(gradient: np.ndarray, loss: float, anchor: np.ndarray | None) -> float:
+def lower_bound(gradient: np.ndarray, loss: float, anchor: np.ndarray) -> float:
     """Return the minimum of 1/2 ||w - anchor||^2 + loss - w . gradient."""
-    moved = 0.0 if anchor is None else dot(anchor, gradient)
-    return loss - moved - 0.5 * dot(gradient, gradient)
+    return loss - dot(anchor, gradient) - 0.5 * dot(gradient, gradient)
 
 
 @compiled

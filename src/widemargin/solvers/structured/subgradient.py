@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin.solvers.structured.problem import PassState, lower_bound, upper_bounds
+from widemargin.solvers.structured.problem import PassState, lower_bound
 
 AVERAGINGS = ("linear", "squared")
 
@@ -69,8 +69,7 @@ class SubgradientState(PassState):
         self.average = self.w.copy()
         if warm:
             # The first steps are long: they may leave weights that were better.
-            objective, bound, _ = upper_bounds(self.oracle, self.w, self.cost, self.anchor)
-            self.record.add(0, self.w, objective, bound, 0.0)
+            self.record_at(self.w, 0.0)
 
     def run_pass(self) -> None:
         n = self.oracle.n_samples
@@ -90,16 +89,13 @@ class SubgradientState(PassState):
 
     def check_gap(self) -> None:
         w = self.w if self.averaging is None else self.average
-        objective, bound, _ = upper_bounds(self.oracle, w, self.cost, self.anchor)
-        dual = lower_bound(self.plane, self.plane_loss, self.anchor)
-        self.record.add(self.iterations, w, objective, bound, dual)
+        self.record_at(w, lower_bound(self.plane, self.plane_loss, self.anchor))
 
     def _step(self, pull: np.ndarray) -> None:
         self.steps += 1
         rate = 1.0 / self.offset if self.rate is None else self.rate
         eta = rate / (1.0 + self.steps / self.offset) ** self.decay
-        distance = self.w if self.anchor is None else self.w - self.anchor
-        self.velocity = self.momentum * self.velocity - eta * (distance - pull)
+        self.velocity = self.momentum * self.velocity - eta * (self.w - self.anchor - pull)
         self.w = self.w + self.velocity
         if self.averaging is not None:
             weight = float(self.steps) ** (1 if self.averaging == "linear" else 2)

@@ -2,22 +2,16 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, Self
+from numbers import Integral
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, clone
-from sklearn.callback import CallbackSupportMixin
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
-from widemargin._base.numeric import TINY
-from widemargin._base.options import coulomb_options
 from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.threads import for_each
 from widemargin._base.transactions import unchanged_by_failure
@@ -25,12 +19,10 @@ from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import StructuredSolution
 from widemargin.structured.ensembles.diverse import predict_in_sequence
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
-from widemargin.structured.learners.base import check_samples, to_arrays
-from widemargin.structured.models.base import StructuredModel
+from widemargin.structured.learners.base import StructuredEstimator, check_samples, to_arrays
 
 
-@dataclass(frozen=True)
-class EnsembleProblem:
+class EnsembleProblem(NamedTuple):
     """Training problem of an ensemble.
 
     Attributes
@@ -52,22 +44,15 @@ class EnsembleProblem:
 
 
 @shared_docs
-class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
+class StructuredEnsemble(StructuredEstimator):
     """Base class of the ensembles; see `CoulombSSVM`."""
 
     _parameter_constraints: dict = {
-        "model": [StructuredModel],
+        **StructuredEstimator._parameter_constraints,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     W: np.ndarray
-    model_: StructuredModel
     reranker_: Reranker | None
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
@@ -91,10 +76,23 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         -------
         <<returns_self>>
         """
-        X, Y = to_arrays(X), to_arrays(Y)
-        weight = check_samples(X, Y, sample_weight)
+        X, Y, weight = check_samples(X, Y, sample_weight)
         with unchanged_by_failure(self):
-            self._fit_members(X, Y, sample_weight, weight)
+            self.model_ = clone(self.model)
+            oracle = self.model_.prepare(X, Y, threads=self._threads())
+            random = np.random.default_rng(self._draw_seed())
+            data = {"X": X, "y": Y, "metadata": {"sample_weight": sample_weight}}
+            progress = FitProgress.open(self, 1, **data)
+            with progress.task(0) as stop:
+                report = self._reporter(stop)
+                fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))
+            for name, value in fitted.items():
+                setattr(self, name, value)
+            self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
+            if "w" in fitted:
+                self.w = oracle.to_model_order(fitted["w"])
+            self.reranker_ = None
+            progress.close()
         return self
 
     def fit_reranker(self, X: Sequence, Y: Sequence) -> Self:
@@ -117,8 +115,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         <<returns_self>>
         """
         check_is_fitted(self, "W")
-        X, Y = to_arrays(X), to_arrays(Y)
-        check_samples(X, Y, None)
+        X, Y, _ = check_samples(X, Y)
         proposals = self.predict_all(X)
         self.reranker_ = Reranker(self.model_, self.W).fit(X, Y, proposals)
         return self
@@ -140,12 +137,13 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
             Outputs of the members.
         """
         check_is_fitted(self, "W")
-        X = to_arrays(X)
-        outputs = (
-            predict_in_sequence(self.model_, self.W, X, diversity)
-            if diversity
-            else self._predict_members(X)
-        )
+        X, model, threads = to_arrays(X), self.model_, self._threads()
+        if diversity:
+            outputs = predict_in_sequence(model, self.W, X, diversity)
+        elif model.is_compiled:  # compiled code prepares the inputs only once
+            outputs = model.decode(model.oracle(X, None, threads), self.W)
+        else:  # a user-defined model need not be thread-safe
+            outputs = for_each(lambda w: model.batch_inference(X, w), self.W, threads or 1)
         return [list(proposals) for proposals in zip(*outputs, strict=True)]
 
     def predict(self, X: Sequence) -> Any:
@@ -184,8 +182,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         losses : ndarray of shape (n_estimators, n_samples)
             Losses of the model.
         """
-        X, Y = to_arrays(X), to_arrays(Y)
-        check_samples(X, Y, None)
+        X, Y, _ = check_samples(X, Y)
         proposals = self.predict_all(X, diversity)
         columns = [
             [self.model_.loss(y, output) for output in outputs]
@@ -205,22 +202,8 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
         -------
         <<structured_score>>
         """
-        return self._score_losses(self.member_losses(X, Y, diversity).min(axis=0), to_arrays(Y))
-
-    def score(self, X: Sequence, Y: Sequence) -> float:
-        """Compute the score of the outputs of `predict`.
-
-        Parameters
-        ----------
-        <<structured_X_Y>>
-
-        Returns
-        -------
-        <<structured_score>>
-        """
-        X, Y = to_arrays(X), to_arrays(Y)
-        check_samples(X, Y, None)
-        return self._score_losses(self.model_.batch_loss(Y, self.predict(X)), Y)
+        losses = self.member_losses(X, Y, diversity).min(axis=0)
+        return 1.0 - float(np.sum(losses)) / sum(map(self.model_.max_loss, to_arrays(Y)))
 
     def disagreement(self, X: Sequence) -> list[np.ndarray]:
         """Compute the disagreement of the members for each part of the outputs.
@@ -244,51 +227,19 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
 
     # Helpers.
 
-    def _predict_members(self, X: Sequence) -> list:
-        """Return the outputs of each member; compiled code prepares the inputs only once."""
-        model, threads = self.model_, self._threads()
-        if not model.is_compiled:
-            return for_each(lambda w: model.batch_inference(X, w), self.W, threads)
-        return model.decode(model.oracle(X, None, threads), self.W)
+    def _reporter(self, stop: Callable[[], bool]) -> Callable[..., bool]:
+        """Return a function that prints figures, unless they were the last ones, and may stop."""
+        printed = ""
 
-    def _fit_members(
-        self, X: Sequence, Y: Sequence, sample_weight: Any, weight: np.ndarray
-    ) -> None:
-        """Set the fitted attributes."""
-        self.model_ = clone(self.model)
-        oracle = self.model_.prepare(X, Y, threads=self._threads())
-        seed = 0 if self.random_state is None else self.random_state
-        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
-        with progress.task(0) as stop:
-            printed = ""
+        def report(**figures: float) -> bool:
+            nonlocal printed
+            line = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
+            if self.verbose and line != printed:
+                print(f"[{type(self).__name__}] {line}")
+            printed = line
+            return stop()
 
-            def report(**figures: float) -> bool:
-                nonlocal printed
-                line = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
-                if self.verbose and line != printed:
-                    print(f"[{type(self).__name__}] {line}")
-                printed = line
-                return stop()
-
-            random = np.random.default_rng(seed)
-            fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
-        if "w" in fitted:
-            self.w = oracle.to_model_order(fitted["w"])
-        self.reranker_ = None
-        progress.close()
-
-    def _score_losses(self, losses: np.ndarray, Y: Sequence) -> float:
-        return 1.0 - float(np.sum(losses)) / sum(self.model_.max_loss(y) for y in Y)
-
-    def _threads(self) -> int | None:
-        """Return None for all threads; a user-defined model need not be thread-safe."""
-        if self.n_jobs is not None:
-            return effective_n_jobs(self.n_jobs)
-        return None if self.model_.is_compiled else 1
+        return report
 
     def _fit_single(self, problem: EnsembleProblem) -> StructuredSolution:
         """Return the single structured SVM that the members start from."""
@@ -310,7 +261,7 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
                 f"tol={self.tol} (max_iter={self.max_iter}). Relative duality gap: "
                 f"{solution.gap:.1e}.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
         return solution
 
@@ -322,35 +273,5 @@ class StructuredEnsemble(CallbackSupportMixin, BaseEstimator):
                 f"duality gap of tol={self.tol} within {passes} passes over their samples in the "
                 f"last round. {advice}",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
-
-
-def random_directions(random: np.random.Generator, n: int, size: int) -> np.ndarray:
-    """Return ``n`` random unit vectors, uniformly distributed."""
-    return _normalize(random.normal(size=(n, size)))
-
-
-def output_directions(
-    oracle: Any, w: np.ndarray, random: np.random.Generator, n: int
-) -> np.ndarray:
-    """Return ``n`` random unit vectors that change the scores of outputs of the samples.
-
-    They are random combinations of differences between the joint features of the true outputs and
-    of outputs that random weights prefer: directions along which training changes the weights. A
-    uniformly distributed direction mostly changes the scores of all outputs equally, or not at all.
-    """
-    scale = np.sqrt(np.sum(w**2) / len(w))
-    directions = np.zeros((n, oracle.size))
-    for direction in directions:
-        for _ in range(coulomb_options.mixed_outputs):
-            weight = random.normal(size=oracle.n_samples)
-            direction += oracle.violations(
-                scale * random.normal(size=oracle.size), weight=weight
-            ).difference
-    return _normalize(directions)
-
-
-def _normalize(directions: np.ndarray) -> np.ndarray:
-    norms = np.sqrt(np.sum(directions**2, axis=1, keepdims=True))
-    return directions / np.maximum(norms, TINY**0.5)

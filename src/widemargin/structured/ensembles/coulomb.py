@@ -1,6 +1,6 @@
 """CoulombSSVM: an ensemble of structured SVMs whose weight vectors repel each other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -20,13 +20,8 @@ from widemargin.solvers.structured.coulomb import (
     best_weights,
     coulomb_energy,
 )
-from widemargin.solvers.structured.problem import StructuredSolution
-from widemargin.structured.ensembles.base import (
-    EnsembleProblem,
-    StructuredEnsemble,
-    output_directions,
-)
-from widemargin.structured.ensembles.perturbed import perturb
+from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
+from widemargin.structured.ensembles.perturbed import output_directions, perturb
 
 
 @shared_docs
@@ -160,49 +155,50 @@ class CoulombSSVM(StructuredEnsemble):
         random_state=None,
         verbose=False,
     ):
-        self.model = model
+        super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.n_estimators = n_estimators
         self.alpha = alpha
         self.exponent = exponent
         self.assignment = assignment
         self.solver = solver
-        self.C = C
         self.n_steps = n_steps
         self.offset = offset
         self.noise = noise
         self.keep_single = keep_single
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
-        single, oracle, random = self._fit_single(problem), problem.oracle, problem.random
-        alpha = default_repulsion(single.objective, oracle.size)
+        single = self._fit_single(problem)
+        alpha = default_repulsion(single.objective, problem.oracle.size)
         alpha = alpha if self.alpha == "auto" else float(self.alpha)
         if alpha == 0.0 or self.n_estimators == 1:
-            W = np.tile(single.w, (self.n_estimators, 1))
-            risk = self.n_estimators * single.objective
-            energy = coulomb_energy(W, self.exponent)
-            curves = {"iteration": [0], "objective": [risk], "energy": [energy], "risk": [risk]}
-            return self._attributes(single, W, curves, 0, 0, alpha)
-        noise = output_directions(oracle, single.w, random, self.n_estimators)
-        start = perturb(single.w, self.noise * noise) if single.w.any() else noise
-        if self.keep_single:
-            start[0] = single.w
-        state = self._optimize(problem, alpha, start, single.w)
-        self._warn_not_converged(state.converged, state.passes, "Consider increasing tol.")
-        W = best_weights(state)
-        best = int(np.argmin(state.curves["objective"]))
-        return self._attributes(single, W, state.curves, best, state.iterations, alpha)
+            W, iterations = np.tile(single.w, (self.n_estimators, 1)), 0
+            risk, energy = [self.n_estimators * single.objective], coulomb_energy(W, self.exponent)
+            curves = {"iteration": [0], "objective": risk, "energy": [energy], "risk": risk}
+        else:
+            state = self._optimize(problem, alpha, single.w)
+            self._warn_not_converged(state.converged, state.passes, "Consider increasing tol.")
+            W, curves, iterations = best_weights(state), state.curves, state.iterations
+        best = int(np.argmin(curves["objective"]))
+        return {
+            "alpha_": alpha,
+            "W": W,
+            "w": single.w,
+            "objective_": curves["objective"][best],
+            "energy_": curves["energy"][best],
+            "dual_gap_": single.gap,
+            "n_iter_": iterations,
+            "history_": {name: np.array(values) for name, values in curves.items()},
+        }
 
-    def _optimize(
-        self, problem: EnsembleProblem, alpha: float, start: np.ndarray, w: np.ndarray
-    ) -> CoulombState:
+    def _optimize(self, problem: EnsembleProblem, alpha: float, w: np.ndarray) -> CoulombState:
+        """Return the state after the optimization, from perturbations of ``w``."""
         oracle, cost = problem.oracle, problem.cost
         options, anchored = coulomb_options, self.solver == "anchored"
         steps = options.anchored_rounds if anchored else options.subgradient_steps
+        noise = output_directions(oracle, w, problem.random, self.n_estimators)
+        start = perturb(w, self.noise * noise) if w.any() else noise
+        if self.keep_single:
+            start[0] = w
         state = CoulombState(
             oracle, cost, alpha, self.exponent, self._assignment(oracle), problem.random, start,
             max_iter=self.n_steps or steps, check_every=options.check_every,
@@ -215,21 +211,6 @@ class CoulombSSVM(StructuredEnsemble):
 
         run_in_slices(advance_anchored if anchored else advance_subgradient, state, report_last)
         return state
-
-    def _attributes(
-        self, single: StructuredSolution, W: np.ndarray, curves: dict[str, list], best: int,
-        iterations: int, alpha: float,
-    ) -> dict[str, Any]:  # fmt: skip
-        return {
-            "alpha_": alpha,
-            "W": W,
-            "w": single.w,
-            "objective_": curves["objective"][best],
-            "energy_": curves["energy"][best],
-            "dual_gap_": single.gap,
-            "n_iter_": iterations,
-            "history_": {name: np.array(values) for name, values in curves.items()},
-        }
 
     def _assignment(self, oracle: Any) -> Callable | None:
         if self.assignment == "all":
@@ -245,9 +226,7 @@ def default_repulsion(objective: float, size: int) -> float:
     return objective * few / max(few, size)
 
 
-def _assign_by_loss(
-    oracle: Any, W: np.ndarray, random: np.random.Generator, best_only: bool
-) -> Sequence[np.ndarray]:
+def _assign_by_loss(oracle: Any, W: np.ndarray, random: Any, best_only: bool) -> list[np.ndarray]:
     """Assign each sample to one member: the best, or a random one."""
     losses = np.array(for_each(oracle.task_losses, W, oracle.threads))
     if best_only:

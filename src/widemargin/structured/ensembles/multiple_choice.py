@@ -1,6 +1,7 @@
 """MultipleChoiceSSVM and DiverseMultipleChoiceSSVM: each sample is assigned to one member."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from numbers import Integral, Real
 from typing import Any
@@ -73,6 +74,9 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
     }
 
+    # The reward for outputs that differ from those of other members: a parameter of the subclass.
+    diversity = 0.0
+
     def __init__(
         self,
         model,
@@ -86,40 +90,18 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         random_state=None,
         verbose=False,
     ):
-        self.model = model
+        super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.n_estimators = n_estimators
-        self.C = C
         self.n_rounds = n_rounds
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         oracle, cost, random = problem.oracle, problem.cost, problem.random
         member, slacks, W, curve = self._cluster(oracle, random), None, None, []
-        converged = np.ones(self.n_estimators, dtype=bool)
         for _ in range(self.n_rounds):
             groups = _groups(member, slacks, self.n_estimators, random)
             seeds = random.integers(2**31, size=self.n_estimators)
-
-            def train(
-                m: int,
-                rewards: list[np.ndarray] | None = None,
-                groups: list[np.ndarray] = groups,
-                seeds: np.ndarray = seeds,
-            ) -> np.ndarray:
-                samples = groups[m]
-                extra = None if rewards is None else [rewards[i] for i in samples]
-                solution = solve_frank_wolfe(
-                    OracleSubset(oracle, samples, extra), cost[samples], tol=self.tol,
-                    max_iter=self.max_iter, seed=int(seeds[m]),
-                )  # fmt: skip
-                converged[m] = solution.converged
-                return solution.w
-
-            W = self._train_members(oracle, W, train)
+            found = self._solve_members(oracle, W, partial(self._solve, problem, groups, seeds))
+            W = np.array([solution.w for solution in found])
             slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
             curve.append(0.5 * float(np.sum(W**2)) + float(np.sum(cost * slacks.min(axis=0))))
             before, member = member, slacks.argmin(axis=0)
@@ -127,6 +109,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             unchanged = len(curve) > 1 and (member == before).all()
             if stop or (unchanged and not self._rewards_diversity()):
                 break
+        converged = np.array([solution.converged for solution in found])
         self._warn_not_converged(converged, self.max_iter, "Consider increasing max_iter or tol.")
         return {
             "W": W,
@@ -135,6 +118,15 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             "n_iter_": len(curve),
             "history_": {"iteration": np.arange(1, len(curve) + 1), "objective": np.array(curve)},
         }
+
+    def _solve(self, problem: EnsembleProblem, groups, seeds, m: int, rewards=None):
+        """Train member ``m`` on its samples, with ``rewards`` added to the scores of states."""
+        samples = groups[m]
+        extra = None if rewards is None else [rewards[i] for i in samples]
+        return solve_frank_wolfe(
+            OracleSubset(problem.oracle, samples, extra), problem.cost[samples], tol=self.tol,
+            max_iter=self.max_iter, seed=int(seeds[m]),
+        )  # fmt: skip
 
     def _cluster(self, oracle: Any, random: np.random.Generator) -> np.ndarray:
         """Assign samples to members by k-means on the joint features of the true outputs."""
@@ -149,14 +141,29 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         with single_threaded_blas():
             return means.fit_predict(features / np.maximum(norms, TINY))
 
-    def _train_members(self, oracle: Any, W: np.ndarray | None, train: Callable) -> np.ndarray:
-        """Return the weights of all members, each trained on its samples."""
-        del W
-        return np.array(for_each(train, range(self.n_estimators), oracle.threads))
+    def _solve_members(self, oracle: Any, W: np.ndarray | None, solve: Callable) -> list:
+        """Return the solutions of all members; ``W`` are the weights of the last round."""
+        if W is None or not self._rewards_diversity():
+            return for_each(solve, range(self.n_estimators), oracle.threads)
+        # One after the other: trained simultaneously, equal members would remain equal.
+        rewards, found = [self._rewards(oracle, w) for w in W], []
+        for m in range(len(W)):
+            others = zip(*(own for k, own in enumerate(rewards) if k != m), strict=True)
+            found.append(solve(m, [self.diversity / (len(W) - 1) * sum(own) for own in others]))
+            rewards[m] = self._rewards(oracle, found[m].w)
+        return found
 
     def _rewards_diversity(self) -> bool:
         """Return whether the training loss of a member depends on the outputs of the others."""
-        return False
+        return self.diversity > 0.0 and self.n_estimators > 1
+
+    def _rewards(self, oracle: Any, w: np.ndarray) -> list[np.ndarray]:
+        """Return minus the loss of each state of each part, relative to the outputs of ``w``."""
+        model: Any = self.model_
+        return [
+            model.state_costs(states)[:, np.newaxis] * (np.eye(model.n_states)[states] - 1.0)
+            for states in oracle.best_states(w)
+        ]
 
 
 @shared_docs
@@ -230,46 +237,13 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         random_state=None,
         verbose=False,
     ):
-        super().__init__(
-            model,
-            n_estimators,
-            C,
-            n_rounds=n_rounds,
-            max_iter=max_iter,
-            tol=tol,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        StructuredEnsemble.__init__(self, model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.n_estimators = n_estimators
         self.diversity = diversity
-
-    def _rewards_diversity(self) -> bool:
-        return self.diversity > 0.0 and self.n_estimators > 1
-
-    def _train_members(self, oracle: Any, W: np.ndarray | None, train: Callable) -> np.ndarray:
-        if W is None or not self._rewards_diversity():
-            return super()._train_members(oracle, W, train)
-        # One after the other: trained simultaneously, equal members would remain equal.
-        W = W.copy()
-        rewards = [self._rewards(oracle, w) for w in W]
-        for m in range(len(W)):
-            others = zip(*(own for k, own in enumerate(rewards) if k != m), strict=True)
-            W[m] = train(m, [self.diversity / (len(W) - 1) * sum(own) for own in others])
-            rewards[m] = self._rewards(oracle, W[m])
-        return W
-
-    def _rewards(self, oracle: Any, w: np.ndarray) -> list[np.ndarray]:
-        """Return minus the loss of each state of each part, relative to the outputs of ``w``."""
-        model: Any = self.model_
-        return [
-            model.state_costs(states)[:, np.newaxis] * (np.eye(model.n_states)[states] - 1.0)
-            for states in oracle.best_states(w)
-        ]
+        self.n_rounds = n_rounds
 
 
-def _groups(
-    member: np.ndarray, slacks: np.ndarray | None, n_members: int, random: np.random.Generator
-) -> list[np.ndarray]:
+def _groups(member: np.ndarray, slacks: Any, n_members: int, random: Any) -> list[np.ndarray]:
     """Return the samples of each member; one without samples gets one with a large slack."""
     groups = [np.flatnonzero(member == m) for m in range(n_members)]
     order = random.permutation(len(member))

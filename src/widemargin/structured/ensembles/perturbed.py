@@ -7,13 +7,9 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import TINY
+from widemargin._base.options import coulomb_options
 from widemargin._base.sklearn_compat import Interval, StrOptions
-from widemargin.structured.ensembles.base import (
-    EnsembleProblem,
-    StructuredEnsemble,
-    output_directions,
-    random_directions,
-)
+from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
 
 
 @shared_docs
@@ -88,16 +84,10 @@ class PerturbedSSVM(StructuredEnsemble):
         random_state=None,
         verbose=False,
     ):
-        self.model = model
+        super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.n_estimators = n_estimators
         self.spread = spread
         self.directions = directions
-        self.C = C
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         single, oracle, random = self._fit_single(problem), problem.oracle, problem.random
@@ -121,3 +111,30 @@ def perturb(w: np.ndarray, noise: np.ndarray) -> np.ndarray:
     moved = w + norm * noise
     lengths = np.sqrt(np.sum(moved**2, axis=1, keepdims=True))
     return moved * (norm / np.maximum(lengths, TINY))
+
+
+def random_directions(random: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """Return ``n`` random unit vectors, uniformly distributed."""
+    return _normalize(random.normal(size=(n, size)))
+
+
+def output_directions(oracle: Any, w: np.ndarray, random: Any, n: int) -> np.ndarray:
+    """Return ``n`` random unit vectors that change the scores of outputs of the samples.
+
+    They are random combinations of differences between the joint features of the true outputs and
+    of outputs that random weights prefer: directions along which training changes the weights. A
+    uniformly distributed direction mostly changes the scores of all outputs equally, or not at all.
+    """
+    scale = np.sqrt(np.sum(w**2) / len(w))
+    directions = np.zeros((n, oracle.size))
+    for direction in directions:
+        for _ in range(coulomb_options.mixed_outputs):
+            weight = random.normal(size=oracle.n_samples)
+            w = scale * random.normal(size=oracle.size)
+            direction += oracle.violations(w, weight=weight).difference
+    return _normalize(directions)
+
+
+def _normalize(directions: np.ndarray) -> np.ndarray:
+    norms = np.sqrt(np.sum(directions**2, axis=1, keepdims=True))
+    return directions / np.maximum(norms, TINY**0.5)

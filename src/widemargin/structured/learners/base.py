@@ -26,7 +26,7 @@ from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import structured_solver_options as options
 from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_context
-from widemargin.solvers.structured.problem import SolverState, StructuredSolution
+from widemargin.solvers.structured.problem import SolverState
 from widemargin.structured.models.base import StructuredModel
 
 _NO_GAP = (
@@ -35,8 +35,63 @@ _NO_GAP = (
 )
 
 
+class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
+    """What learners and ensembles share: parameters, scores, the seed and threads."""
+
+    _parameter_constraints: dict = {
+        "model": [StructuredModel],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    model_: StructuredModel
+
+    def __init__(self, model, C, max_iter, tol, n_jobs, random_state, verbose):
+        self.model = model
+        self.C = C
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def score(self, X: Sequence, Y: Sequence) -> float:
+        """Compute the fraction of the largest possible loss that predictions avoid.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            True outputs.
+
+        Returns
+        -------
+        score : float
+            At most 1; the fraction of correct parts for models that count wrong parts.
+        """
+        X, Y, _ = check_samples(X, Y)
+        predictions = self.predict(X)
+        return self.model_.score_outputs(Y, predictions)
+
+    def _draw_seed(self) -> int:
+        seed = 0 if self.random_state is None else self.random_state
+        return int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+
+    def _threads(self) -> int | None:
+        return None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
+
+
+def _curve(name: str, description: str) -> property:
+    return property(lambda self: self.history_[name], doc=description)
+
+
 @shared_docs
-class StructuredLearner(CallbackSupportMixin, BaseEstimator):
+class StructuredLearner(StructuredEstimator):
     """Base class of structured learners.
 
     A new learner defines its parameters and `_start`, which returns the state of a solver. It may
@@ -51,29 +106,12 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {
-        "model": [StructuredModel],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        **StructuredEstimator._parameter_constraints,
         "warm_start": ["boolean"],
         "checkpoint": [str, os.PathLike, None],
     }
 
-    model: StructuredModel
-    max_iter: int
-    C: float
-    tol: float
-    verbose: Any
-    n_jobs: int | None
-    random_state: Any
-    warm_start: bool
-    checkpoint: Any
-
     # Fitted attributes.
-    model_: StructuredModel
     w: np.ndarray
     objective_: float
     dual_gap_: float
@@ -82,9 +120,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
 
     # What a learner defines.
 
-    def _start(
-        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
-    ) -> SolverState:
+    def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> SolverState:
         """Return the state of a solver.
 
         ``previous`` is the `SolverState.warm_start` of an earlier fit, with the ``cost`` it had, or
@@ -117,8 +153,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         self : object
             Fitted learner.
         """
-        X, Y = to_arrays(X), to_arrays(Y)
-        weight = check_samples(X, Y, sample_weight)
+        X, Y, weight = check_samples(X, Y, sample_weight)
         solution, save = self._solve(X, Y, sample_weight, weight)
         save()  # if it fails the learner is fitted
         if not solution.converged:
@@ -147,52 +182,18 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self, "w")
         return self.model_.batch_inference(to_arrays(X), self.w)
 
-    def score(self, X: Sequence, Y: Sequence) -> float:
-        """Compute the fraction of the largest possible loss that predictions avoid.
-
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-        Y : sequence
-            True outputs.
-
-        Returns
-        -------
-        score : float
-            At most 1; the fraction of correct parts for models that count wrong parts.
-        """
-        X, Y = to_arrays(X), to_arrays(Y)
-        check_samples(X, Y, None)
-        predictions = self.predict(X)
-        return self.model_.score_outputs(Y, predictions)
-
     @property
     def coef_(self) -> np.ndarray:
         """Weights, in the order of the joint feature of the model."""
         return self.w
 
-    @property
-    def objective_curve_(self) -> np.ndarray:
-        """Objective at each check of the gap."""
-        return self.history_["objective"]
-
+    objective_curve_ = _curve("objective", "Objective at each check of the gap.")
     primal_objective_curve_ = objective_curve_
-
-    @property
-    def dual_objective_curve_(self) -> np.ndarray:
-        """Lower bound on the objective at each check of the gap."""
-        return self.history_["dual_objective"]
-
-    @property
-    def gap_curve_(self) -> np.ndarray:
-        """Relative duality gap at each check."""
-        return self.history_["gap"]
-
-    @property
-    def timestamps_(self) -> np.ndarray:
-        """Seconds since the start at each check of the gap."""
-        return self.history_["seconds"]
+    dual_objective_curve_ = _curve(
+        "dual_objective", "Lower bound on the objective at each check of the gap."
+    )
+    gap_curve_ = _curve("gap", "Relative duality gap at each check.")
+    timestamps_ = _curve("seconds", "Seconds since the start at each check of the gap.")
 
     # Helpers.
 
@@ -205,9 +206,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         previous = getattr(self, "_previous", None) if self.warm_start else None
         if previous is not None and not self._can_continue(previous, digest, oracle):
             previous = None
-        seed = 0 if self.random_state is None else self.random_state
-        seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        state = self._start(oracle, cost, seed, previous)
+        state = self._start(oracle, cost, self._draw_seed(), previous)
         keeper = CheckpointKeeper(
             self.checkpoint, type(self).__name__, digest, cost,
             seconds_between=options.seconds_between_checkpoints,
@@ -233,12 +232,7 @@ class StructuredLearner(CallbackSupportMixin, BaseEstimator):
         self._print(state)
         return solution, lambda: keeper.save(state.to_dict)
 
-    def _threads(self) -> int | None:
-        return None if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
-
-    def _attributes(
-        self, model: StructuredModel, state: SolverState, solution: StructuredSolution
-    ) -> dict[str, Any]:
+    def _attributes(self, model: Any, state: SolverState, solution: Any) -> dict[str, Any]:
         """Return the fitted attributes by name."""
         curves = state.record.curves
         return {
@@ -265,8 +259,9 @@ def to_arrays(samples: Any) -> Any:
     return samples.to_numpy() if hasattr(samples, "to_numpy") else samples
 
 
-def check_samples(X: Any, Y: Any, sample_weight: Any) -> np.ndarray:
-    """Check the numbers of inputs and outputs; return the weights of the samples."""
+def check_samples(X: Any, Y: Any, sample_weight: Any = None) -> tuple[Any, Any, np.ndarray]:
+    """Return inputs and outputs, after a check of their numbers, and weights of the samples."""
+    X, Y = to_arrays(X), to_arrays(Y)
     if sp.issparse(Y):
         raise ValueError("Y must not be sparse. Pass Y.toarray().")
     for name, samples in (("X", X), ("Y", Y)):
@@ -279,10 +274,10 @@ def check_samples(X: Any, Y: Any, sample_weight: Any) -> np.ndarray:
             f"samples: {n_inputs} and {len(Y)}."
         )
     if sample_weight is None:
-        return np.ones(n_inputs)
-    return check_sample_weight(
-        sample_weight, np.empty((n_inputs, 1)), dtype=np.float64, ensure_non_negative=True
-    )
+        return X, Y, np.ones(n_inputs)
+    like = np.empty((n_inputs, 1))
+    weight = check_sample_weight(sample_weight, like, dtype=np.float64, ensure_non_negative=True)
+    return X, Y, weight
 
 
 def problem_digest(model: StructuredModel, oracle: Any, X: Any, Y: Any) -> str:
@@ -291,9 +286,8 @@ def problem_digest(model: StructuredModel, oracle: Any, X: Any, Y: Any) -> str:
     It covers the parameters of the model, the data, the joint features, and the losses of the
     outputs that the oracle finds at weights of zero: a loss may depend on more than parameters.
     """
-    identify = getattr(oracle, "problem_data", None)
-    if identify is not None:
-        data = identify()
+    if hasattr(oracle, "problem_data"):
+        data = oracle.problem_data()
     else:
         data = [X, Y, [model.joint_feature(x, y) for x, y in zip(X, Y, strict=True)]]
     parts = type(model).__name__, joblib.hash(model.get_params()), joblib.hash(data)

@@ -103,23 +103,15 @@ class FrankWolfeSSVM(StructuredLearner):
         warm_start: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        self.model = model
-        self.max_iter = max_iter
-        self.C = C
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.line_search = line_search
         self.check_dual_every = check_dual_every
-        self.tol = tol
         self.do_averaging = do_averaging
         self.sample_method = sample_method
-        self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def _start(
-        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
-    ) -> FrankWolfeState:
+    def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> FrankWolfeState:
         blocks = losses = None
         if previous is not None:
             # Blocks are proportional to the cost of their sample; one that had none starts at zero.
@@ -128,15 +120,7 @@ class FrankWolfeSSVM(StructuredLearner):
             blocks = scale[:, np.newaxis] * previous["blocks"]
             losses = scale * previous["losses"]
         return FrankWolfeState(
-            oracle,
-            cost,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            check_every=self.check_dual_every,
-            averaging=self.do_averaging,
-            line_search=self.line_search,
-            sampling=self.sample_method,
-            seed=seed,
-            blocks=blocks,
-            losses=losses,
-        )
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed, blocks=blocks,
+            losses=losses, check_every=self.check_dual_every, averaging=self.do_averaging,
+            line_search=self.line_search, sampling=self.sample_method,
+        )  # fmt: skip

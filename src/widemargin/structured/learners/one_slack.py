@@ -100,23 +100,15 @@ class OneSlackSSVM(StructuredLearner):
         warm_start: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        self.model = model
-        self.max_iter = max_iter
-        self.C = C
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.tol = tol
+        super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.inference_cache = inference_cache
         self.cache_tol = cache_tol
         self.inactive_window = inactive_window
-        self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def _start(
-        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
-    ) -> CuttingPlanesState:
-        planes = offsets = None
+    def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> CuttingPlanesState:
+        planes, offsets = (), ()
         if previous is not None and cost.any() and previous["cost"].any():
             # A plane stays below the sum of losses only if all costs change by the same factor.
             scale = cost.sum() / previous["cost"].sum()
@@ -124,13 +116,7 @@ class OneSlackSSVM(StructuredLearner):
                 planes = scale * previous["planes"][1:]
                 offsets = scale * previous["offsets"][1:]
         return CuttingPlanesState(
-            oracle,
-            cost,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            cache=self.inference_cache,
-            cache_tol=self.cache_tol,
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, planes=planes, offsets=offsets,
+            cache=self.inference_cache, cache_tol=self.cache_tol,
             inactive_window=self.inactive_window,
-            planes=planes,
-            offsets=offsets,
-        )
+        )  # fmt: skip

@@ -111,43 +111,27 @@ class SubgradientSSVM(StructuredLearner):
         warm_start: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        self.model = model
-        self.max_iter = max_iter
-        self.C = C
-        self.verbose = verbose
+        super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.momentum = momentum
         self.learning_rate = learning_rate
-        self.n_jobs = n_jobs
         self.decay_exponent = decay_exponent
         self.decay_t0 = decay_t0
         self.batch_size = batch_size
         self.averaging = averaging
         self.shuffle = shuffle
         self.check_dual_every = check_dual_every
-        self.tol = tol
-        self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
 
-    def _start(
-        self, oracle: Any, cost: np.ndarray, seed: int, previous: dict[str, Any] | None
-    ) -> SubgradientState:
+    def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> SubgradientState:
+        rate = None if self.learning_rate == "auto" else float(self.learning_rate)
         return SubgradientState(
-            oracle,
-            cost,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            check_every=self.check_dual_every,
-            batch_size=self.batch_size,
-            rate=None if self.learning_rate == "auto" else float(self.learning_rate),
-            offset=float(self.decay_t0),
-            decay=float(self.decay_exponent),
-            momentum=float(self.momentum),
-            averaging=self.averaging,
-            shuffle=self.shuffle,
-            seed=seed,
-            w=None if previous is None else previous["w"],
-        )
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
+            w=None if previous is None else previous["w"], check_every=self.check_dual_every,
+            batch_size=self.batch_size, rate=rate, offset=float(self.decay_t0),
+            decay=float(self.decay_exponent), momentum=float(self.momentum),
+            averaging=self.averaging, shuffle=self.shuffle,
+        )  # fmt: skip
 
     def _can_continue(self, previous: dict[str, Any], digest: str, oracle: Any) -> bool:
         return len(previous["w"]) == oracle.size
