@@ -768,14 +768,6 @@ Bunch or (data, target)
     With ``data``, ``target`` (indices into ``target_names``), ``feature_names``,
     ``target_names``, ``frame`` (None unless ``as_frame``) and ``DESCR``.
 
-[potentials]
-unary : ndarray of shape (n_nodes, n_states)
-    Unary potentials.
-edges : ndarray of shape (n_edges, 2)
-    Nodes that each edge connects.
-pairwise : ndarray of shape (n_edges, n_states, n_states)
-    Pairwise potentials.
-
 [returns_self]
 self : object
     Fitted estimator.

@@ -8,6 +8,7 @@ from tests.structured.cases import best_score, examples, labelling_problems, sco
 
 from widemargin.structured.inference import inference_dispatch
 from widemargin.structured.inference.dispatch import METHODS, infer
+from widemargin.structured.inference.potentials import Potentials
 from widemargin.structured.models import make_grid_edges
 
 ANY = ("auto", "enumerate", "alpha-expansion", "trws", "lp", "icm", "unary")
@@ -20,14 +21,14 @@ TRIANGLE = np.array([[0, 1], [1, 2], [2, 0]])
 def test_compiled_methods_report_correct_scores_and_bounds(problem):
     best = best_score(*problem)
     for method in set(ANY) - {"lp"}:
-        check(infer(*problem, method), problem, best)
-    assert infer(*problem, "enumerate").exact
+        check(infer(Potentials(*problem), method), problem, best)
+    assert infer(Potentials(*problem), "enumerate").exact
 
 
 @examples(100)
 @given(labelling_problems())
 def test_the_relaxation_bounds_the_score_of_all_labels(problem):
-    found = infer(*problem, "lp")
+    found = infer(Potentials(*problem), "lp")
     check(found, problem, best_score(*problem))
     beliefs, across = found.beliefs
     assert_allclose(beliefs.sum(axis=1), 1.0, atol=1e-7)
@@ -40,10 +41,10 @@ def test_the_relaxation_bounds_the_score_of_all_labels(problem):
 def test_trees_are_solved_exactly_by_max_product_and_by_messages(problem):
     best = best_score(*problem)
     for method in ("auto", "max-product", "trws"):
-        found = infer(*problem, method)
+        found = infer(Potentials(*problem), method)
         check(found, problem, best)
         assert found.exact
-    assert infer(*problem, "auto").method == "max-product"
+    assert infer(Potentials(*problem), "auto").method == "max-product"
 
 
 @examples(500)
@@ -51,7 +52,7 @@ def test_trees_are_solved_exactly_by_max_product_and_by_messages(problem):
 def test_two_labels_that_favor_equality_are_solved_exactly_by_a_cut(problem):
     best = best_score(*problem)
     for method in ("graph-cut", "alpha-expansion", "auto"):
-        found = infer(*problem, method)
+        found = infer(Potentials(*problem), method)
         check(found, problem, best)
         assert found.exact
 
@@ -72,7 +73,9 @@ def test_expansion_and_messages_beat_single_changes_on_a_noisy_image():
     unary = np.eye(4)[truth.ravel()] + 0.8 * rng.normal(size=(truth.size, 4))
     pairwise = np.broadcast_to(np.eye(4), (len(edges), 4, 4)).copy()
     found = {
-        method: infer(unary, edges, pairwise, method) for method in ANY if method != "enumerate"
+        method: infer(Potentials(unary, edges, pairwise), method)
+        for method in ANY
+        if method != "enumerate"
     }
     assert found["trws"].score <= found["lp"].bound + 1e-6 <= found["trws"].bound + 1e-5
     for method in ("alpha-expansion", "trws"):
@@ -84,18 +87,18 @@ def test_auto_takes_the_exact_method_that_the_graph_allows():
     unary = np.zeros((13, 2))
     ring = np.array([[v, (v + 1) % 13] for v in range(13)])
     attract = np.tile(np.eye(2), (13, 1, 1))
-    assert infer(unary, ring[:-1], attract[:-1]).method == "max-product"
-    assert infer(unary, ring, attract).method == "graph-cut"
-    assert infer(unary, ring, -attract).method == "trws"
+    assert infer(Potentials(unary, ring[:-1], attract[:-1])).method == "max-product"
+    assert infer(Potentials(unary, ring, attract)).method == "graph-cut"
+    assert infer(Potentials(unary, ring, -attract)).method == "trws"
     triangle = np.array([[0, 1], [1, 2], [2, 0]])
-    assert infer(unary[:3], triangle, -attract[:3]).method == "enumerate"
+    assert infer(Potentials(unary[:3], triangle, -attract[:3])).method == "enumerate"
 
 
 def test_a_frustrated_triangle_stays_fractional_in_the_relaxation():
     unary, triangle = np.zeros((3, 2)), [[0, 1], [1, 2], [2, 0]]
     beliefs, _ = inference_dispatch(unary, -np.eye(2), triangle, "lp", relaxed=True)
     assert_allclose(beliefs, 0.5)
-    found = infer(unary, np.array(triangle), np.tile(-np.eye(2), (3, 1, 1)), "lp")
+    found = infer(Potentials(unary, np.array(triangle), np.tile(-np.eye(2), (3, 1, 1))), "lp")
     assert not found.exact
     assert found.score == -1.0
     assert found.bound == pytest.approx(0.0, abs=1e-9)

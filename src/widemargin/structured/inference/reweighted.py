@@ -14,46 +14,28 @@ V. Kolmogorov: Convergent tree-reweighted message passing for energy minimizatio
 
 import numpy as np
 
-from widemargin._base.docs import shared_docs
 from widemargin._base.jit import compiled
-from widemargin._base.options import inference_options
+from widemargin._base.options import inference_options as options
+from widemargin.structured.inference.potentials import Labeling, Potentials
 from widemargin.structured.inference.search import incidence, iterated_modes
 
 
-@shared_docs
-def reweighted_messages(
-    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
-) -> tuple[np.ndarray, float, float]:
-    """Return labels, their score, and an upper bound on the score of all labels.
-
-    Parameters
-    ----------
-    <<potentials>>
-
-    Returns
-    -------
-    labels : ndarray of shape (n_nodes,)
-    score : float
-    bound : float
-    """
-    options = inference_options
-    begin, incident = incidence(len(unary), edges)
+def reweighted_messages(potentials: Potentials) -> Labeling:
+    """Return the best labels found, improved by single changes, and an upper bound."""
+    unary, edges, pairwise = potentials
     labels = np.zeros(len(unary), dtype=np.int64)
     messages = np.zeros((len(edges), 2, unary.shape[1]))
     # One contiguous matrix for each end of an edge: the inner loops run along rows.
     sides = np.stack([pairwise, pairwise.transpose(0, 2, 1)], axis=1)
     bound = _run(
-        unary, edges, sides, begin, incident, messages, labels, options.message_passes,
-        options.message_tol, options.stalled_passes,
+        unary, edges, sides, *incidence(len(unary), edges), messages, labels,
+        options.message_passes, options.message_tol, options.stalled_passes,
     )  # fmt: skip
-    labels, score = iterated_modes(unary, edges, pairwise, labels)
-    return labels, score, max(bound, score)
+    return potentials.labeling("trws", iterated_modes(potentials, labels).labels, bound)
 
 
 @compiled
-def _run(
-    unary, edges, sides, begin, incident, messages, best, max_iter, tol, most_stalled
-):  # fmt: skip
+def _run(unary, edges, sides, begin, ends, messages, best, max_iter, tol, most_stalled):
     """Return the bound; write the labels to ``best``.
 
     messages[e, k] is sent to the k-th end of edge e; the rows of sides[e, k] are the states of
@@ -65,8 +47,8 @@ def _run(
     highest, bound, stalled = -np.inf, np.inf, 0
     for _ in range(max_iter):
         for v in range(n_nodes):
-            _choose(unary, edges, sides, begin, incident, messages, labels, v)
-            _send(unary, edges, sides, begin, incident, messages, v, 1, collected)
+            _choose(unary, edges, sides, begin, ends, messages, labels, v)
+            _send(unary, edges, sides, begin, ends, messages, v, 1, collected)
         score = 0.0
         for v in range(n_nodes):
             score += unary[v, labels[v]]
@@ -77,7 +59,7 @@ def _run(
             best[:] = labels
         reached = 0.0
         for v in range(n_nodes - 1, -1, -1):
-            reached += _send(unary, edges, sides, begin, incident, messages, v, -1, collected)
+            reached += _send(unary, edges, sides, begin, ends, messages, v, -1, collected)
         slack = tol * (1.0 + abs(reached))
         stalled = stalled + 1 if reached > bound - slack else 0
         bound = min(bound, reached)
@@ -87,7 +69,7 @@ def _run(
 
 
 @compiled
-def _send(unary, edges, sides, begin, incident, messages, v, direction, collected):
+def _send(unary, edges, sides, begin, ends, messages, v, direction, collected):
     """Send messages from node ``v`` to its later (1) or earlier (-1) neighbors.
 
     Returns the constant that was subtracted, the contribution of the node to the bound.
@@ -96,7 +78,7 @@ def _send(unary, edges, sides, begin, incident, messages, v, direction, collecte
     later = earlier = 0
     collected[:] = unary[v]
     for k in range(begin[v], begin[v + 1]):
-        e = incident[k]
+        e = ends[k] // 2
         end = 0 if edges[e, 0] == v else 1
         if edges[e, 1 - end] > v:
             later += 1
@@ -109,7 +91,7 @@ def _send(unary, edges, sides, begin, incident, messages, v, direction, collecte
     for s in range(n_states):
         collected[s] -= constant
     for k in range(begin[v], begin[v + 1]):
-        e = incident[k]
+        e = ends[k] // 2
         end = 0 if edges[e, 0] == v else 1
         if (edges[e, 1 - end] - v) * direction < 0:
             continue
@@ -128,13 +110,13 @@ def _send(unary, edges, sides, begin, incident, messages, v, direction, collecte
 
 
 @compiled
-def _choose(unary, edges, sides, begin, incident, messages, labels, v):
+def _choose(unary, edges, sides, begin, ends, messages, labels, v):
     """Choose the best label of ``v`` given those of earlier nodes and messages of later ones."""
     best, highest = 0, -np.inf
     for s in range(unary.shape[1]):
         score = unary[v, s]
         for k in range(begin[v], begin[v + 1]):
-            e = incident[k]
+            e = ends[k] // 2
             end = 0 if edges[e, 0] == v else 1
             other = edges[e, 1 - end]
             if other > v:

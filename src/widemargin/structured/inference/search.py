@@ -1,53 +1,56 @@
-"""Inference by enumeration, and by iterated conditional modes.
-
-Both maximise sum_v unary[v, y_v] + sum_e pairwise[e, y_u, y_v] over labels y, where e = (u, v).
-"""
+"""Inference without a bound, or by enumeration."""
 
 import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.options import inference_options
+from widemargin.structured.inference.potentials import Labeling, Potentials
 
 
-def enumerate_labels(
-    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Return the best of all n_states ** n_nodes labelings, and its score."""
-    labels = np.zeros(len(unary), dtype=np.int64)
-    return labels, _enumerate(unary, edges, pairwise, labels)
+def enumerate_labels(potentials: Potentials) -> Labeling:
+    """Return the best of all n_states ** n_nodes labelings."""
+    labels = np.zeros(len(potentials.unary), dtype=np.int64)
+    score = _enumerate(*potentials, labels)
+    return Labeling(labels, score, score, True, "enumerate")
 
 
-def iterated_modes(
-    unary: np.ndarray,
-    edges: np.ndarray,
-    pairwise: np.ndarray,
-    labels: np.ndarray | None = None,
-) -> tuple[np.ndarray, float]:
-    """Return labels that no change of a single node improves, and their score.
+def iterated_modes(potentials: Potentials, labels: np.ndarray | None = None) -> Labeling:
+    """Return labels that no change of a single node improves.
 
     Iterated conditional modes start from ``labels``, or from the best labels without edges.
     """
+    unary, edges, _ = potentials
     labels = unary.argmax(axis=1) if labels is None else np.array(labels, dtype=np.int64)
-    begin, incident = incidence(len(unary), edges)
     improvement = inference_options.improvement
-    _improve(unary, edges, pairwise, begin, incident, labels, improvement)
-    return labels, score_of(unary, edges, pairwise, labels)
+    _improve(*potentials, *incidence(len(unary), edges), labels, improvement)
+    return potentials.labeling("icm", labels, exact=len(edges) == 0)
 
 
-def score_of(
-    unary: np.ndarray, edges: np.ndarray, pairwise: np.ndarray, labels: np.ndarray
-) -> float:
-    """Return the score of labels."""
-    nodes, links = np.arange(len(labels)), np.arange(len(edges))
-    across = pairwise[links, labels[edges[:, 0]], labels[edges[:, 1]]]
-    return float(unary[nodes, labels].sum() + across.sum())
+def ignore_edges(potentials: Potentials) -> Labeling:
+    """Return the best labels without edges."""
+    labels = potentials.unary.argmax(axis=1)
+    return potentials.labeling("unary", labels, exact=len(potentials.edges) == 0)
 
 
+@compiled
 def incidence(n_nodes: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the edges of each node: those of v are incident[begin[v] : begin[v + 1]]."""
-    ends = edges.ravel()
-    begin = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n_nodes))])
-    return begin, np.argsort(ends, kind="stable") // 2
+    """Return the ends of edges at each node: those at v are ends[begin[v] : begin[v + 1]].
+
+    End k of edge e, the node edges[e, k], has the number 2 e + k.
+    """
+    begin = np.zeros(n_nodes + 1, dtype=np.int64)
+    for e in range(len(edges)):
+        begin[edges[e, 0] + 1] += 1
+        begin[edges[e, 1] + 1] += 1
+    for v in range(n_nodes):
+        begin[v + 1] += begin[v]
+    free = begin[:-1].copy()
+    ends = np.empty(2 * len(edges), dtype=np.int64)
+    for k in range(len(ends)):
+        v = edges[k // 2, k % 2]
+        ends[free[v]] = k
+        free[v] += 1
+    return begin, ends
 
 
 @compiled
@@ -74,7 +77,7 @@ def _enumerate(unary, edges, pairwise, best):
 
 
 @compiled
-def _improve(unary, edges, pairwise, begin, incident, labels, improvement):
+def _improve(unary, edges, pairwise, begin, ends, labels, improvement):
     n_nodes, n_states = unary.shape
     scores = np.empty(n_states)
     changed = True
@@ -83,7 +86,7 @@ def _improve(unary, edges, pairwise, begin, incident, labels, improvement):
         for v in range(n_nodes):
             scores[:] = unary[v]
             for k in range(begin[v], begin[v + 1]):
-                e = incident[k]
+                e = ends[k] // 2
                 for s in range(n_states):
                     if edges[e, 0] == v:
                         scores[s] += pairwise[e, s, labels[edges[e, 1]]]

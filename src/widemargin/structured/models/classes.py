@@ -209,7 +209,8 @@ class MultiLabelClf(_Classes):
 
     def check_input(self, graph: InputGraph) -> InputGraph:
         graph, edges = super().check_input(graph), self._label_edges()
-        return graph._replace(edges=edges, edge_features=np.eye(len(edges)), shape=(self.n_labels,))
+        kinds = np.arange(len(edges))
+        return graph._replace(edges=edges, edge_features=kinds, shape=(self.n_labels,))
 
     def node_weights(self) -> SignedWeights:
         return SignedWeights([-1.0, 1.0], self.n_labels, self.n_features)
@@ -234,9 +235,9 @@ class MultiLabelClf(_Classes):
             )
         if states is None:
             raise ValueError("edges='chow_liu' needs outputs to infer the tree from.")
-        wrong = next((len(own) for own in states if len(own) != self.n_labels), None)
-        if wrong is not None:
-            raise ValueError(f"y must have {self.n_labels} labels, got {wrong}.")
+        for i, own in enumerate(states):
+            if len(own) != self.n_labels:
+                raise ValueError(f"Y[{i}] must have {self.n_labels} labels, got {len(own)}.")
         return chow_liu_tree(np.array(states))
 
 

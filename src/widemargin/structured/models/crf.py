@@ -3,27 +3,51 @@
 A model has one class, which defines `CRF.parse_input` and, where the pairwise weights are not one
 free matrix, `CRF.pairwise_weights`. The joint feature and the potentials follow
 (`widemargin.structured.models.joint_feature`), and so do inference
-(`widemargin.structured.inference`), the loss (`widemargin.structured.models.losses`) and the
-compiled oracle (`widemargin.structured.oracles`).
+(`widemargin.structured.inference`), the loss and the compiled oracle
+(`widemargin.structured.oracles`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.threads import for_each
+from widemargin.structured.inference.dispatch import check_method, infer
+from widemargin.structured.inference.potentials import one_hot
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, parse_samples
-from widemargin.structured.models.joint_feature import SignedWeights, StateWeights, full_matrices
-from widemargin.structured.models.labeling import GraphLabeling, Inference
-from widemargin.structured.models.losses import NodeLoss
+from widemargin.structured.models.joint_feature import JointFeature, StateWeights, full_matrices
 from widemargin.structured.models.sizes import InferredSizes
 from widemargin.structured.oracles import GraphOracle, PlainOracle
+from widemargin.structured.oracles.graph import add_node_losses, node_loss
 
 # The methods that compiled code replaces, unless a subclass defines its own.
 _COMPILED = "joint_feature", "inference", "loss", "loss_augmented_inference"
+
+
+class Inference(NamedTuple):
+    """Result of the latest inference of a model.
+
+    Attributes
+    ----------
+    method : str
+        Method that was used; several are joined by commas.
+    exact : bool
+        Whether no output has a lower energy.
+    energy : float
+        Negative score, summed over samples.
+    bound : float
+        Lower bound on the energy of all outputs; minus infinity if no bound is known.
+    """
+
+    method: str
+    exact: bool
+    energy: float
+    bound: float
 
 
 @shared_docs
@@ -115,7 +139,7 @@ class CRF(InferredSizes, StructuredModel):
         """
         return full_matrices(1, self.n_states)
 
-    def node_weights(self) -> StateWeights | SignedWeights:
+    def node_weights(self) -> StateWeights:
         """Return how node features are weighted: by one vector for each state by default.
 
         Returns
@@ -206,7 +230,7 @@ class CRF(InferredSizes, StructuredModel):
         """Number of weights."""
         if self.unknown_sizes():
             raise AttributeError(f"{type(self).__name__} has no sizes yet: call initialize(X, Y).")
-        return GraphLabeling(self).joint.size
+        return self.make_joint_feature().size
 
     @property
     def is_compiled(self) -> bool:
@@ -223,14 +247,14 @@ class CRF(InferredSizes, StructuredModel):
             Outputs; needed unless the number of states was given.
         """
         self.infer_sizes(parse_samples(self, X, Y))
-        GraphLabeling(self)  # checks the parameters against the sizes
+        self.make_joint_feature()  # checks the parameters against the sizes
 
     def prepare(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
         if not self._inherits("initialize", "oracle", *_COMPILED):
             return super().prepare(X, Y, threads)
         samples = parse_samples(self, X, Y)
         self.infer_sizes(samples)
-        return GraphLabeling(self).oracle(samples, threads)
+        return GraphOracle(self, samples, threads)
 
     def oracle(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
         """Return the oracle that solvers call: all samples in flat arrays, for compiled inference.
@@ -251,7 +275,7 @@ class CRF(InferredSizes, StructuredModel):
         self.check_sizes()
         if not self.is_compiled:
             return PlainOracle(self, X, Y, threads)
-        return GraphLabeling(self).oracle(parse_samples(self, X, Y), threads)
+        return GraphOracle(self, parse_samples(self, X, Y), threads)
 
     def joint_feature(self, x: Any, y: Any) -> np.ndarray:
         """Compute the features of an input together with an output.
@@ -267,7 +291,10 @@ class CRF(InferredSizes, StructuredModel):
         joint_feature : ndarray of shape (size_joint_feature,)
             Sums over the nodes, followed by sums over the edges.
         """
-        return GraphLabeling(self).joint_feature(x, y)
+        joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
+        if not isinstance(y, tuple):
+            y = one_hot(self.check_states(graph, self.states(y)), graph.edges, self.n_states)
+        return joint.compute(graph, y)
 
     def inference(
         self, x: Any, w: Any, relaxed: bool = False, return_energy: bool = False, extra: Any = None
@@ -293,19 +320,12 @@ class CRF(InferredSizes, StructuredModel):
         energy : float
             Negative score, if ``return_energy``.
         """
-        found = GraphLabeling(self).infer(x, w, extra=extra, relaxed=relaxed)
-        y, energy, self.last_inference_ = found
-        return (y, energy) if return_energy else y
+        return self._infer(x, None, w, relaxed, return_energy, extra)
 
     def loss_augmented_inference(  # type: ignore[override]
-        self,
-        x: Any,
-        y: Any,
-        w: np.ndarray,
-        relaxed: bool = False,
-        return_energy: bool = False,
+        self, x: Any, y: Any, w: Any, relaxed: bool = False, return_energy: bool = False,
         extra: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Find the output with the highest sum of score and loss.
 
         Parameters
@@ -327,9 +347,7 @@ class CRF(InferredSizes, StructuredModel):
         energy : float
             Negative sum of score and loss, if ``return_energy``.
         """
-        found = GraphLabeling(self).infer(x, w, y=y, extra=extra, relaxed=relaxed)
-        y_hat, energy, self.last_inference_ = found
-        return (y_hat, energy) if return_energy else y_hat
+        return self._infer(x, y, w, relaxed, return_energy, extra)
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """Compute the sum over wrong nodes of the weight of the true state.
@@ -346,8 +364,8 @@ class CRF(InferredSizes, StructuredModel):
         loss : float
             The number of wrong nodes if `class_weight` is None.
         """
-        states = y_hat if isinstance(y_hat, tuple) else self.states(y_hat)
-        return NodeLoss(self.class_weight).compute(self.states(y), states)
+        label, truth = y_hat if isinstance(y_hat, tuple) else self.states(y_hat), self.states(y)
+        return node_loss(label, truth, self.state_costs(truth))
 
     def max_loss(self, y: Any) -> float:
         """Compute the loss of an output whose nodes are all wrong.
@@ -362,18 +380,21 @@ class CRF(InferredSizes, StructuredModel):
         loss : float
             The number of nodes if `class_weight` is None.
         """
-        return NodeLoss(self.class_weight).maximum(self.states(y))
+        return float(self.state_costs(self.states(y)).sum())
 
     def state_costs(self, states: np.ndarray) -> np.ndarray:
-        return NodeLoss(self.class_weight).costs(states)
+        if self.class_weight is None:
+            return super().state_costs(states)
+        return np.asarray(self.class_weight, dtype=float)[states]
 
     def score_outputs(self, Y: Any, Y_hat: Any) -> float:
         if not self._inherits("loss", "max_loss"):
             return super().score_outputs(Y, Y_hat)
-        loss, truth = NodeLoss(self.class_weight), [self.states(y) for y in Y]
-        pairs = zip(truth, Y_hat, strict=True)
-        losses = [loss.compute(states, self.states(y_hat)) for states, y_hat in pairs]
-        return 1.0 - float(np.sum(losses)) / sum(loss.maximum(states) for states in truth)
+        truth = [self.states(y) for y in Y]
+        costs = [self.state_costs(states) for states in truth]
+        parts = zip(map(self.states, Y_hat), truth, costs, strict=True)
+        losses = [node_loss(*part) for part in parts]
+        return 1.0 - float(np.sum(losses)) / sum(float(cost.sum()) for cost in costs)
 
     def batch_inference(
         self, X: Any, w: Any, relaxed: bool = False, extra: Any = None, threads: int | None = None
@@ -394,20 +415,14 @@ class CRF(InferredSizes, StructuredModel):
             Outputs.
         """
         if not self.is_compiled:
-            return _call_each(
-                self, lambda x, **options: self.inference(x, w, **options), zip(X), relaxed, extra
-            )
+            options = partial(_used_options, relaxed, extra)
+            return self.join_outputs([self.inference(x, w, **options(i)) for i, x in enumerate(X)])
         return self.decode(self.oracle(X, None, threads), [w], relaxed, extra)[0]
 
     def batch_loss_augmented_inference(
-        self,
-        X: Sequence,
-        Y: Sequence,
-        w: np.ndarray,
-        relaxed: bool = False,
-        extra: Any = None,
+        self, X: Sequence, Y: Sequence, w: Any, relaxed: bool = False, extra: Any = None,
         threads: int | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Find the outputs with the highest sums of score and loss.
 
         Parameters
@@ -426,13 +441,9 @@ class CRF(InferredSizes, StructuredModel):
             Outputs.
         """
         if not self.is_compiled:
-            return _call_each(
-                self,
-                lambda x, y, **options: self.loss_augmented_inference(x, y, w, **options),
-                zip(X, Y, strict=True),
-                relaxed,
-                extra,
-            )
+            infer, options = self.loss_augmented_inference, partial(_used_options, relaxed, extra)
+            pairs = enumerate(zip(X, Y, strict=True))
+            return self.join_outputs([infer(x, y, w, **options(i)) for i, (x, y) in pairs])
         oracle = self.oracle(X, Y, threads)
         return self.decode(oracle, [w], relaxed, oracle.loss_terms(extra))[0]
 
@@ -466,18 +477,81 @@ class CRF(InferredSizes, StructuredModel):
         )
         return [self.join_outputs(oracle.outputs(result.labels)) for result in found]
 
+    def make_joint_feature(self) -> JointFeature:
+        """Return the joint feature, after a check of the parameters against the sizes.
+
+        Returns
+        -------
+        joint : JointFeature
+            The joint feature for the current parameters.
+        """
+        self.check_sizes()
+        joint = JointFeature(self.node_weights(), *self.pairwise_weights())
+        if self.class_weight is not None:
+            weight, n_states = np.asarray(self.class_weight, dtype=float), self.n_states
+            if weight.shape != (n_states,):
+                raise ValueError(
+                    f"class_weight must have one entry for each of {n_states} states, got shape "
+                    f"{weight.shape}."
+                )
+            if not (np.isfinite(weight).all() and weight.min() >= 0.0):
+                raise ValueError(
+                    f"class_weight must contain finite numbers of at least 0, got {weight}."
+                )
+        check_method(self.inference_method)
+        return joint
+
+    def check_states(self, graph: InputGraph, states: np.ndarray, name: str = "y") -> np.ndarray:
+        """Check the states of an output against the input and the sizes of the model.
+
+        Parameters
+        ----------
+        graph : InputGraph
+            Input.
+        states : ndarray of shape (n_nodes,)
+            States of the nodes of the output.
+        name : str, default="y"
+            Name of the output in error messages.
+
+        Returns
+        -------
+        states : ndarray of shape (n_nodes,)
+            The states.
+        """
+        expected = prod(graph.output_shape)
+        if len(states) != expected:
+            raise ValueError(f"{name} must have {expected} labels, got {len(states)}.")
+        if len(states) and not 0 <= states.min() <= states.max() < self.n_states:
+            labels = f"labels 0 to {self.n_states - 1}" if self.n_states > 0 else "labels from 0"
+            raise ValueError(f"{name} must contain {labels}, got {states.min()} to {states.max()}.")
+        return states
+
+    def _infer(self, x: Any, y: Any, w: Any, relaxed: bool, return_energy: bool, extra: Any) -> Any:
+        """Return the best output, and its energy or, for fractional beliefs, the relaxation's.
+
+        Inference is augmented by the loss if ``y`` is given.
+        """
+        joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
+        potentials = joint.potentials(graph, w)
+        if y is not None:
+            truth = self.check_states(graph, self.states(y))
+            add_node_losses(potentials.unary, truth, self.state_costs(truth))
+        if extra is not None:
+            potentials.unary[:] += np.asarray(extra).reshape(potentials.unary.shape)
+        found = infer(potentials, check_method(self.inference_method))
+        self.last_inference_ = Inference(found.method, found.exact, -found.score, -found.bound)
+        if relaxed and found.beliefs is not None:
+            return (found.beliefs, -found.bound) if return_energy else found.beliefs
+        output = self.make_output(found.labels, graph.output_shape)
+        return (output, -found.score) if return_energy else output
+
     def _inherits(self, *names: str) -> bool:
         """Return whether methods are those of this library."""
         library = __name__.rpartition(".")[0]
         return all(getattr(self, name).__module__.startswith(library) for name in names)
 
 
-def _call_each(model: CRF, method: Callable, samples: Iterable, relaxed: bool, extra: Any) -> Any:
-    """Return outputs by a method of a subclass, which may lack arguments that are not used."""
-    outputs = []
-    for i, sample in enumerate(samples):
-        options: dict[str, Any] = {"relaxed": True} if relaxed else {}
-        if extra is not None:
-            options["extra"] = extra[i]
-        outputs.append(method(*sample, **options))
-    return model.join_outputs(outputs)
+def _used_options(relaxed: bool, extra: Any, i: int) -> dict[str, Any]:
+    """Return arguments for a method of a subclass, which may lack those that are not used."""
+    options = {"relaxed": True} if relaxed else {}
+    return options if extra is None else {**options, "extra": extra[i]}

@@ -211,10 +211,10 @@ class EdgeFeatureGraphCRF(CRF):
         super().infer_sizes(samples)
         inputs = samples.inputs
         first = next((graph for graph in inputs if len(graph.edges)), inputs[0])
-        self.infer_size("n_edge_features", first.edge_matrix().shape[1])
+        self.infer_size("n_edge_features", first.edge_matrix(1).shape[1])
 
     def check_input(self, graph: InputGraph) -> InputGraph:
-        graph, features = super().check_input(graph), graph.edge_matrix()
+        graph, features = super().check_input(graph), graph.edge_matrix(self.n_edge_features)
         if len(graph.edges) == 0:
             features = np.empty((0, self.n_edge_features))
         if features.shape[1] != self.n_edge_features:

@@ -107,23 +107,11 @@ class DirectionalGridCRF(GridCRF):
     array([1., 0., 0., 0., 1., 0., 0., 1., 0., 0., 0., 0., 0., 0.])
     """
 
-    def __init__(
-        self,
-        n_states: int | None = None,
-        n_features: int | None = None,
-        inference_method: Any = None,
-        neighborhood: int = 4,
-        class_weight: Any = None,
-    ) -> None:
-        super().__init__(n_states, n_features, inference_method, neighborhood, class_weight)
-        self.directed = True
-
     def parse_input(self, x: Any) -> InputGraph:
         features, shape = _pixels(x)
         directions = _edges_by_direction(shape, self.neighborhood)
         kind = np.repeat(np.arange(len(directions)), [len(edges) for edges in directions])
-        one_hot = np.eye(len(directions))[kind]
-        return InputGraph(features, np.concatenate(directions), one_hot, shape)
+        return InputGraph(features, np.concatenate(directions), kind, shape)
 
     def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:
         return full_matrices(self.neighborhood // 2, self.n_states)

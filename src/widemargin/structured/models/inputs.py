@@ -16,8 +16,9 @@ class InputGraph(NamedTuple):
         Features of the nodes.
     edges : ndarray of shape (n_edges, 2)
         Nodes that an edge joins.
-    edge_features : ndarray of shape (n_edges, n_edge_features) or None
-        Features of the edges; None for a single feature of value 1.
+    edge_features : ndarray of shape (n_edges, n_edge_features) or (n_edges,), or None
+        Features of the edges. An array of integers, one for each edge, is the index of the only
+        feature of the edge, of value 1; None is index 0 for all edges.
     shape : tuple or None
         Shape of outputs; None for one label per node.
     """
@@ -37,11 +38,10 @@ class InputGraph(NamedTuple):
         """Shape of outputs."""
         return (self.n_nodes,) if self.shape is None else self.shape
 
-    def edge_matrix(self) -> np.ndarray:
+    def edge_matrix(self, n_features: int) -> np.ndarray:
         """Return the features of the edges, one row per edge."""
-        if self.edge_features is None:
-            return np.ones((len(self.edges), 1))
-        return self.edge_features
+        kind = np.zeros(len(self.edges), int) if self.edge_features is None else self.edge_features
+        return np.eye(n_features)[kind] if kind.ndim == 1 else kind
 
 
 class ParsedSamples(NamedTuple):

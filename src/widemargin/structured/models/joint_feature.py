@@ -8,11 +8,13 @@ weight and a factor, so that matrices can be symmetric or tied.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from widemargin.structured.inference import graphs as flat
+from widemargin.structured.inference.potentials import Potentials
 from widemargin.structured.models.inputs import InputGraph, check_finite, stack_rows, to_dense
 
 
@@ -27,11 +29,11 @@ class StateWeights:
         Number of features of a node.
     """
 
-    shared = False
+    shared, n_labels = False, 1
 
     def __init__(self, n_states: int, n_features: int) -> None:
         self.signs, self.n_features = np.ones(n_states), n_features
-        self.size, self.n_rows = n_states * n_features, n_features
+        self.size = n_states * n_features
 
     def compute(self, features: Any, beliefs: np.ndarray) -> np.ndarray:
         """Return the part of the joint feature that belongs to the nodes."""
@@ -41,29 +43,8 @@ class StateWeights:
         """Return the score of each state of each node."""
         return np.asarray(features @ weights.reshape(len(self.signs), self.n_features).T)
 
-    def to_flat_order(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights ordered by feature, from weights ordered by state."""
-        return weights.reshape(len(self.signs), self.n_features).T.ravel()
 
-    def from_flat_order(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights ordered by state, from weights ordered by feature."""
-        return weights.reshape(self.n_features, len(self.signs)).T.ravel()
-
-    def stack(self, inputs: Sequence[InputGraph]) -> flat.Graphs:
-        """Return the inputs in flat arrays."""
-        nodes = _ends([graph.n_nodes for graph in inputs])
-        links = _ends([len(graph.edges) for graph in inputs])
-        rows = stack_rows([graph.features for graph in inputs], "X")
-        first = rows.indptr.astype(np.int64)
-        features = first[:-1], first[1:], np.zeros(len(first) - 1, dtype=np.int64)
-        edges = np.concatenate([graph.edges for graph in inputs])
-        _check_ends(edges, np.repeat(np.diff(nodes), np.diff(links))[:, np.newaxis])
-        entries = rows.indices.astype(np.int32, copy=False), rows.data
-        edge_rows = _stack_edge_features(inputs, len(edges))
-        return flat.make_graphs(nodes, links, (*features, *entries), edges, edge_rows)
-
-
-class SignedWeights:
+class SignedWeights(StateWeights):
     """One vector of node weights for each label, whose two states have opposite signs.
 
     A sample is one row of features, which all of its labels share.
@@ -83,7 +64,7 @@ class SignedWeights:
     def __init__(self, signs: Sequence[float], n_labels: int, n_features: int) -> None:
         self.signs = np.array(signs, dtype=float)
         self.n_labels, self.n_features = n_labels, n_features
-        self.size = self.n_rows = n_labels * n_features
+        self.size = n_labels * n_features
 
     def compute(self, features: Any, beliefs: np.ndarray) -> np.ndarray:
         """Return the part of the joint feature that belongs to the nodes."""
@@ -93,31 +74,6 @@ class SignedWeights:
         """Return the score of each state of each label."""
         scores = np.ravel(features @ weights.reshape(self.n_labels, self.n_features).T)
         return np.outer(scores, self.signs)
-
-    def to_flat_order(self, weights: np.ndarray) -> np.ndarray:
-        """Return the weights, whose order is the same."""
-        return weights
-
-    from_flat_order = to_flat_order
-
-    def stack(self, inputs: Sequence[InputGraph]) -> flat.Graphs:
-        """Return the inputs in flat arrays; all labels of a sample read the same row."""
-        n, n_labels, edges = len(inputs), self.n_labels, inputs[0].edges
-        rows = stack_rows([graph.features for graph in inputs], "X")
-        first = rows.indptr.astype(np.int64)
-        features = (
-            np.repeat(first[:-1], n_labels),
-            np.repeat(first[1:], n_labels),
-            np.tile(np.arange(n_labels) * self.n_features, n),
-            rows.indices.astype(np.int32, copy=False),
-            rows.data,
-        )
-        ends = _ends([n_labels] * n), _ends([len(edges)] * n)
-        edge_rows = (
-            np.arange(n * len(edges) + 1), np.tile(np.arange(len(edges)), n),
-            np.ones(n * len(edges)),
-        )  # fmt: skip
-        return flat.make_graphs(*ends, features, np.tile(edges, (n, 1)), edge_rows)
 
 
 class JointFeature:
@@ -140,34 +96,56 @@ class JointFeature:
         The same for compiled code.
     """
 
-    def __init__(
-        self, nodes: StateWeights | SignedWeights, position: np.ndarray, factor: np.ndarray
-    ) -> None:
+    def __init__(self, nodes: StateWeights, position: np.ndarray, factor: np.ndarray) -> None:
         self.nodes = nodes
-        self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.n_rows, position, factor)
-        self.size = self.layout.size
+        self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.size, position, factor)
+        self.size = nodes.size + (int(position.max()) + 1 if position.size else 0)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Positions in the vector of the model of the weights in the order of compiled code."""
+        position = np.arange(self.size)
+        if not self.nodes.shared:  # compiled code reads the weights of all states of a feature
+            own = position[: self.nodes.size]
+            own[:] = own.reshape(len(self.nodes.signs), -1).T.ravel()
+        return position
 
     def compute(self, graph: InputGraph, beliefs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the joint feature of an input with beliefs of its nodes and edges."""
         sums = np.zeros(self.size - self.nodes.size)
         if len(graph.edges):
             position, factor = self.layout.position, self.layout.factor
-            across = graph.edge_matrix().T @ beliefs[1].reshape(len(graph.edges), -1)
+            across = graph.edge_matrix(len(position)).T @ beliefs[1].reshape(len(graph.edges), -1)
             np.add.at(sums, position.ravel(), factor.ravel() * across.ravel())
         return np.concatenate([self.nodes.compute(graph.features, beliefs[0]), sums])
 
-    def potentials(self, graph: InputGraph, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unary and pairwise potentials of an input."""
+    def potentials(self, graph: InputGraph, w: np.ndarray) -> Potentials:
+        """Return the potentials of an input."""
         check_finite(graph.features, "x")
         w, position, factor = self.check_weights(w), self.layout.position, self.layout.factor
         unary = self.nodes.scores(graph.features, w[: self.nodes.size])
         pairwise = np.empty((0, *position.shape[1:]))
         if len(graph.edges):
             _check_ends(graph.edges, len(unary))
-            edge_features = graph.edge_matrix()
+            edge_features = graph.edge_matrix(len(position))
             check_finite(edge_features, "edge_features")
             pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
-        return np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
+        unary, pairwise = np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
+        return Potentials(unary, graph.edges, pairwise)
+
+    def stack(self, inputs: Sequence[InputGraph]) -> flat.Graphs:
+        """Return the inputs in flat arrays; labels with shared weights read the same features."""
+        rows, n_labels = stack_rows([graph.features for graph in inputs], "X"), self.nodes.n_labels
+        nodes = _ends([n_labels * graph.n_nodes for graph in inputs])
+        links = _ends([len(graph.edges) for graph in inputs])
+        first = np.repeat(rows.indptr[:-1].astype(np.int64), n_labels)
+        last = np.repeat(rows.indptr[1:].astype(np.int64), n_labels)
+        shift = np.tile(np.arange(n_labels) * self.nodes.n_features, rows.shape[0])
+        features = first, last, shift, rows.indices.astype(np.int32, copy=False), rows.data
+        edges = np.concatenate([graph.edges for graph in inputs])
+        _check_ends(edges, np.repeat(np.diff(nodes), np.diff(links))[:, np.newaxis])
+        edge_features = _stack_edge_features(inputs, len(edges))
+        return flat.make_graphs(self.layout, nodes, links, features, edges, edge_features)
 
     def check_weights(self, w: Any) -> np.ndarray:
         """Return the weights as float64, after a check of their shape and values."""
@@ -179,16 +157,6 @@ class JointFeature:
             )
         check_finite(w, "w")
         return w
-
-    def to_flat_order(self, w: Any) -> np.ndarray:
-        """Return weights in the order of compiled code, from the order of the model."""
-        w, n = self.check_weights(w), self.nodes.size
-        return np.concatenate([self.nodes.to_flat_order(w[:n]), w[n:]])
-
-    def from_flat_order(self, w: np.ndarray) -> np.ndarray:
-        """Return weights in the order of the model, from the order of compiled code."""
-        n = self.nodes.size
-        return np.concatenate([self.nodes.from_flat_order(w[:n]), w[n:]])
 
 
 def full_matrices(n_edge_features: int, n_states: int) -> tuple[np.ndarray, np.ndarray]:
@@ -244,8 +212,10 @@ def _ends(lengths: Sequence[int]) -> np.ndarray:
 
 
 def _stack_edge_features(inputs: Sequence[InputGraph], n_edges: int) -> tuple:
-    if inputs[0].edge_features is None or n_edges == 0:
-        count = np.arange(n_edges + 1)
-        return count, np.zeros(n_edges, dtype=np.int64), np.ones(n_edges)
-    rows = stack_rows([graph.edge_features for graph in inputs], "edge_features")
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+    blocks, kind = [graph.edge_features for graph in inputs], np.zeros(n_edges, dtype=np.int64)
+    if n_edges and blocks[0] is not None:
+        if blocks[0].ndim == 2:
+            rows = stack_rows(blocks, "edge_features")
+            return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+        kind = np.concatenate(blocks)
+    return np.arange(n_edges + 1), kind, np.ones(n_edges)

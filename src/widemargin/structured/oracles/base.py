@@ -167,29 +167,6 @@ class StructuredOracle:
         _, losses, slacks, _ = self.solve_chunk(w, *one, added, out[np.newaxis])
         return losses[0], slacks[0]
 
-    def run_pass(
-        self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
-    ) -> bool:
-        """Run a pass of block-coordinate Frank-Wolfe in compiled code, if there is any.
-
-        Parameters
-        ----------
-        order : ndarray of int
-            Order of the blocks.
-        state : FrankWolfeState
-            State that is updated.
-        samples : ndarray of int, default=None
-            Samples of the blocks; all by default.
-        extra : list of ndarray, default=None
-            For each block terms added to the scores of the states, as in `violations`.
-
-        Returns
-        -------
-        done : bool
-            False if the solver has to call `violation` instead.
-        """
-        return False
-
     def from_model_order(self, w: np.ndarray) -> np.ndarray:
         """Return weights in the order of the oracle, from the order of the model."""
         return np.array(w, dtype=float)
@@ -254,9 +231,7 @@ class PlainOracle(StructuredOracle):
         bounds = np.array(slacks) if self.exact else np.full(len(slacks), np.inf)
         return labels, np.array(losses), np.array(slacks), bounds
 
-    def evaluate(
-        self, labels: list, w: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference, losses, slacks = np.zeros(self.size), [], []
         for i, y in enumerate(labels):
@@ -279,9 +254,8 @@ class PlainOracle(StructuredOracle):
         found = [self.model.inference(x, w) for x in self.X]
         return np.array([self.model.loss(y, y_hat) for y, y_hat in zip(self.Y, found, strict=True)])
 
-    def outputs(self, labels: list, samples: Any = None) -> list:
+    def outputs(self, labels: list) -> list:
         """Return outputs of the model, from labels that the oracle has returned."""
-        del samples  # the labels are outputs already
         return list(labels)
 
     def problem_data(self) -> list:

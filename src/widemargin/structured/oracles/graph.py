@@ -1,6 +1,5 @@
 """The oracle of conditional random fields: all samples in flat arrays, for compiled inference."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,8 @@ import numpy as np
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
 from widemargin.structured.inference import graphs as flat
-from widemargin.structured.inference.dispatch import infer, one_hot
-from widemargin.structured.inference.search import score_of
+from widemargin.structured.inference.dispatch import check_method, infer
+from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
 from widemargin.structured.oracles.base import Chunk, Decoded, StructuredOracle
 
 
@@ -18,44 +17,56 @@ class GraphOracle(StructuredOracle):
 
     Parameters
     ----------
-    graphs : Graphs
-        The samples.
-    joint : JointFeature
-        How weights make scores.
-    method : str
-        Inference method.
-    truth : ndarray of shape (n_nodes,), default=None
-        True states of all nodes; 0 by default.
-    cost : ndarray of shape (n_nodes,), default=None
-        Loss of a wrong state; 0 by default.
-    make_output : callable
-        ``make_output(i, labels)`` returns the output of sample ``i``.
+    model : CRF
+        A model whose sizes are known.
+    samples : ParsedSamples
+        Inputs and the states of outputs.
     threads : int, default=None
         Number of threads; None for as many as available.
     """
 
-    def __init__(
-        self, graphs: flat.Graphs, joint: Any, method: str, truth: np.ndarray | None = None,
-        cost: np.ndarray | None = None, *, make_output: Callable, threads: int | None = None,
-    ) -> None:  # fmt: skip
-        self.graphs, self.joint, self.layout = graphs, joint, joint.layout
-        self.method, self.make_output, self.threads = method, make_output, threads
-        n_nodes = int(graphs.nodes[-1])
-        self.truth = np.zeros(n_nodes, dtype=np.int64) if truth is None else truth
-        self.cost = np.zeros(n_nodes) if cost is None else cost
-        self.n_samples, self.size = len(graphs.nodes) - 1, joint.size
-        self.is_forest = graphs.forest & (method in ("auto", "max-product"))
+    def __init__(self, model: Any, samples: Any, threads: int | None = None) -> None:
+        self.model, self.joint, self.threads = model, model.make_joint_feature(), threads
+        self.inputs = [model.check_input(graph) for graph in samples.inputs]
+        self.graphs, self.layout = self.joint.stack(self.inputs), self.joint.layout
+        if samples.states is not None:
+            pairs = enumerate(zip(self.inputs, samples.states, strict=True))
+            truth = np.concatenate([model.check_states(*pair, f"Y[{i}]") for i, pair in pairs])
+            self.graphs = self.graphs._replace(truth=truth, cost=model.state_costs(truth))
+        self.method = check_method(model.inference_method)
+        self.n_samples, self.size = len(self.inputs), self.joint.size
+        self.is_forest = self.graphs.forest & (self.method in ("auto", "max-product"))
         self.no_extra = np.empty((0, self.layout.n_states))
 
     def from_model_order(self, w: np.ndarray) -> np.ndarray:
-        return self.joint.to_flat_order(w)
+        return self.joint.check_weights(w)[self.joint.order]
 
     def to_model_order(self, w: np.ndarray) -> np.ndarray:
-        return self.joint.from_flat_order(w)
+        in_model_order = np.empty(self.size)
+        in_model_order[self.joint.order] = w
+        return in_model_order
 
     def run_pass(
         self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
     ) -> bool:
+        """Run a pass of block-coordinate Frank-Wolfe in compiled code, if there is any.
+
+        Parameters
+        ----------
+        order : ndarray of int
+            Order of the blocks.
+        state : FrankWolfeState
+            State that is updated.
+        samples : ndarray of int, default=None
+            Samples of the blocks; all by default.
+        extra : list of ndarray, default=None
+            For each block terms added to the scores of the states, as in `violations`.
+
+        Returns
+        -------
+        done : bool
+            False if the solver has to call `violation` instead.
+        """
         samples = np.arange(self.n_samples) if samples is None else samples
         if not self.is_forest[samples].all():
             return False
@@ -67,9 +78,9 @@ class GraphOracle(StructuredOracle):
         for start in range(0, len(order), length):  # interrupts are noticed between two calls
             piece = order[start : start + length]
             state.average_loss = flat.run_pass(
-                self.graphs, self.layout, self.truth, self.cost, added, first, samples, piece,
-                state.cost, state.line_search, state.averaging, state.steps, state.w, state.blocks,
-                state.losses, state.average, state.average_loss,
+                self.graphs, added, first, samples, piece, state.cost, state.line_search,
+                state.averaging, state.steps, state.w, state.blocks, state.losses, state.average,
+                state.average_loss,
             )  # fmt: skip
             state.steps += len(piece)
         return True
@@ -90,57 +101,49 @@ class GraphOracle(StructuredOracle):
         -------
         Decoded
         """
-        scores, bounds = np.empty(self.n_samples), np.empty(self.n_samples)
-        exact = np.ones(self.n_samples, dtype=bool)
-        methods: list[set] = [set() for _ in range(self.n_samples)]
-        labels = np.empty_like(self.truth)
-        beliefs = {}
+        scores, labels = np.empty(self.n_samples), np.empty_like(self.graphs.truth)
+        inferred: dict[int, Labeling] = {}
         extra = None if extra is None else self.check_extra(extra)
         stacked = self.no_extra if extra is None else np.concatenate(extra)
 
         def work(samples: np.ndarray) -> None:
-            forests = samples[self.is_forest[samples]]
-            if len(forests):
-                flat.decode(self.graphs, self.layout, w, stacked, forests, labels, scores)
-                bounds[forests] = scores[forests]
-                methods[forests[0]].add("max-product")
-            for i in samples[~self.is_forest[samples]]:
-                unary, edges, pairwise = self.potentials(i, w)
-                if extra is not None:
-                    unary += extra[i]
-                found = infer(unary, edges, pairwise, self.method)
-                labels[self.nodes(i)] = found.labels
-                scores[i], bounds[i], exact[i] = found.score, found.bound, found.exact
-                methods[i].add(found.method)
-                if relaxed and found.beliefs is not None:
-                    beliefs[i] = found.beliefs
+            forest = self.is_forest[samples]
+            if forest.any():
+                flat.decode(self.graphs, w, stacked, samples[forest], labels, scores)
+            for i in samples[~forest]:
+                added = None if extra is None else extra[i]
+                inferred[i] = infer(self.potentials(i, w, added), self.method)
 
         size = max(1, min(options.smallest_chunk, -(-self.n_samples // options.most_chunks)))
         whole = np.arange(self.n_samples)
         for_each(work, [whole[k : k + size] for k in range(0, self.n_samples, size)], self.threads)
-        found = [beliefs.get(i, labels[self.nodes(i)]) for i in whole]
-        return Decoded(found, -scores, -bounds, bool(exact.all()), set().union(*methods))
+        found: list = [labels[self.nodes(i)] for i in whole]
+        bounds, exact = scores.copy(), all(own.exact for own in inferred.values())
+        methods = {"max-product"} if self.is_forest.any() else set()
+        for i, own in inferred.items():
+            found[i] = own.beliefs if relaxed and own.beliefs is not None else own.labels
+            scores[i], bounds[i] = own.score, own.bound
+            methods.add(own.method)
+        return Decoded(found, -scores, -bounds, exact, methods)
 
     def loss_terms(self, extra: list[np.ndarray] | None = None) -> list[np.ndarray]:
         """Return the loss of each state of each node, plus ``extra``, for each sample."""
-        losses = self.cost[:, np.newaxis] * (1.0 - np.eye(self.layout.n_states)[self.truth])
+        wrong = 1.0 - np.eye(self.layout.n_states)[self.graphs.truth]
+        losses = self.graphs.cost[:, np.newaxis] * wrong
         if extra is not None:
             losses += np.concatenate(self.check_extra(extra))
         return [losses[self.nodes(i)] for i in range(self.n_samples)]
 
-    def evaluate(
-        self, labels: list, w: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference = np.zeros(self.size)
         if not any(isinstance(label, tuple) for label in labels):
-            losses, slacks = np.empty(self.n_samples), np.empty(self.n_samples)
-            flat.evaluate(
-                self.graphs, self.layout, w, self.truth, self.cost, np.concatenate(labels),
-                np.asarray(weight, dtype=float), losses, slacks, difference,
-            )  # fmt: skip
+            losses, slacks = np.empty((2, self.n_samples))
+            weight = np.asarray(weight, dtype=float)
+            stacked = np.concatenate(labels)
+            flat.evaluate(self.graphs, w, stacked, weight, losses, slacks, difference)
             return losses, slacks, difference
-        losses = np.array([self._loss(i, label) for i, label in enumerate(labels)])
+        losses = self._losses(labels)
         slacks, change = losses.copy(), np.zeros(self.size)
         for i, label in enumerate(labels):
             change[:] = 0.0
@@ -153,7 +156,7 @@ class GraphOracle(StructuredOracle):
         """Return the joint features of the samples with their true outputs, one per row."""
         rows = np.zeros((self.n_samples, self.size))
         for i, row in enumerate(rows):
-            self._add_beliefs(i, self._true_beliefs(i), 1.0, row)
+            self._add_true_feature(i, 1.0, row)
         return rows
 
     def best_states(self, w: np.ndarray) -> list[np.ndarray]:
@@ -162,16 +165,16 @@ class GraphOracle(StructuredOracle):
 
     def task_losses(self, w: np.ndarray) -> np.ndarray:
         """Return the losses of the predicted outputs of all samples."""
-        return np.array([self._loss(i, states) for i, states in enumerate(self.best_states(w))])
+        return self._losses(self.best_states(w))
 
-    def outputs(self, labels: list, samples: Any = None) -> list:
-        """Return outputs of the model, from labels that the oracle has returned."""
-        samples = range(self.n_samples) if samples is None else samples
-        return [self.make_output(i, label) for i, label in zip(samples, labels, strict=True)]
+    def outputs(self, labels: list) -> list:
+        """Return outputs of the model, from labels of all samples."""
+        pairs = zip(labels, self.inputs, strict=True)
+        return [self.model.make_output(label, graph.output_shape) for label, graph in pairs]
 
     def problem_data(self) -> list:
         """Return what identifies the training problem: the flat arrays."""
-        return [*self.graphs, *self.layout, self.truth, self.cost]
+        return [*self.graphs[1:], *self.layout]
 
     def check_extra(self, extra: Any) -> list[np.ndarray]:
         """Return terms for all samples as float64; compiled code does not check shapes."""
@@ -196,13 +199,15 @@ class GraphOracle(StructuredOracle):
         """Return the edges of sample ``i``."""
         return self.graphs.edges[self.graphs.links[i] : self.graphs.links[i + 1]]
 
-    def potentials(self, i: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return unary potentials, edges and pairwise potentials of sample ``i``."""
-        n_states, edges = self.layout.n_states, self.edges(i)
-        unary = np.empty((self.graphs.nodes[i + 1] - self.graphs.nodes[i], n_states))
+    def potentials(self, i: Any, w: np.ndarray, extra: Any = None) -> Potentials:
+        """Return the potentials of sample ``i``, with ``extra`` added to the unary ones."""
+        n_states, edges, nodes = self.layout.n_states, self.edges(i), self.nodes(i)
+        unary = np.empty((nodes.stop - nodes.start, n_states))
         pairwise = np.empty((len(edges), n_states, n_states))
-        flat.potentials(self.graphs, self.layout, w, i, unary, pairwise)
-        return unary, edges, pairwise
+        flat.potentials(self.graphs, w, i, unary, pairwise)
+        if extra is not None:
+            unary += extra
+        return Potentials(unary, edges, pairwise)
 
     def solve_chunk(
         self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
@@ -211,61 +216,67 @@ class GraphOracle(StructuredOracle):
             return self._solve_forests(w, samples, weight, extra, difference)
         labels, losses, slacks, bounds = [], [], [], []
         for k, i in enumerate(samples):
-            unary, edges, pairwise = self.potentials(i, w)
-            if extra is not None:
-                unary += extra[k]
-            truth, cost = self.truth[self.nodes(i)], self.cost[self.nodes(i)]
-            true_score = score_of(unary, edges, pairwise, truth)
-            unary += cost[:, np.newaxis]
-            unary[np.arange(len(truth)), truth] -= cost
-            found = infer(unary, edges, pairwise, self.method)
+            potentials = self.potentials(i, w, None if extra is None else extra[k])
+            truth, cost = self._truth(i)
+            true_score = potentials.score(truth)
+            add_node_losses(potentials.unary, truth, cost)
+            found = infer(potentials, self.method)
             label = found.labels if found.beliefs is None else found.beliefs
             slack = (found.score if found.beliefs is None else found.bound) - true_score
             if slack < -options.slack_rounding * (1.0 + abs(true_score)):
                 # Inference that is not exact may miss the true output, which has slack 0.
                 label, slack = truth.copy(), 0.0
             labels.append(label)
-            losses.append(self._loss(i, label))
+            losses.append(node_loss(label, truth, cost))
             slacks.append(slack)
             bounds.append(found.bound - true_score)
             self._add_difference(i, label, weight[k], difference[min(k, len(difference) - 1)])
         return labels, np.array(losses), np.array(slacks), np.array(bounds)
 
-    def _solve_forests(
-        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
-    ) -> Chunk:
-        stacked = self.no_extra
+    def _solve_forests(self, w, samples, weight, extra, difference) -> Chunk:
+        n_nodes, stacked = len(self.graphs.truth), self.no_extra
         if extra is not None:
-            stacked = np.empty((len(self.truth), self.layout.n_states))
+            stacked = np.empty((n_nodes, self.layout.n_states))
             for k, i in enumerate(samples):
                 stacked[self.nodes(i)] = extra[k]
         # New arrays for each call: several threads may call at the same time.
-        labels = np.empty(len(self.truth), dtype=np.int64)
-        losses, slacks = np.empty(self.n_samples), np.empty(self.n_samples)
+        labels, (losses, slacks) = np.empty(n_nodes, np.int64), np.empty((2, self.n_samples))
         flat.violations(
-            self.graphs, self.layout, w, self.truth, self.cost, stacked, samples, weight, labels,
-            losses, slacks, difference,
-        )  # fmt: skip
+            self.graphs, w, stacked, samples, weight, labels, losses, slacks, difference
+        )
         found = [labels[self.nodes(i)] for i in samples]
         return found, losses[samples], slacks[samples], slacks[samples]
 
-    def _loss(self, i: Any, label: Any) -> float:
-        truth, cost = self.truth[self.nodes(i)], self.cost[self.nodes(i)]
-        if isinstance(label, tuple):
-            return float(cost @ (1.0 - label[0][np.arange(len(truth)), truth]))
-        return float(cost @ (label != truth))
+    def _losses(self, labels: list) -> np.ndarray:
+        """Return the losses of labels of all samples."""
+        return np.array([node_loss(label, *self._truth(i)) for i, label in enumerate(labels)])
+
+    def _truth(self, i: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the true states of the nodes of a sample, and the costs of wrong ones."""
+        return self.graphs.truth[self.nodes(i)], self.graphs.cost[self.nodes(i)]
 
     def _add_difference(self, i: Any, label: Any, weight: float, row: np.ndarray) -> None:
         if isinstance(label, tuple):
-            self._add_beliefs(i, self._true_beliefs(i), weight, row)
-            self._add_beliefs(i, label, -weight, row)
+            self._add_true_feature(i, weight, row)
+            flat.add_marginals(self.graphs, i, *label, -weight, row)
             return
-        labels = np.empty_like(self.truth)
+        labels = np.empty_like(self.graphs.truth)
         labels[self.nodes(i)] = label
-        flat.add_difference(self.graphs, self.layout, self.truth, labels, i, weight, row)
+        flat.add_difference(self.graphs, labels, i, weight, row)
 
-    def _true_beliefs(self, i: Any) -> tuple[np.ndarray, np.ndarray]:
-        return one_hot(self.truth[self.nodes(i)], self.edges(i), self.layout.n_states)
+    def _add_true_feature(self, i: Any, weight: float, row: np.ndarray) -> None:
+        beliefs = one_hot(self._truth(i)[0], self.edges(i), self.layout.n_states)
+        flat.add_marginals(self.graphs, i, *beliefs, weight, row)
 
-    def _add_beliefs(self, i: Any, beliefs: Any, weight: float, row: np.ndarray) -> None:
-        flat.add_marginals(self.graphs, self.layout, i, *beliefs, weight, row)
+
+def node_loss(label: Any, truth: np.ndarray, cost: np.ndarray) -> float:
+    """Return the sum of costs of wrong nodes, from states or from beliefs of nodes and edges."""
+    if isinstance(label, tuple):
+        return float(cost @ (1.0 - label[0][np.arange(len(truth)), truth]))
+    return float(cost @ (label != truth))
+
+
+def add_node_losses(unary: np.ndarray, truth: np.ndarray, cost: np.ndarray) -> None:
+    """Add to unary potentials the loss of each state."""
+    unary += cost[:, np.newaxis]
+    unary[np.arange(len(truth)), truth] -= cost
