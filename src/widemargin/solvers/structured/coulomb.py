@@ -35,20 +35,20 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import coulomb_options
 from widemargin._base.threads import for_each
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
-from widemargin.solvers.structured.problem import OracleSubset
+from widemargin.solvers.structured.problem import Array, OracleSubset
 
 
-def coulomb_energy(W: np.ndarray, exponent: float = 1.0) -> float:
+def coulomb_energy(W: Array, exponent: float = 1.0) -> float:
     """Return the energy of the directions of weight vectors, each pair counted once."""
     return _repulsion(_directions(W)[0], exponent, coulomb_options.nearest)[0]
 
 
-def coulomb_forces(U: np.ndarray, exponent: float = 1.0) -> np.ndarray:
+def coulomb_forces(U: Array, exponent: float = 1.0) -> Array:
     """Return minus the gradient of the energy in each of the unit vectors ``U``."""
     return _repulsion(np.asarray(U, dtype=float), exponent, coulomb_options.nearest)[1]
 
 
-def rotation(W: np.ndarray, step: float, exponent: float = 1.0) -> np.ndarray:
+def rotation(W: Array, step: float, exponent: float = 1.0) -> Array:
     """Return the change of weights that rotates them by ``step`` times the force on them."""
     U, norms = _directions(W)
     target = U + step * coulomb_forces(U, exponent)
@@ -93,20 +93,20 @@ class CoulombState:
     """
 
     oracle: Any
-    cost: np.ndarray
+    cost: Array
     alpha: float
     exponent: float
-    assign: Callable[[np.ndarray, np.random.Generator], Sequence[np.ndarray]] | None
+    assign: Callable[[Array, np.random.Generator], Sequence[Array]] | None
     random: np.random.Generator
-    W: np.ndarray
+    W: Array
     max_iter: int
     check_every: int
     offset: float
     fix_first: bool = False
     tol: float = 1e-3
     passes: int = 50
-    best: np.ndarray = field(init=False)
-    converged: np.ndarray = field(init=False)
+    best: Array = field(init=False)
+    converged: Array = field(init=False)
     objective: float = np.inf
     iterations: int = 0
     curves: dict[str, list] = field(
@@ -120,21 +120,19 @@ class CoulombState:
         """Return ``function(m)`` of all members, computed in the threads of the oracle."""
         return for_each(function, range(len(self.W)), getattr(self.oracle, "threads", 1))
 
-    def assigned(self) -> Sequence[np.ndarray]:
+    def assigned(self) -> Sequence[Array]:
         """Return the samples that each member is trained on."""
         if self.assign is None:
             return [np.arange(len(self.cost))] * len(self.W)
         return self.assign(self.W, self.random)
 
-    def evaluate(self, W: np.ndarray, assigned: Sequence) -> tuple[float, float, float]:
+    def evaluate(self, W: Array, assigned: Sequence) -> tuple[float, float, float]:
         """Return the objective, its energy and its risk on the assigned samples."""
 
         def risk(m: int) -> float:
-            samples = assigned[m]
-            if len(samples) == 0:
-                return 0.0
-            slacks = self.oracle.violations(W[m], samples=samples).slacks
-            return len(self.cost) / len(samples) * float(np.sum(self.cost[samples] * slacks))
+            slacks = self.oracle.violations(W[m], samples=assigned[m]).slacks
+            share = len(self.cost) / max(1, len(slacks))
+            return share * float(np.sum(self.cost[assigned[m]] * slacks))
 
         energy = coulomb_energy(W, self.exponent)
         total = 0.5 * float(np.sum(W**2)) + sum(self.for_each_member(risk))
@@ -160,10 +158,7 @@ def advance_subgradient(state: CoulombState) -> bool:
     assigned, W, cost = state.assigned(), state.W, state.cost
 
     def violations(m: int) -> Any:
-        samples = assigned[m]
-        if len(samples) == 0:
-            return None
-        return state.oracle.violations(W[m], samples=samples, weight=cost[samples])
+        return state.oracle.violations(W[m], samples=assigned[m], weight=cost[assigned[m]])
 
     found = state.for_each_member(violations)
     if state.iterations % state.check_every == 0:
@@ -176,7 +171,7 @@ def advance_subgradient(state: CoulombState) -> bool:
     first = W[0].copy()
     change = rotation(W, eta * state.alpha, state.exponent)
     for m, answer in enumerate(found):
-        if answer is not None:
+        if len(assigned[m]):
             W[m] -= eta * (W[m] - len(cost) / len(assigned[m]) * answer.difference)
     W += change
     if state.fix_first:
@@ -194,7 +189,7 @@ def advance_anchored(state: CoulombState) -> bool:
     forces = _tangential_forces(state)
     seeds = state.random.integers(np.iinfo(np.int32).max, size=len(state.W))
 
-    def solve(m: int) -> np.ndarray:
+    def solve(m: int) -> Array:
         samples = assigned[m]
         if len(samples) == 0 or (state.fix_first and m == 0):
             return state.W[m]
@@ -221,14 +216,14 @@ def advance_anchored(state: CoulombState) -> bool:
     return state.iterations >= state.max_iter or step <= shortest
 
 
-def best_weights(state: CoulombState) -> np.ndarray:
+def best_weights(state: CoulombState) -> Array:
     """Return the weights with the least objective."""
     if not state.curves["iteration"] or state.curves["iteration"][-1] != state.iterations:
         state.record_objective()
     return state.best
 
 
-def _tangential_forces(state: CoulombState) -> np.ndarray:
+def _tangential_forces(state: CoulombState) -> Array:
     U, norms = _directions(state.W)
     forces = coulomb_forces(U, state.exponent)
     # Along u the energy does not change: its gradient in w is tangential.
@@ -237,7 +232,7 @@ def _tangential_forces(state: CoulombState) -> np.ndarray:
     return forces
 
 
-def _directions(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _directions(W: Array) -> tuple[Array, Array]:
     """Return the unit vectors and the norms of weight vectors."""
     norms = np.maximum(np.sqrt(np.sum(W**2, axis=1)), TINY**0.5)
     return W / norms[:, np.newaxis], norms

@@ -81,8 +81,8 @@ class StructuredEnsemble(StructuredEstimator):
             self.model_ = clone(self.model)
             oracle = self.model_.prepare(X, Y, threads=self._threads())
             random = np.random.default_rng(self._draw_seed())
-            data = {"X": X, "y": Y, "metadata": {"sample_weight": sample_weight}}
-            progress = FitProgress.open(self, 1, **data)
+            metadata = {"sample_weight": sample_weight}
+            progress = FitProgress.open(self, 1, X=X, y=Y, metadata=metadata)
             with progress.task(0) as stop:
                 report = self._reporter(stop)
                 fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))

@@ -92,7 +92,7 @@ class PerturbedSSVM(StructuredEnsemble):
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         single, oracle, random = self._fit_single(problem), problem.oracle, problem.random
         if self.directions == "weights":
-            noise = random_directions(random, self.n_estimators, oracle.size)
+            noise = _normalize(random.normal(size=(self.n_estimators, oracle.size)))
         else:
             noise = output_directions(oracle, single.w, random, self.n_estimators)
         noise[0] = 0.0
@@ -111,11 +111,6 @@ def perturb(w: np.ndarray, noise: np.ndarray) -> np.ndarray:
     moved = w + norm * noise
     lengths = np.sqrt(np.sum(moved**2, axis=1, keepdims=True))
     return moved * (norm / np.maximum(lengths, TINY))
-
-
-def random_directions(random: np.random.Generator, n: int, size: int) -> np.ndarray:
-    """Return ``n`` random unit vectors, uniformly distributed."""
-    return _normalize(random.normal(size=(n, size)))
 
 
 def output_directions(oracle: Any, w: np.ndarray, random: Any, n: int) -> np.ndarray:

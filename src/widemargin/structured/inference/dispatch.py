@@ -130,19 +130,15 @@ def _max_product(potentials: Potentials) -> Labeling:
 
 def _as_graphs(potentials: Potentials) -> flat.Graphs:
     """Return a graph as one sample: each node has a feature whose weights are its potentials."""
-    (n_nodes, n_states), n_edges = potentials.unary.shape, len(potentials.edges)
-    place = np.arange(potentials.pairwise.size).reshape(potentials.pairwise.shape)
-    layout = flat.Layout(
-        np.ones(n_states), False, potentials.unary.size, place, np.ones(place.shape)
-    )
-    count = np.arange(max(n_nodes, n_edges) + 1)
-    features = (
-        count[:n_nodes], count[1 : n_nodes + 1], np.zeros(n_nodes, dtype=np.int64),
-        count[:n_nodes], np.ones(n_nodes),
-    )  # fmt: skip
+    unary, edges, pairwise = potentials
+    n_nodes, n_edges = len(unary), len(edges)
+    place = np.arange(pairwise.size).reshape(pairwise.shape)
+    layout = flat.Layout(np.ones(unary.shape[1]), False, unary.size, place, np.ones(place.shape))
+    count, shift = np.arange(max(n_nodes, n_edges) + 1), np.zeros(n_nodes, dtype=np.int64)
+    features = count[:n_nodes], count[1 : n_nodes + 1], shift, count[:n_nodes], np.ones(n_nodes)
     edge_features = count[: n_edges + 1], count[:n_edges], np.ones(n_edges)
     ends = np.array([0, n_nodes]), np.array([0, n_edges])
-    return flat.make_graphs(layout, *ends, features, potentials.edges, edge_features)
+    return flat.make_graphs(layout, *ends, features, edges, edge_features)
 
 
 _SOLVERS: dict[str, Callable[[Potentials], Labeling]] = {

@@ -13,15 +13,14 @@ The features of nodes and edges are stored as (column, value) pairs, dense or no
 run over the states.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.frank_wolfe import block_products, step_block
+from widemargin.solvers.structured.problem import Array
 from widemargin.structured.inference.search import incidence
-
-Array: TypeAlias = np.ndarray
 
 
 class Layout(NamedTuple):
@@ -41,11 +40,11 @@ class Layout(NamedTuple):
         Factor of the weight at that position.
     """
 
-    signs: np.ndarray
+    signs: Array
     shared: bool
     n_unary: int
-    position: np.ndarray
-    factor: np.ndarray
+    position: Array
+    factor: Array
 
     @property
     def n_states(self) -> int:
@@ -132,7 +131,7 @@ def make_graphs(
     nodes, links = np.asarray(nodes, dtype=np.int64), np.asarray(links, dtype=np.int64)
     _find_forests(nodes, links, edges, order, parent, via, forest)
     found = order, parent, via, forest, truth, cost
-    return Graphs(layout, nodes, links, *features, edges, *edge_features, *found)
+    return Graphs._make((layout, nodes, links, *features, edges, *edge_features, *found))
 
 
 @compiled
@@ -190,23 +189,24 @@ def decode(
 
 @compiled
 def violations(
-    graphs: Graphs, weights: Array, extra: Array, samples: Array, weight: Array, labels: Array,
-    losses: Array, slacks: Array, rows: Array,
-) -> None:  # fmt: skip
-    """Write the results of loss-augmented inference on samples that are forests.
+    graphs: Graphs, weights: Array, extra: Array, samples: Array, weight: Array, rows: Array
+) -> tuple[Array, Array, Array]:
+    """Return labels, losses and slacks of loss-augmented inference on samples that are forests.
 
-    For each of ``samples``: the labels with the largest score + loss, where the loss is the sum of
-    the costs of wrong nodes; the loss; the slack, score + loss minus the score of the truth. Its
-    weight times the difference of the joint features of the truth and of the labels is added to its
-    row of ``rows``, or to the only row.
+    For each of ``samples``: the labels, at its nodes, with the largest score + loss, where the loss
+    is the sum of the costs of wrong nodes; the loss; the slack, score + loss minus the score of the
+    truth. Its weight times the difference of the joint features of the truth and of the labels is
+    added to its row of ``rows``, or to the only row.
     """
-    buffers = _buffers(graphs, weights, samples)
+    buffers, labels = _buffers(graphs, weights, samples), np.empty_like(graphs.truth)
+    losses, slacks = np.empty(len(samples)), np.empty(len(samples))
     for k in range(len(samples)):
         i = samples[k]
-        losses[i], slacks[i] = _most_violating(
+        losses[k], slacks[k] = _most_violating(
             graphs, i, weights, extra, graphs.nodes[i], buffers, labels
         )
         add_difference(graphs, labels, i, weight[k], rows[min(k, len(rows) - 1)])
+    return labels, losses, slacks
 
 
 @compiled
@@ -247,10 +247,10 @@ def run_pass(
 
 @compiled
 def evaluate(
-    graphs: Graphs, weights: Array, labels: Array, weight: Array, losses: Array, slacks: Array,
-    row: Array,
-) -> None:  # fmt: skip
-    """Write the losses and slacks of labels of all samples; add their differences to ``row``."""
+    graphs: Graphs, weights: Array, labels: Array, weight: Array, row: Array
+) -> tuple[Array, Array]:
+    """Return losses and slacks of labels of all samples; add their differences to ``row``."""
+    losses, slacks = np.empty(len(weight)), np.empty(len(weight))
     matrices, unary, _, _ = _buffers(graphs, weights, np.arange(len(losses)))
     for i in range(len(losses)):
         losses[i] = _loss(graphs, i, labels)
@@ -258,16 +258,19 @@ def evaluate(
         slacks[i] = losses[i] + _score(graphs, i, labels, unary, matrices)
         slacks[i] -= _score(graphs, i, graphs.truth, unary, matrices)
         add_difference(graphs, labels, i, weight[i], row)
+    return losses, slacks
 
 
 @compiled
-def potentials(graphs: Graphs, weights: Array, i: int, unary: Array, pairwise: Array) -> None:
-    """Write the potentials of sample ``i``."""
-    matrices = np.empty(graphs.layout.position.shape)
-    _write_matrices(graphs.layout, weights, matrices)
+def potentials(graphs: Graphs, weights: Array, i: int) -> tuple[Array, Array]:
+    """Return the unary and pairwise potentials of sample ``i``."""
+    n_edges = graphs.links[i + 1] - graphs.links[i]
+    matrices, unary, mixed, _ = _buffers(graphs, weights, np.array([i]))
     _unaries(graphs, i, weights, unary)
-    for k in range(len(pairwise)):
-        pairwise[k] = _mix(graphs, graphs.links[i] + k, matrices, pairwise[k])
+    pairwise = np.empty((n_edges, len(mixed), len(mixed)))
+    for k in range(n_edges):
+        pairwise[k] = _mix(graphs, graphs.links[i] + k, matrices, mixed)
+    return unary, pairwise
 
 
 @compiled

@@ -212,7 +212,8 @@ def _ends(lengths: Sequence[int]) -> np.ndarray:
 
 
 def _stack_edge_features(inputs: Sequence[InputGraph], n_edges: int) -> tuple:
-    blocks, kind = [graph.edge_features for graph in inputs], np.zeros(n_edges, dtype=np.int64)
+    blocks: list[Any] = [graph.edge_features for graph in inputs]
+    kind = np.zeros(n_edges, dtype=np.int64)
     if n_edges and blocks[0] is not None:
         if blocks[0].ndim == 2:
             rows = stack_rows(blocks, "edge_features")

@@ -17,9 +17,10 @@ import numpy as np
 
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
+from widemargin.solvers.structured.problem import Array
 
 # Labels, losses, slacks and bounds of a chunk of samples.
-Chunk = tuple[list, np.ndarray, np.ndarray, np.ndarray]
+Chunk = tuple[list, Array, Array, Array]
 
 
 class Violations(NamedTuple):
@@ -41,10 +42,10 @@ class Violations(NamedTuple):
     """
 
     labels: list
-    losses: np.ndarray
-    slacks: np.ndarray
-    bounds: np.ndarray
-    difference: np.ndarray
+    losses: Array
+    slacks: Array
+    bounds: Array
+    difference: Array
 
 
 class Decoded(NamedTuple):
@@ -65,8 +66,8 @@ class Decoded(NamedTuple):
     """
 
     labels: list
-    energies: np.ndarray
-    bounds: np.ndarray
+    energies: Array
+    bounds: Array
     exact: bool
     methods: set
 
@@ -89,7 +90,7 @@ class StructuredOracle:
     threads: int | None
 
     def solve_chunk(
-        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
+        self, w: Array, samples: Array, weight: Array, extra: Any, difference: Any
     ) -> Chunk:
         """Solve loss-augmented inference for some samples; the method a new oracle must define.
 
@@ -115,7 +116,7 @@ class StructuredOracle:
         raise NotImplementedError
 
     def violations(
-        self, w: np.ndarray, samples: Any = None, weight: Any = None, extra: Any = None,
+        self, w: Array, samples: Any = None, weight: Any = None, extra: Any = None,
         rows: bool = False,
     ) -> Violations:  # fmt: skip
         """Solve loss-augmented inference for several samples.
@@ -159,7 +160,7 @@ class StructuredOracle:
         total = difference if rows else difference.sum(axis=0)
         return Violations(labels, losses, slacks, bounds, total)
 
-    def violation(self, i: Any, w: Any, out: np.ndarray, extra: Any = None) -> tuple[float, float]:
+    def violation(self, i: Any, w: Any, out: Array, extra: Any = None) -> tuple[float, float]:
         """Write the difference of sample ``i`` to ``out``; return its loss and slack."""
         out[:] = 0.0
         added = None if extra is None else [extra]
@@ -167,11 +168,11 @@ class StructuredOracle:
         _, losses, slacks, _ = self.solve_chunk(w, *one, added, out[np.newaxis])
         return losses[0], slacks[0]
 
-    def from_model_order(self, w: np.ndarray) -> np.ndarray:
+    def from_model_order(self, w: Array) -> Array:
         """Return weights in the order of the oracle, from the order of the model."""
         return np.array(w, dtype=float)
 
-    def to_model_order(self, w: np.ndarray) -> np.ndarray:
+    def to_model_order(self, w: Array) -> Array:
         """Return weights in the order of the model, from the order of the oracle."""
         return np.array(w, dtype=float)
 
@@ -202,14 +203,14 @@ class PlainOracle(StructuredOracle):
         self.exact = model.maximizes_loss()
 
     @cached_property
-    def true_features(self) -> list[np.ndarray]:
+    def true_features(self) -> list[Array]:
         """Joint features of the samples with their true outputs."""
         return [self.model.joint_feature(x, y) for x, y in zip(self.X, self.Y, strict=True)]
 
     def solve_chunk(
-        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
+        self, w: Array, samples: Array, weight: Array, extra: Any, difference: Any
     ) -> Chunk:
-        labels, losses, slacks = [], [], []
+        labels, (losses, slacks) = [], np.empty((2, len(samples)))
         for k, i in enumerate(samples):
             x, truth, bonus = self.X[i], self.Y[i], 0.0
             if extra is None:
@@ -225,13 +226,11 @@ class PlainOracle(StructuredOracle):
             if slack < 0.0 and not self.exact:
                 y, change, loss, slack = truth, np.zeros_like(change), 0.0, 0.0
             labels.append(y)
-            losses.append(loss)
-            slacks.append(slack)
+            losses[k], slacks[k] = loss, slack
             difference[min(k, len(difference) - 1)] += weight[k] * change
-        bounds = np.array(slacks) if self.exact else np.full(len(slacks), np.inf)
-        return labels, np.array(losses), np.array(slacks), bounds
+        return labels, losses, slacks, slacks if self.exact else np.full(len(slacks), np.inf)
 
-    def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    def evaluate(self, labels: list, w: Array, weight: Array) -> tuple[Array, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference, losses, slacks = np.zeros(self.size), [], []
         for i, y in enumerate(labels):
@@ -241,15 +240,15 @@ class PlainOracle(StructuredOracle):
             difference += weight[i] * change
         return np.array(losses), np.array(slacks), difference
 
-    def true_joint_features(self) -> np.ndarray:
+    def true_joint_features(self) -> Array:
         """Return the joint features of the samples with their true outputs, one per row."""
         return np.array(self.true_features)
 
-    def best_states(self, w: np.ndarray) -> list[np.ndarray]:
+    def best_states(self, w: Array) -> list[Array]:
         """Return the states of the parts of the predicted output of each sample."""
         return [self.model.states(self.model.inference(x, w)) for x in self.X]
 
-    def task_losses(self, w: np.ndarray) -> np.ndarray:
+    def task_losses(self, w: Array) -> Array:
         """Return the losses of the predicted outputs of all samples."""
         found = [self.model.inference(x, w) for x in self.X]
         return np.array([self.model.loss(y, y_hat) for y, y_hat in zip(self.Y, found, strict=True)])

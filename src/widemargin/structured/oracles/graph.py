@@ -6,6 +6,7 @@ import numpy as np
 
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
+from widemargin.solvers.structured.problem import Array
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import check_method, infer
 from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
@@ -38,17 +39,15 @@ class GraphOracle(StructuredOracle):
         self.is_forest = self.graphs.forest & (self.method in ("auto", "max-product"))
         self.no_extra = np.empty((0, self.layout.n_states))
 
-    def from_model_order(self, w: np.ndarray) -> np.ndarray:
+    def from_model_order(self, w: Array) -> Array:
         return self.joint.check_weights(w)[self.joint.order]
 
-    def to_model_order(self, w: np.ndarray) -> np.ndarray:
+    def to_model_order(self, w: Array) -> Array:
         in_model_order = np.empty(self.size)
         in_model_order[self.joint.order] = w
         return in_model_order
 
-    def run_pass(
-        self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
-    ) -> bool:
+    def run_pass(self, order: Array, state: Any, samples: Any = None, extra: Any = None) -> bool:
         """Run a pass of block-coordinate Frank-Wolfe in compiled code, if there is any.
 
         Parameters
@@ -85,7 +84,7 @@ class GraphOracle(StructuredOracle):
             state.steps += len(piece)
         return True
 
-    def decode(self, w: np.ndarray, extra: Any = None, relaxed: bool = False) -> Decoded:
+    def decode(self, w: Array, extra: Any = None, relaxed: bool = False) -> Decoded:
         """Find the best labels of all samples, without the loss.
 
         Parameters
@@ -106,7 +105,7 @@ class GraphOracle(StructuredOracle):
         extra = None if extra is None else self.check_extra(extra)
         stacked = self.no_extra if extra is None else np.concatenate(extra)
 
-        def work(samples: np.ndarray) -> None:
+        def work(samples: Array) -> None:
             forest = self.is_forest[samples]
             if forest.any():
                 flat.decode(self.graphs, w, stacked, samples[forest], labels, scores)
@@ -126,7 +125,7 @@ class GraphOracle(StructuredOracle):
             methods.add(own.method)
         return Decoded(found, -scores, -bounds, exact, methods)
 
-    def loss_terms(self, extra: list[np.ndarray] | None = None) -> list[np.ndarray]:
+    def loss_terms(self, extra: list[Array] | None = None) -> list[Array]:
         """Return the loss of each state of each node, plus ``extra``, for each sample."""
         wrong = 1.0 - np.eye(self.layout.n_states)[self.graphs.truth]
         losses = self.graphs.cost[:, np.newaxis] * wrong
@@ -134,15 +133,12 @@ class GraphOracle(StructuredOracle):
             losses += np.concatenate(self.check_extra(extra))
         return [losses[self.nodes(i)] for i in range(self.n_samples)]
 
-    def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    def evaluate(self, labels: list, w: Array, weight: Array) -> tuple[Array, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference = np.zeros(self.size)
         if not any(isinstance(label, tuple) for label in labels):
-            losses, slacks = np.empty((2, self.n_samples))
-            weight = np.asarray(weight, dtype=float)
-            stacked = np.concatenate(labels)
-            flat.evaluate(self.graphs, w, stacked, weight, losses, slacks, difference)
-            return losses, slacks, difference
+            stacked, weight = np.concatenate(labels), np.asarray(weight, dtype=float)
+            return *flat.evaluate(self.graphs, w, stacked, weight, difference), difference
         losses = self._losses(labels)
         slacks, change = losses.copy(), np.zeros(self.size)
         for i, label in enumerate(labels):
@@ -152,18 +148,18 @@ class GraphOracle(StructuredOracle):
             difference += weight[i] * change
         return losses, slacks, difference
 
-    def true_joint_features(self) -> np.ndarray:
+    def true_joint_features(self) -> Array:
         """Return the joint features of the samples with their true outputs, one per row."""
         rows = np.zeros((self.n_samples, self.size))
         for i, row in enumerate(rows):
             self._add_true_feature(i, 1.0, row)
         return rows
 
-    def best_states(self, w: np.ndarray) -> list[np.ndarray]:
+    def best_states(self, w: Array) -> list[Array]:
         """Return the states of the nodes of the predicted output of each sample."""
         return self.decode(w).labels
 
-    def task_losses(self, w: np.ndarray) -> np.ndarray:
+    def task_losses(self, w: Array) -> Array:
         """Return the losses of the predicted outputs of all samples."""
         return self._losses(self.best_states(w))
 
@@ -176,7 +172,7 @@ class GraphOracle(StructuredOracle):
         """Return what identifies the training problem: the flat arrays."""
         return [*self.graphs[1:], *self.layout]
 
-    def check_extra(self, extra: Any) -> list[np.ndarray]:
+    def check_extra(self, extra: Any) -> list[Array]:
         """Return terms for all samples as float64; compiled code does not check shapes."""
         extra = [np.asarray(terms, dtype=float) for terms in extra]
         expected = [(int(n), self.layout.n_states) for n in np.diff(self.graphs.nodes)]
@@ -195,26 +191,23 @@ class GraphOracle(StructuredOracle):
         """Return the nodes of sample ``i``."""
         return slice(self.graphs.nodes[i], self.graphs.nodes[i + 1])
 
-    def edges(self, i: Any) -> np.ndarray:
+    def edges(self, i: Any) -> Array:
         """Return the edges of sample ``i``."""
         return self.graphs.edges[self.graphs.links[i] : self.graphs.links[i + 1]]
 
-    def potentials(self, i: Any, w: np.ndarray, extra: Any = None) -> Potentials:
+    def potentials(self, i: Any, w: Array, extra: Any = None) -> Potentials:
         """Return the potentials of sample ``i``, with ``extra`` added to the unary ones."""
-        n_states, edges, nodes = self.layout.n_states, self.edges(i), self.nodes(i)
-        unary = np.empty((nodes.stop - nodes.start, n_states))
-        pairwise = np.empty((len(edges), n_states, n_states))
-        flat.potentials(self.graphs, w, i, unary, pairwise)
+        unary, pairwise = flat.potentials(self.graphs, w, i)
         if extra is not None:
             unary += extra
-        return Potentials(unary, edges, pairwise)
+        return Potentials(unary, self.edges(i), pairwise)
 
     def solve_chunk(
-        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
+        self, w: Array, samples: Array, weight: Array, extra: Any, difference: Any
     ) -> Chunk:
         if self.is_forest[samples].all():
             return self._solve_forests(w, samples, weight, extra, difference)
-        labels, losses, slacks, bounds = [], [], [], []
+        labels, (losses, slacks, bounds) = [], np.empty((3, len(samples)))
         for k, i in enumerate(samples):
             potentials = self.potentials(i, w, None if extra is None else extra[k])
             truth, cost = self._truth(i)
@@ -227,35 +220,30 @@ class GraphOracle(StructuredOracle):
                 # Inference that is not exact may miss the true output, which has slack 0.
                 label, slack = truth.copy(), 0.0
             labels.append(label)
-            losses.append(node_loss(label, truth, cost))
-            slacks.append(slack)
-            bounds.append(found.bound - true_score)
+            losses[k], slacks[k] = node_loss(label, truth, cost), slack
+            bounds[k] = found.bound - true_score
             self._add_difference(i, label, weight[k], difference[min(k, len(difference) - 1)])
-        return labels, np.array(losses), np.array(slacks), np.array(bounds)
+        return labels, losses, slacks, bounds
 
     def _solve_forests(self, w, samples, weight, extra, difference) -> Chunk:
-        n_nodes, stacked = len(self.graphs.truth), self.no_extra
+        stacked = self.no_extra
         if extra is not None:
-            stacked = np.empty((n_nodes, self.layout.n_states))
+            stacked = np.empty((len(self.graphs.truth), self.layout.n_states))
             for k, i in enumerate(samples):
                 stacked[self.nodes(i)] = extra[k]
-        # New arrays for each call: several threads may call at the same time.
-        labels, (losses, slacks) = np.empty(n_nodes, np.int64), np.empty((2, self.n_samples))
-        flat.violations(
-            self.graphs, w, stacked, samples, weight, labels, losses, slacks, difference
-        )
-        found = [labels[self.nodes(i)] for i in samples]
-        return found, losses[samples], slacks[samples], slacks[samples]
+        found = flat.violations(self.graphs, w, stacked, samples, weight, difference)
+        labels, losses, slacks = found
+        return [labels[self.nodes(i)] for i in samples], losses, slacks, slacks
 
-    def _losses(self, labels: list) -> np.ndarray:
+    def _losses(self, labels: list) -> Array:
         """Return the losses of labels of all samples."""
         return np.array([node_loss(label, *self._truth(i)) for i, label in enumerate(labels)])
 
-    def _truth(self, i: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _truth(self, i: Any) -> tuple[Array, Array]:
         """Return the true states of the nodes of a sample, and the costs of wrong ones."""
         return self.graphs.truth[self.nodes(i)], self.graphs.cost[self.nodes(i)]
 
-    def _add_difference(self, i: Any, label: Any, weight: float, row: np.ndarray) -> None:
+    def _add_difference(self, i: Any, label: Any, weight: float, row: Array) -> None:
         if isinstance(label, tuple):
             self._add_true_feature(i, weight, row)
             flat.add_marginals(self.graphs, i, *label, -weight, row)
@@ -264,19 +252,19 @@ class GraphOracle(StructuredOracle):
         labels[self.nodes(i)] = label
         flat.add_difference(self.graphs, labels, i, weight, row)
 
-    def _add_true_feature(self, i: Any, weight: float, row: np.ndarray) -> None:
+    def _add_true_feature(self, i: Any, weight: float, row: Array) -> None:
         beliefs = one_hot(self._truth(i)[0], self.edges(i), self.layout.n_states)
         flat.add_marginals(self.graphs, i, *beliefs, weight, row)
 
 
-def node_loss(label: Any, truth: np.ndarray, cost: np.ndarray) -> float:
+def node_loss(label: Any, truth: Array, cost: Array) -> float:
     """Return the sum of costs of wrong nodes, from states or from beliefs of nodes and edges."""
     if isinstance(label, tuple):
         return float(cost @ (1.0 - label[0][np.arange(len(truth)), truth]))
     return float(cost @ (label != truth))
 
 
-def add_node_losses(unary: np.ndarray, truth: np.ndarray, cost: np.ndarray) -> None:
+def add_node_losses(unary: Array, truth: Array, cost: Array) -> None:
     """Add to unary potentials the loss of each state."""
     unary += cost[:, np.newaxis]
     unary[np.arange(len(truth)), truth] -= cost
