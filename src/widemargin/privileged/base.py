@@ -18,7 +18,6 @@ from widemargin.kernels.parameters import kernel_constraints
 from widemargin.privileged.features import PrivilegedInput
 from widemargin.privileged.problems import Subproblems
 from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions
-from widemargin.solvers.coupled.problem import CoupledSolution
 from widemargin.svm.svc import SVC, KernelClassifier
 from widemargin.svm.training import solve_problems, support_attributes
 
@@ -90,6 +89,15 @@ class PrivilegedBase(KernelClassifier):
             )
         return functions.features.transformer
 
+    def _evaluate_privileged(self, privileged: Any, name: str) -> np.ndarray:
+        """Compute the functions of the privileged features of other samples."""
+        if self._privileged_functions is None:
+            raise ValueError(
+                f"{name} needs a model that was fitted with privileged features. Pass privileged "
+                "to fit."
+            )
+        return self._privileged_functions.evaluate(privileged)
+
     def _subproblems(self, data: FitData) -> Subproblems:
         """Return what the subproblems of all classes, C and penalties have in common."""
         raise NotImplementedError
@@ -120,9 +128,7 @@ class PrivilegedBase(KernelClassifier):
             )
         return FitData(self, X, y, validated, sample_weight)
 
-    def _fit_subproblems(
-        self, data: FitData, progress: FitProgress, C: float, penalty: float
-    ) -> list[CoupledSolution]:
+    def _fit_subproblems(self, data: FitData, progress: Any, C: float, penalty: float) -> list:
         """Solve the subproblems of all classes and set the fitted attributes."""
         subproblems, problems = self._subproblems(data), data.training.reduction.problems
         solve = subproblems.solver(C, penalty)
@@ -137,9 +143,7 @@ class PrivilegedBase(KernelClassifier):
         self._set_fitted(data, subproblems, solutions)
         return solutions
 
-    def _set_fitted(
-        self, data: FitData, subproblems: Subproblems, solutions: list[CoupledSolution]
-    ) -> None:
+    def _set_fitted(self, data: FitData, subproblems: Subproblems, solutions: list) -> None:
         """Set the fitted attributes; those of an earlier fit with privileged features go."""
         for name in _PRIVILEGED_ATTRIBUTES:
             self.__dict__.pop(name, None)

@@ -85,9 +85,7 @@ class Subproblems:
         """Return a function of signs, a solution to start from and a report."""
         raise NotImplementedError
 
-    def add_slack(
-        self, solutions: list[CoupledSolution], C: float, penalty: float
-    ) -> list[CoupledSolution]:
+    def add_slack(self, solutions: list, C: float, penalty: float) -> list[CoupledSolution]:
         """Return the solutions with the values of their second functions."""
         return solutions
 
@@ -186,9 +184,7 @@ class SVM2Plus(Subproblems):
 
         return solve
 
-    def add_slack(
-        self, solutions: list[CoupledSolution], C: float, penalty: float
-    ) -> list[CoupledSolution]:
+    def add_slack(self, solutions: list, C: float, penalty: float) -> list[CoupledSolution]:
         """Return the solutions with their slack, computed for all of them in one product."""
         alphas = np.column_stack([solution.second_dual for solution in solutions])
         if self.space is None:
@@ -332,8 +328,8 @@ class SVM1Plus(CoupledSubproblems):
         factor = None if self.space is None else self.space.rows()
         # Feasible for other costs after scaling.
         point = None if start is None else start.point * (cost.sum() / start.point.sum())
-        options = {"factor": factor, "low_rank": low_rank, "start": point}
-        return svm1plus_problem(self.matrix, self.second, sign, cost, penalty, **options)
+        named = {"factor": factor, "low_rank": low_rank, "start": point}
+        return svm1plus_problem(self.matrix, self.second, sign, cost, penalty, **named)
 
 
 class SVM2K(CoupledSubproblems):

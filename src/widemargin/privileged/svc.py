@@ -13,7 +13,6 @@ from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.privileged.base import PrivilegedBase
 from widemargin.privileged.problems import Subproblems, SVM1Plus, SVM2Plus
 from widemargin.privileged.slack_functions import FitData
-from widemargin.solvers.coupled.problem import CoupledSolution
 
 
 @shared_docs
@@ -43,12 +42,7 @@ class SlackClassifier(PrivilegedBase):
             two.
         """
         check_is_fitted(self)
-        if self._privileged_functions is None:
-            raise ValueError(
-                "slack needs a model that was fitted with privileged features. Pass privileged to "
-                "fit."
-            )
-        slack = self._privileged_functions.evaluate(privileged)
+        slack = self._evaluate_privileged(privileged, "slack")
         return slack[:, 0] if len(self.classes_) == 2 else slack
 
     @property
@@ -66,9 +60,7 @@ class SlackClassifier(PrivilegedBase):
     def _subproblems(self, data: FitData) -> Subproblems:
         return (SVM2Plus if self.loss == "squared_hinge" else SVM1Plus)(self, data)
 
-    def _set_fitted(
-        self, data: FitData, subproblems: Subproblems, solutions: list[CoupledSolution]
-    ) -> None:
+    def _set_fitted(self, data: FitData, subproblems: Subproblems, solutions: list) -> None:
         super()._set_fitted(data, subproblems, solutions)
         if data.kernel is not None:
             slack = np.full((len(data.y), len(solutions)), np.nan)

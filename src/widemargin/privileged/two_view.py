@@ -175,12 +175,7 @@ class TwoViewSVC(PrivilegedBase):
         scores = super().decision_function(X)
         if privileged is None:
             return scores
-        if self._privileged_functions is None:
-            raise ValueError(
-                "privileged needs a model that was fitted with privileged features. Pass "
-                "privileged to fit."
-            )
-        second = self._privileged_functions.evaluate(privileged)
+        second = self._evaluate_privileged(privileged, "privileged")
         if len(second) != len(scores):
             raise ValueError(
                 f"privileged must have one row for each sample, got {len(second)} rows, but X has "
