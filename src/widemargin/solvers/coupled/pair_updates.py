@@ -8,7 +8,7 @@ Three kinds of moves keep both sums (see `problem` for the kinds and their relat
   keeps its h, by exchanging its first two variables.
 
 Every feasible direction is a sum of pairs and triples. Exchanges are not needed, but without them
-steps are short where M is large: on the text data of `benchmarks/privileged.py` SVM1+ takes 4 times
+steps are short where M is large: on the text data of `benchmarks/privileged.py` SVM1+ takes 3 times
 as long. The move with the largest gain of all is made.
 """
 

@@ -2,7 +2,7 @@
 
 Where M has low rank (a linear kernel of fewer features than samples) the interior-point method
 starts at once: pairs converge slowly there. With other kernels `pair_updates` come first, which are
-10 to 100 times as fast on most problems. As soon as they have taken as long as the interior-point
+2 to 100 times as fast on most problems. As soon as they have taken as long as the interior-point
 method will, that one takes over, so that both take at most about twice the time of the better one.
 Where it fails, which rounding may cause, pairs continue. On small problems the active-set method
 computes the exact solution at the end. ``benchmarks/privileged.py --only methods`` compares the
