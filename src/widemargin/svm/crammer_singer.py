@@ -291,7 +291,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         <<returns_labels>>
         """
-        return self.classes_[self._scores(X).argmax(axis=1)]
+        scores = self._scores(X)
+        return self.classes_[scores.argmax(axis=1)]
 
     def top_two(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predict the two best classes of every sample, with their scores.
