@@ -16,7 +16,6 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import early_stop_message, report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import StrOptions
@@ -127,9 +126,7 @@ class Search(BaseEstimator):
         # scikit-learn's accuracy validates them again, which takes long on small folds.
         return accuracy_scorer if self.scoring in (None, "accuracy") else get_scorer(self.scoring)
 
-    def _splits(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _splits(self, X: Any, y: Any, weight: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training and test samples of each fold, as indices."""
         samples = np.arange(len(y))
         splits = check_cv(self.cv, y, classifier=True).split(X, y)
@@ -158,12 +155,7 @@ class Search(BaseEstimator):
         return {"sample_weight": weight[test]}
 
     def _finish_search(
-        self,
-        scores: np.ndarray,
-        grid: dict[str, list],
-        solutions: list,
-        last: list | None,
-        progress: FitProgress,
+        self, scores: np.ndarray, grid: dict, solutions: list, last: list | None, progress: Any
     ) -> Self:
         """Set the results of the search, end the fit and warn.
 

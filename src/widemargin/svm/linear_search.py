@@ -202,7 +202,7 @@ class LinearSVCCV(Search, LinearClassifier):
         last = None
         if self.refit:
             C = self._best_parameters(scores, {"C": Cs})["C"]
-            last = whole.solve_all(C, jobs, progress, first_task=len(tasks))
+            last = whole.solve_all(C, jobs, range(len(tasks), len(tasks) + n_last), progress)
             self.__dict__.update(whole.attributes(last))
         return self._finish_search(scores, {"C": Cs}, solutions, last, progress)
 

@@ -278,8 +278,8 @@ class LinearSVC(LinearClassifier):
         training = self._prepare_training(X, y, sample_weight)
         metadata = {"sample_weight": sample_weight}
         progress = FitProgress.open(self, training.n_problems, X, y, metadata)
-        jobs = effective_n_jobs(self.n_jobs)
-        solutions = training.solve_all(self.C, jobs, progress, self._starts(training))
+        jobs, tasks = effective_n_jobs(self.n_jobs), range(training.n_problems)
+        solutions = training.solve_all(self.C, jobs, tasks, progress, self._starts(training))
         self.__dict__.update(training.attributes(solutions))
         self._solutions = solutions if self.warm_start else ()
         progress.close()
@@ -335,9 +335,7 @@ class LinearTraining(Targets):
     def norms(self) -> np.ndarray:
         return squared_norms(self.X)
 
-    def solve(
-        self, C: float, number: int, start: np.ndarray | None, report: Callable | None
-    ) -> Solution:
+    def solve(self, C: float, number: int, start: Any, report: Callable | None) -> Solution:
         """Solve one problem, from the `start` of a solution of another C if given."""
         costs, margins = self.costs(C), self.margins()
         options = {"report": report, **self.solver_options}
@@ -357,15 +355,13 @@ class LinearTraining(Targets):
             return dual_coordinate_descent.solve_dual(problem, seed=seed, dual=start, **options)
 
     def solve_all(
-        self, C: float, jobs: int, progress: Any, starts: Any = None, first_task: int = 0
+        self, C: float, jobs: int, tasks: range, progress: Any, starts: list | None = None
     ) -> list[Solution]:
         """Solve all problems, as tasks of the callbacks; return their solutions."""
-        starts = [None] * self.n_problems if starts is None else starts
 
         def solve(number, report):
-            return self.solve(C, number, starts[number], report)
+            return self.solve(C, number, starts[number] if starts else None, report)
 
-        tasks = range(first_task, first_task + self.n_problems)
         solution_at = self.solver.solution_at
         return solve_problems(solve, tasks, jobs, progress, self.attributes, solution_at)
 

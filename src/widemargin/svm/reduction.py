@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.matmul import tiled_multiply
+from widemargin._base.sklearn_compat import ovr_decision_function
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ def count_votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
         votes[:, i] += first
         votes[:, j] += ~first
     return votes
+
+
+def class_scores(scores: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the scores of classes from those of pairs: votes, with ties broken by the sums."""
+    return ovr_decision_function(scores < 0, -scores, n_classes)
 
 
 def pair_weights(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:

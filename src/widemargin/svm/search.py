@@ -266,9 +266,7 @@ class SVCCV(Search, KernelClassifier):
                 folds.setdefault((number, fold.gamma), fold).columns.append(column)
         return list(folds.values())
 
-    def _solve_folds(
-        self, X: Any, y: np.ndarray, folds: "list[Fold]", jobs: int, progress: FitProgress
-    ) -> None:
+    def _solve_folds(self, X: Any, y: Any, folds: "list[Fold]", jobs: int, progress: Any) -> None:
         """Compute the solutions of the folds, one gamma after the other."""
         of_gamma: dict[float, list[Fold]] = {}
         for fold in folds:
@@ -291,9 +289,7 @@ class SVCCV(Search, KernelClassifier):
             for fold in members:
                 fold.solve_with_cache(safe_split(self, X, None, fold.train)[0], jobs, progress)
 
-    def _score_folds(
-        self, X: Any, y: np.ndarray, weight: Any, folds: "list[Fold]", grid: dict[str, list]
-    ) -> np.ndarray:
+    def _score_folds(self, X: Any, y: Any, weight: Any, folds: list, grid: dict) -> np.ndarray:
         """Return scores by C, gamma and fold, nan where the fit failed."""
         shape = len(grid["C"]), len(grid["gamma"]), 1 + max(fold.number for fold in folds)
         scores, failed, scorer = np.full(shape, np.nan), 0, self._scorer()
@@ -324,9 +320,7 @@ class SVCCV(Search, KernelClassifier):
         return scores
 
 
-def _solve_together(
-    gram: MatrixGram, position: np.ndarray, folds: "list[Fold]", jobs: int, progress: FitProgress
-) -> None:
+def _solve_together(gram: MatrixGram, position: Any, folds: list, jobs: int, progress: Any) -> None:
     """Solve the subproblems of folds, of which ``gram`` holds the samples at ``position``."""
     units = [(fold, numbers) for fold in folds for numbers in fold.problems_by_samples()]
     # Large ones first, so that the last job to finish is a short one.
@@ -369,9 +363,7 @@ class Fold:
             together.setdefault(problem.groups, []).append(number)
         return list(together.values())
 
-    def solve_group(
-        self, numbers: list[int], gram: MatrixGram, position: np.ndarray, progress: FitProgress
-    ) -> None:
+    def solve_group(self, numbers: list, gram: MatrixGram, position: Any, progress: Any) -> None:
         """Solve subproblems over the same samples, and compute their values at the test samples.
 
         ``position`` holds the position of each sample in ``gram``.

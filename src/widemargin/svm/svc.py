@@ -14,17 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import (
-    Interval,
-    StrOptions,
-    fit_context,
-    ovr_decision_function,
-)
+from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
 from widemargin._base.threads import single_threaded_blas
 from widemargin._base.validation import validate_kernel_training, validate_predict
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import kernel_constraints
-from widemargin.svm.reduction import count_votes, pair_weights
+from widemargin.svm.reduction import class_scores, count_votes, pair_weights
 from widemargin.svm.scores import best_classes
 from widemargin.svm.training import TRAINING_CONSTRAINTS, fit_binary_problems, prepare_training
 
@@ -65,7 +60,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             return scores[:, 0]
         if self._one_vs_one and self.decision_function_shape == "ovr":
-            return ovr_decision_function(scores < 0, -scores, len(self.classes_))
+            return class_scores(scores, len(self.classes_))
         return scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -283,9 +278,7 @@ class SVC(KernelClassifier):
         return self
 
 
-def predict_labels(
-    options: Any, values: np.ndarray, classes: np.ndarray, one_vs_one: bool
-) -> np.ndarray:
+def predict_labels(options: Any, values: Any, classes: np.ndarray, one_vs_one: bool) -> np.ndarray:
     """Return class labels from the decision values of all binary subproblems.
 
     ``options`` is an estimator with ``decision_function_shape`` and ``break_ties``.
@@ -295,7 +288,7 @@ def predict_labels(
     if len(classes) == 2:
         values = values[:, 0]
     elif one_vs_one and options.break_ties:
-        values = ovr_decision_function(values < 0, -values, len(classes))
+        values = class_scores(values, len(classes))
     elif one_vs_one:
         values = count_votes(values, len(classes))
     return best_classes(values, classes)

@@ -193,9 +193,7 @@ def solve_problems(
     return solutions
 
 
-def support_attributes(
-    X: Any, training: Training, solutions: Sequence[Solution | None]
-) -> dict[str, Any]:
+def support_attributes(X: Any, training: Training, solutions: Sequence) -> dict[str, Any]:
     """Return the fitted attributes of a kernel classifier by name.
 
     Parameters

@@ -192,9 +192,7 @@ class SeparateClassifiers:
         return np.column_stack([output(classifier, own) for classifier, own in pairs])
 
 
-def _fit_binary(
-    estimator: Any, X: Any, positive: np.ndarray, samples: np.ndarray, sample_weight: Any
-) -> Any:
+def _fit_binary(estimator: Any, X: Any, positive: Any, samples: Any, sample_weight: Any) -> Any:
     weights = {}
     if sample_weight is not None:  # a number or an array
         every = np.broadcast_to(np.asarray(sample_weight), positive.shape)
