@@ -226,7 +226,12 @@ class IncrementalClassifier(BayesClassifier):
         self._check_solver()
         first = not hasattr(self, "classes_")
         X, y = validate_samples(self, X, y, reset=first)
-        weight = _validate_batch_weights(sample_weight, y)
+        weight = validate_all_weights(to_numpy(sample_weight), y)
+        if weight is not None and weight.min() < 0:
+            raise ValueError(
+                f"sample_weight must be at least 0, got {weight.min()}. Use 0 to leave a sample "
+                "out."
+            )
         declared = classes is not None if first else self._declared
         labels = _merge_labels(None if first else self.classes_, classes, y, declared)
         if first:
@@ -445,15 +450,6 @@ def project(X: Any, matrix: Any, origin: Any = None) -> Any:
 
     for_each(multiply, sample_blocks(X))
     return result
-
-
-def _validate_batch_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
-    weight = validate_all_weights(to_numpy(sample_weight), y)
-    if weight is not None and weight.min() < 0:
-        raise ValueError(
-            f"sample_weight must be at least 0, got {weight.min()}. Use 0 to leave a sample out."
-        )
-    return weight
 
 
 def _merge_labels(known: Any, classes: Any, y: np.ndarray, declared: bool) -> np.ndarray:

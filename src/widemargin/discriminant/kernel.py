@@ -241,7 +241,12 @@ class KernelDiscriminantAnalysis(
         root = np.sqrt(weight / n)[:, np.newaxis]
         against_means = matrix @ averages
 
-        _center_by_class(matrix, against_means, averages, codes)
+        # Replace kernel values by inner products of images centered by class means.
+        between_means = averages.T @ against_means
+        for k in range(n_classes):
+            own = slice(*np.searchsorted(codes, [k, k + 1]))
+            matrix[own] -= against_means[:, k]
+            matrix[:, own] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]
         matrix *= root
         matrix *= root.T
         variance = matrix.trace()
@@ -266,12 +271,3 @@ class KernelDiscriminantAnalysis(
         dual = dual @ vectors[:, kept] / np.sqrt(values[kept])
         dual = orient(dual, against_means.T @ dual)
         return dual, against_means.T @ dual, values
-
-
-def _center_by_class(matrix: Any, against_means: Any, averages: Any, codes: Any) -> None:
-    """Replace kernel values by inner products of images centered by class means."""
-    between_means = averages.T @ against_means
-    for k in range(averages.shape[1]):
-        own = slice(*np.searchsorted(codes, [k, k + 1]))
-        matrix[own] -= against_means[:, k]
-        matrix[:, own] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]

@@ -298,10 +298,7 @@ class TeacherGate:
         return class_scores(self.teacher, X, values)[:, self.columns]
 
 
-Gate = FunctionGate | PartsGate | TeacherGate
-
-
-def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) -> Gate:
+def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) -> Any:
     """Return what computes the scores of the targets, without those of other classes if possible.
 
     Parameters
@@ -327,7 +324,7 @@ def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) 
     return TeacherGate(teacher, columns)
 
 
-def _separate_gate(teacher: Any, columns: np.ndarray, steps: Pipeline | None) -> Gate | None:
+def _separate_gate(teacher: Any, columns: np.ndarray, steps: Pipeline | None) -> Any:
     """Return the functions of some classes of a teacher that computes them separately."""
     if isinstance(teacher, Pipeline):
         before = [*([] if steps is None else steps.steps), *teacher.steps[:-1]]
