@@ -449,7 +449,7 @@ def test_a_fit_that_is_refused_leaves_no_trace(X, Y):
     fitted = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*samples(MODELS["chain"][1]))
     known = samples(MODELS["chain"][1])[0]
     before = fitted.predict(known)
-    with pytest.raises(ValueError, match=r"[xXy] must (have|contain)"):
+    with pytest.raises(ValueError, match=r"(x|X|y|Y\[1\]) must (have|contain)"):
         fitted.fit(X, Y)
     for own, other in zip(fitted.predict(known), before, strict=True):
         assert_array_equal(own, other)
