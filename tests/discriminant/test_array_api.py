@@ -43,8 +43,6 @@ print(passed)
 """
 
 PIECES = """
-from dataclasses import replace
-
 import array_api_strict as xp
 import numpy as np
 import sklearn
@@ -52,7 +50,7 @@ import sklearn
 from widemargin import LinearDiscriminantAnalysis
 from widemargin.discriminant import statistics
 
-statistics.options = replace(statistics.options, chunk_entries=1, device_chunks=1)
+statistics.options.chunk_entries = statistics.options.device_chunks = 1
 rng = np.random.default_rng(0)
 y = np.arange(1200) % 3
 X = rng.standard_normal((1200, 4)) + y[:, None]

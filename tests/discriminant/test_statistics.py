@@ -2,7 +2,6 @@
 
 import itertools
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,8 +92,8 @@ def test_pieces_of_any_sizes_give_what_all_rows_at_once_give(kind, cuts, seed):
 def test_many_chunks_and_blocks_of_columns_give_what_one_gives(kind, monkeypatch):
     X, codes, weight = sample(n_rows=2000, n_features=7)
     expected = gathered(X, codes, weight, **kind)
-    small = replace(module.options, chunk_entries=1, product_columns=3)
-    monkeypatch.setattr(module, "options", small)
+    monkeypatch.setattr(module.options, "chunk_entries", 1)
+    monkeypatch.setattr(module.options, "product_columns", 3)
     assert_equal(gathered(X, codes, weight, **kind), expected)
 
 

@@ -12,10 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from tests.suites.callbacks import Recorder
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV
-from widemargin._base.options import CoupledOptions
+from widemargin._base.options import coupled_options
 from widemargin.privileged.problems import SVM1Plus
 from widemargin.privileged.slack_space import SlackSpace
-from widemargin.solvers.coupled import solver
 
 Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
 
@@ -131,7 +130,7 @@ def test_folds_that_cannot_be_scored_are_refused():
 
 
 def test_a_callback_ends_the_fits_of_folds(monkeypatch):
-    monkeypatch.setattr(solver, "options", CoupledOptions(slice_work=1))
+    monkeypatch.setattr(coupled_options, "slice_work", 1)
     X, Z, y = data()
     recorder = Recorder(stop=lambda context: context.task_name == "slice")
     search = PrivilegedSVCCV(

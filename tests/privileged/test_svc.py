@@ -1,7 +1,6 @@
 """PrivilegedSVC: SVM2+ and SVM1+ beside exact optima, and what it does with odd input."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from tests.oracles import privileged as oracle
 from tests.solvers.cases import on_path
 
 from widemargin import SVC, LinearSVC, PrivilegedSVC
-from widemargin._base.options import CoupledOptions, PrivilegedOptions, smo_options
+from widemargin._base.options import coupled_options, privileged_options
 from widemargin.privileged import problems
 from widemargin.solvers import NotSeparableError
 from widemargin.solvers.coupled import solver
@@ -132,11 +131,9 @@ def test_slack_of_privileged_columns_that_single_out_every_row_is_free():
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-6)
 
 
-def test_many_rows_are_solved_without_the_whole_matrix(monkeypatch):
+def test_many_rows_are_solved_without_the_whole_matrix():
     X, Z, y = data(n=80)
     whole = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
-    small = replace(smo_options, dense_size=20)
-    monkeypatch.setattr("widemargin.privileged.problems.smo_options", small)
     with on_path("whole", dense_size=20):
         rows = PrivilegedSVC(tol=1e-6).fit(X, y, privileged=Z)
     assert rows.objective_ == pytest.approx(whole.objective_, rel=1e-4)
@@ -250,7 +247,7 @@ def test_units_of_features_can_be_compensated_by_the_costs():
 def test_slow_pairs_give_way_to_the_interior_point_method(monkeypatch):
     X, Z, y = data(n=30)
     pairs = PrivilegedSVC(C=10.0, tol=1e-6).fit(X, y, privileged=Z)
-    monkeypatch.setattr(problems, "options", PrivilegedOptions(pair_updates=0))
+    monkeypatch.setattr(privileged_options, "pair_updates", 0)
     steps = PrivilegedSVC(C=10.0, tol=1e-6).fit(X, y, privileged=Z)
     assert steps.n_iter_[0] < 50 < pairs.n_iter_[0]
     np.testing.assert_allclose(steps.decision_function(X), pairs.decision_function(X), atol=1e-6)
@@ -273,7 +270,7 @@ def test_pairs_that_find_no_margin_give_way_to_the_interior_point_method(monkeyp
 def test_few_features_beside_many_samples_are_solved_over_features(container, monkeypatch):
     X, Z, y = data(n=300)
     by_columns = quietly(PrivilegedSVC(kernel="linear"), container(X), y, privileged=Z)
-    monkeypatch.setattr(problems, "options", PrivilegedOptions(most_features=0))
+    monkeypatch.setattr(privileged_options, "most_features", 0)
     by_pairs = quietly(PrivilegedSVC(kernel="linear", tol=1e-8), container(X), y, privileged=Z)
     assert by_columns.n_iter_[0] < 50 < by_pairs.n_iter_[0]
     assert by_columns.objective_ == pytest.approx(by_pairs.objective_, rel=1e-8)
@@ -446,7 +443,7 @@ def test_an_indefinite_kernel_has_no_gap_in_svm2plus():
 
 def test_a_fit_stopped_by_an_indefinite_kernel_warns(monkeypatch):
     monkeypatch.setattr(problems, "uses_slack_space", lambda n, n_features: False)
-    monkeypatch.setattr(solver, "options", CoupledOptions(most_updates=2))
+    monkeypatch.setattr(coupled_options, "most_updates", 2)
     monkeypatch.setattr(solver, "refine_by_active_set", lambda problem, point: None)
     X, Z, y = data()
     model = PrivilegedSVC(loss="hinge", privileged_kernel="precomputed", tol=1e-9)

@@ -1,14 +1,12 @@
 """Paths through the hinge solver on small problems, and conditions of a solution."""
 
 import contextlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from widemargin._base.options import smo_options
 from widemargin.solvers import solve_hinge
-from widemargin.solvers.hinge import precision, shrinking, smo
 
 # The sizes from which the solver uses working sets and shrinks, lowered for small problems.
 PATHS = {
@@ -30,10 +28,9 @@ each_path = pytest.mark.parametrize("path", PATHS)
 @contextlib.contextmanager
 def on_path(path, **sizes):
     """Make the solver take ``path``, with other ``sizes`` among its options."""
-    options = replace(smo_options, **(PATHS[path] | sizes))
     with pytest.MonkeyPatch.context() as patch:
-        for module in (smo, shrinking, precision):
-            patch.setattr(module, "options", options)
+        for name, value in (PATHS[path] | sizes).items():
+            patch.setattr(smo_options, name, value)
         yield
 
 

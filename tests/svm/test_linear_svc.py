@@ -1,7 +1,6 @@
 """LinearSVC as its user sees it, beside scikit-learn's and the exact optimum."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -260,8 +259,7 @@ class TestWarmStart:
 
     @pytest.mark.parametrize("way", [*WAYS, {"multi_class": "crammer_singer"}], ids=str)
     def test_a_fit_that_a_callback_stopped_goes_on_to_the_same_answer(self, way, monkeypatch):
-        options = replace(dual_coordinate_descent.options, slice_passes=1)
-        monkeypatch.setattr(dual_coordinate_descent, "options", options)
+        monkeypatch.setattr(dual_coordinate_descent.options, "slice_passes", 1)
         X, y = make_classification(
             n_samples=200, n_features=8, n_informative=6, n_classes=3, flip_y=0.2, random_state=0
         )

@@ -1,438 +1,397 @@
 """Tuning constants: what each one trades, and the script that measures it.
 
-Each component has a frozen dataclass of options and one instance with the defaults. The values
+Each component has a class of constants, used as a namespace and never instantiated. The values
 were chosen by the benchmarks named below; the same name has the same value everywhere. Change one
 here and run its benchmark.
 """
 
-from dataclasses import dataclass
+# ruff: noqa: N801 - namespaces, named like the variables that they stand for
 
 # ---- _base and kernels ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class KernelOptions:
+class kernel_options:
     """Options of kernel values and Gram matrices; measured by `benchmarks/core.py`."""
 
-    stripe: int = 512
+    stripe = 512
     """Columns (or samples) of a sparse product, of distances or of a check that a thread takes at
     a time. Fewer cost calls, more leave threads idle at the end."""
-    dense_portion: int = 1 << 23
+    dense_portion = 1 << 23
     """Entries of sparse samples made dense at a time in a product: 64 MB."""
-    largest_mirrored: int = 512
+    largest_mirrored = 512
     """Largest symmetric matrix of which only the upper triangle gets exponentials. Copying a larger
     one across the diagonal costs more than it saves."""
-    finish_rows: int = 16
+    finish_rows = 16
     """Rows of a Gram matrix that a thread computes at a time from stored inner products: few, so
     that they stay in the cache of the processor."""
-    dense_advantage: int = 32
+    dense_advantage = 32
     """Multiplications of a dense product in the time of one of a sparse product: float32 samples
     with a larger share of nonzero values are made dense."""
-    asymmetry: float = 1e-5
+    asymmetry = 1e-5
     """Largest difference of k(x, y) and k(y, x), relative to the largest value, that is taken for
     rounding in float32."""
-    largest_factored: int = 2000
+    largest_factored = 2000
     """Largest precomputed matrix whose definiteness is tested by a factorization, which then costs
     less than a fit."""
-    fewest_rows: int = 2
+    fewest_rows = 2
     """Rows that a cache holds however small its memory is; a pair update needs two."""
-    most_rows: int = 1024
+    most_rows = 1024
     """Rows computed at once: a working set of the solver."""
-    block_samples: int = 512
+    block_samples = 512
     """Samples that a thread evaluates at a time in prediction."""
-    block_bytes: int = 1 << 25
+    block_bytes = 1 << 25
     """Memory for the kernel values of these samples, and for dense float32 copies of support
     vectors."""
-    float32_vectors: int = 1000
+    float32_vectors = 1000
     """Fewest support vectors for which prediction in float32 is worth its trial."""
-    float32_sample: int = 256
+    float32_sample = 256
     """Support vectors at which prediction in float32 is tried."""
-    float32_share: float = 0.1
+    float32_share = 0.1
     """Largest error of prediction in float32, relative to the tolerance of the fit."""
 
 
-kernel_options = KernelOptions()
-
-
-@dataclass(frozen=True)
-class MatmulOptions:
+class matmul_options:
     """Options of matrix products with repeatable bits; measured by `benchmarks/core.py`."""
 
-    tile_height: int = 384
-    tile_width: int = 288
+    tile_height = 384
+    tile_width = 288
     """Largest tile: about as fast as one large product, and small enough for the cache of the
     processor."""
-    serial_work: int = 262_144
+    serial_work = 262_144
     """Multiplications up to which OpenBLAS does not start threads."""
-    portion_work: int = 4_000_000
+    portion_work = 4_000_000
     """Multiplications worth handing to another thread at a time."""
-
-
-matmul_options = MatmulOptions()
 
 
 # ---- svm -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CodeMatrixOptions:
+class code_matrix_options:
     """Options of code matrices and their decoding; measured by `benchmarks/multiclass.py`."""
 
-    most_exhaustive: int = 12
+    most_exhaustive = 12
     """Largest number of classes for which all splits are used: 2047 binary subproblems."""
-    most_enumerated: int = 4096
+    most_enumerated = 4096
     """Largest number of distinct columns that are listed; of more, a sample is drawn."""
-    tries: int = 200
+    tries = 200
     """Random matrices of which the one with the largest minimum distance is taken."""
-    fewest_tries: int = 10
+    fewest_tries = 10
     """The same, where distances between many code words take long."""
-    trial_work: int = 50_000_000
+    trial_work = 50_000_000
     """Multiplications spent on all tries, within these bounds."""
-    coupling_iterations: int = 500
+    coupling_iterations = 500
     """Limit on the iterations of probability coupling."""
-    coupling_tol: float = 1e-8
+    coupling_tol = 1e-8
     """Largest change of a probability at which coupling stops."""
-    longest_extrapolation: float = 100.0
+    longest_extrapolation = 100.0
     """Limit on the step length of the accelerated coupling: longer ones are seldom accepted."""
-    smallest_log: float = -50.0
+    smallest_log = -50.0
     """Smallest log-probability in coupling: keeps logarithms finite."""
-    tie: float = 1e-9
+    tie = 1e-9
     """Losses that differ by less are taken as equal, and the classes ordered by confidence."""
-
-
-code_matrix_options = CodeMatrixOptions()
 
 
 # ---- solvers.hinge -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class StoppingOptions:
+class stopping_options:
     """Options of the stopping rules that all solvers share; measured by `benchmarks/core.py`."""
 
-    first_gap_tol: float = 0.1
+    first_gap_tol = 0.1
     """Tolerance on the violation to start with where the duality gap decides. Too large costs
     additional evaluations of the gap, too small costs iterations that the gap did not need."""
-    tightening: float = 0.1
+    tightening = 0.1
     """Factor from one tolerance to the next while the gap is too large."""
-    smallest_tol: float = 1e-13
+    smallest_tol = 1e-13
     """Tolerance below which the solver gives up closing the gap."""
-    rounding: float = 4.0
+    rounding = 4.0
     """Rounding error of a sum, in units of the float64 epsilon times its size."""
-    update_work: float = 100.0
+    update_work = 100.0
     """Multiplications in matrix products that take the time of one pair update, per variable.
     Measured by `benchmarks/privileged.py`."""
 
 
-@dataclass(frozen=True)
-class SmoOptions:
+class smo_options:
     """Options of sequential minimal optimization; measured by `benchmarks/core.py`."""
 
-    dense_size: int = 2000
+    dense_size = 2000
     """Largest number of samples for which the whole Gram matrix is held. Above it the working sets
     win, and memory grows with the cache only."""
-    working_set_size: int = 1024
+    working_set_size = 1024
     """Largest working set. Larger ones need fewer passes over all samples, each more expensive."""
-    smallest_working_set: int = 32
+    smallest_working_set = 32
     """Smallest working set, where a sixth of the samples would be fewer."""
-    working_set_share: int = 6
+    working_set_share = 6
     """A working set is at most the number of samples divided by this."""
-    slice_work: int = 50_000_000
+    slice_work = 50_000_000
     """Kernel values used between two reports: about a fifth of a second."""
-    newton_period: int = 100
+    newton_period = 100
     """Pair updates per sample after which a Newton step on the free variables is tried."""
-    shrink_size: int = 500
+    shrink_size = 500
     """Smallest number of samples for which shrinking pays for its bookkeeping."""
-    shrink_steps: int = 1000
+    shrink_steps = 1000
     """Pair updates before the first attempt to shrink a problem with a whole Gram matrix."""
-    shrink_share: float = 0.5
+    shrink_share = 0.5
     """Share of samples that must be at a bound before they are removed. Smaller shrinks earlier,
     and must restore the residual more often."""
-    update_columns: int = 4096
+    update_columns = 4096
     """Columns of the Gram matrix that one thread takes when the residual is updated."""
-    rechecks: int = 3
+    rechecks = 3
     """How often a residual computed from float32 kernel values is compared with float64 ones."""
-    recheck_rows: int = 512
+    recheck_rows = 512
     """Support vectors in the sample that is compared."""
-    recheck_entries: int = 1 << 22
+    recheck_entries = 1 << 22
     """Entries of a block of float64 kernel values: 32 MiB."""
-    objective_error: float = 1e-5
+    objective_error = 1e-5
     """Relative error of the dual objective by float32 values that is accepted."""
-    slack_error_factor: float = 10.0
+    slack_error_factor = 10.0
     """Samples whose slack is within this many errors of 0 get float64 kernel values as well."""
-    rounded_gap: float = 1e-3
+    rounded_gap = 1e-3
     """Relative gap at which a point that rounding keeps from tol is accepted as converged."""
-    flat_curvature: float = 1e-12
+    flat_curvature = 1e-12
     """Smallest curvature along a pair, relative to the largest kernel value."""
-    separability: float = 1e10
+    separability = 1e10
     """Dual objective, relative to the scale of the data, above which hard-margin samples are
     reported as not separable. Larger takes longer to find that out, smaller rejects problems
     whose margin is tiny."""
-    feasibility: float = 1e-9
+    feasibility = 1e-9
     """Relative error by which a starting point may miss the constraints."""
 
 
-@dataclass(frozen=True)
-class FreeSetNewtonOptions:
+class newton_options:
     """Options of Newton's method on the free variables; measured by `benchmarks/core.py`."""
 
-    most_free: int = 300
+    most_free = 300
     """Largest number of free variables: a step costs its third power."""
-    work: int = 200_000_000
+    work = 200_000_000
     """Multiplications after which a sequence of steps ends."""
-    precision: float = 1e-12
+    precision = 1e-12
     """Relative violation at which a solution is exact to rounding."""
-    rounds: int = 8
+    rounds = 8
     """How often the solver continues at a tenth of the tolerance to find the free variables."""
-    dependence: float = 1e-11
+    dependence = 1e-11
     """Relative pivot below which a row of the matrix depends on those before it."""
-    contradiction: float = 1e-8
+    contradiction = 1e-8
     """Relative residual above which equations of dependent rows contradict each other."""
 
 
-@dataclass(frozen=True)
-class InteriorPointOptions:
+class interior_point_options:
     """Options of the interior-point methods; measured by `benchmarks/privileged.py`."""
 
-    iterations: int = 100
+    iterations = 100
     """Largest number of steps; 10 to 50 are usual."""
-    near: float = 1e-6
+    near = 1e-6
     """Distance from the optimum from which on a lack of progress means rounding."""
-    stalled_near: int = 5
+    stalled_near = 5
     """Steps without progress after which the method stops near the optimum."""
-    stalled_far: int = 40
+    stalled_far = 40
     """The same far from the optimum, where distances may rise for a while."""
-    step_share: float = 0.995
+    step_share = 0.995
     """Share of the step to the boundary that is taken. Closer to 1 is faster and less stable."""
-    chunk: int = 2048
+    chunk = 2048
     """Rows of a partial sum of the normal equations, one task of a thread."""
-    rank_tol: float = 1e-12
+    rank_tol = 1e-12
     """Relative singular value below which a least-squares problem is rank-deficient."""
-    regularization: tuple[float, ...] = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+    regularization = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
     """Relative additions to the diagonal that are tried until the Cholesky factor exists."""
-    negligible: float = 1e-7
+    negligible = 1e-7
     """Samples that contribute less than this to the normal equations are left out."""
-    precision: float = 1e-12
+    precision = 1e-12
     """Relative distance from the optimum at which the hard-margin solver stops."""
-    accepted_gap: float = 1e-6
+    accepted_gap = 1e-6
     """Relative duality gap with which a point that misses tol is accepted as converged."""
-    most_free: int = 600
+    most_free = 600
     """Largest number of support vectors for which their equations are solved at the end."""
-    corrections: int = 5
+    corrections = 5
     """How often support vectors with negative dual variables are removed from these equations."""
-    proximity: float = 1e-12
+    proximity = 1e-12
     """Relative addition to the diagonal that makes these equations solvable."""
-    refinements: int = 4
+    refinements = 4
     """Steps of iterative refinement of their solution."""
 
 
-@dataclass(frozen=True)
-class MajorizeMinimizeOptions:
+class majorize_minimize_options:
     """Options of majorize-minimize; measured by `benchmarks/gated.py`."""
 
-    smoothing: float = 1e-7
+    smoothing = 1e-7
     """Smallest slack in the weights, relative to the margin. Smaller is more exact and slower."""
-    smallest_smoothing: float = 1e-10
+    smallest_smoothing = 1e-10
     """Smoothing below which the solver gives up."""
-    stalled: float = 1e-12
+    stalled = 1e-12
     """Relative change of the scores at which the smoothing is reduced."""
-    first_active_set: int = 16
+    first_active_set = 16
     """Iteration at which the equations of the samples on the margin are first tried."""
-    distances: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+    distances = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     """Distances to the margin, relative to it, at which samples are assumed to be on it."""
-    corrections: int = 10
+    corrections = 10
     """Corrections of that assumption for each distance."""
-
-
-stopping_options = StoppingOptions()
-smo_options = SmoOptions()
-newton_options = FreeSetNewtonOptions()
-interior_point_options = InteriorPointOptions()
-majorize_minimize_options = MajorizeMinimizeOptions()
 
 
 # ---- linear solvers and solvers.multiclass -------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CoordinateDescentOptions:
+class coordinate_descent_options:
     """Options of dual coordinate descent; measured by `benchmarks/linear.py`."""
 
-    slice_work: int = 50_000_000
+    slice_work = 50_000_000
     """Values of X read between two reports: about a fifth of a second."""
-    slice_passes: int = 20
+    slice_passes = 20
     """Most passes over the samples between two reports, and between two evaluations of the duality
     gap where the solver stops on it."""
-    step_work: int = 20
+    step_work = 20
     """Work of one step apart from its row, in values of X."""
-    newton_speed: int = 8
+    newton_speed = 8
     """How much faster a multiplication is in a Newton step than in a pass, where rows are read in
     random order. Larger takes Newton steps more often."""
-    refined_entries: int = 20_000
+    refined_entries = 20_000
     """Problems with up to this many values in X are solved to machine precision, in less time than
     is noticed."""
-    refined_tol: float = 1e-12
+    refined_tol = 1e-12
     """Difference of projected gradients that counts as machine precision."""
-    refine_rounds: int = 20
+    refine_rounds = 20
     """Most Newton steps towards machine precision."""
-    refine_passes: int = 20
+    refine_passes = 20
     """Most passes after each of them."""
 
 
-@dataclass(frozen=True)
-class PrimalNewtonOptions:
+class primal_newton_options:
     """Options of Newton's method for the primal; measured by `benchmarks/linear.py`."""
 
-    direct_features: int = 1000
+    direct_features = 1000
     """Largest number of features with which second derivatives are formed and factorized. Above it
     conjugate gradients are faster."""
-    exact_work: int = 5_000_000
+    exact_work = 5_000_000
     """Problems whose second derivatives take up to this many multiplications are solved to machine
     precision, which takes one or two more steps."""
-    exact_tol: float = 1e-13
+    exact_tol = 1e-13
     """Relative norm of the gradient that counts as machine precision."""
-    gradient_steps: int = 1000
+    gradient_steps = 1000
     """Most steps of conjugate gradients for one Newton step."""
-    line_steps: int = 50
+    line_steps = 50
     """Most steps of a line search."""
-    line_tol: float = 1e-4
+    line_tol = 1e-4
     """Derivative along the step, relative to that at its start, at which the line search ends."""
-    stalled_gap: float = 1e-6
+    stalled_gap = 1e-6
     """Relative duality gap with which a point is accepted that rounding keeps from tol."""
 
 
-@dataclass(frozen=True)
-class CrammerSingerOptions:
+class crammer_singer_options:
     """Options of the solvers of Crammer and Singer; measured by `benchmarks/linear.py`."""
 
-    slice_work: int = 50_000_000
+    slice_work = 50_000_000
     """Multiplications between two reports: about a fifth of a second."""
-    visit_work: int = 50
+    visit_work = 50
     """Work of visiting a sample apart from its features, in multiplications."""
-    newton_passes: int = 5
+    newton_passes = 5
     """Passes over the samples between two attempts at a Newton step."""
-    cheap_newton_work: int = 2_000_000
+    cheap_newton_work = 2_000_000
     """Work of a Newton step that is taken however little the passes before it have cost."""
-    newton_speed: int = 8
+    newton_speed = 8
     """How much faster a multiplication is in a Newton step than in a pass, where rows are read in
     random order. Larger takes Newton steps more often."""
-    batch_samples: int = 512
+    batch_samples = 512
     """Largest number of samples optimized together over a Gram matrix. Larger batches need fewer
     updates of all scores, each more expensive."""
-    batch_passes: int = 20
+    batch_passes = 20
     """Most passes over a batch before a Newton step."""
-    update_columns: int = 4096
+    update_columns = 4096
     """Columns of the Gram matrix that one thread takes when the scores are updated."""
-    linear_rounding: float = 8.0
+    linear_rounding = 8.0
     """Rounding error of a violation, in units of the float64 epsilon, from weights of features."""
-    kernel_rounding: float = 64.0
+    kernel_rounding = 64.0
     """The same from scores that were updated in every batch."""
-    refined_size: int = 200_000
+    refined_size = 200_000
     """Problems whose dual variables times features (or samples, with a kernel) are up to this many
     are solved to high precision, in less time than is noticed."""
-    refined_violation: float = 1e-10
+    refined_violation = 1e-10
     """Violation that counts as high precision."""
-    refine_steps: int = 100
+    refine_steps = 100
     """Most Newton steps, or batches, towards high precision."""
-    refine_passes: int = 20
+    refine_passes = 20
     """Most passes after each Newton step."""
-    tie_tolerance: float = 1e-8
+    tie_tolerance = 1e-8
     """Difference of scores, relative to their bound, up to which classes are tied. Must exceed the
     error of the scores, and be too small to matter for a prediction."""
-
-
-coordinate_descent_options = CoordinateDescentOptions()
-crammer_singer_options = CrammerSingerOptions()
-primal_newton_options = PrimalNewtonOptions()
 
 
 # ---- solvers.coupled and privileged --------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CoupledOptions:
+class coupled_options:
     """Options of the solver of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
 
-    slice_work: int = 20_000_000
+    slice_work = 20_000_000
     """Variables visited by pair updates between two reports: about a fifth of a second."""
-    interior_point_steps: int = 20
+    interior_point_steps = 20
     """Steps that the interior-point method is expected to take. Pair updates that have taken as
     long give way to it."""
-    most_updates: int = 10_000
+    most_updates = 10_000
     """Pair updates per variable after which the solver ends on an indefinite kernel."""
-    flat_curvature: float = 1e-12
+    flat_curvature = 1e-12
     """Smallest curvature along a move, relative to the largest kernel value."""
-    samples_per_column: int = 2
+    samples_per_column = 2
     """The interior-point method works on features where there are this many samples for each, else
     on samples."""
-    near: float = 1e-7
+    near = 1e-7
     """Distance from the optimum from which on a lack of progress of the interior-point method means
     rounding."""
-    function_error: float = 1e-7
+    function_error = 1e-7
     """Relative change of the functions, in the steps without progress, up to which such a point is
     accepted. Others are left to pair updates."""
-    precision: float = 1e-11
+    precision = 1e-11
     """Relative distance from the optimum at which the interior-point method stops."""
 
 
-@dataclass(frozen=True)
-class PrivilegedOptions:
+class privileged_options:
     """Options of estimators with privileged features; measured by `benchmarks/privileged.py`."""
 
-    most_spreads: float = 1e8
+    most_spreads = 1e8
     """Distance from the median, in interquartile ranges, above which a value is extreme: beside it
     the other values of its feature are lost in rounding errors."""
-    largest_value: float = 1e12
+    largest_value = 1e12
     """Magnitude above which a value is extreme: beside it the other features are lost."""
-    clip: float = 10.0
+    clip = 10.0
     """Largest magnitude of features with extreme values, after they are scaled robustly."""
-    indefinite: float = 1e-8
+    indefinite = 1e-8
     """Relative size of a negative eigenvalue at which a privileged kernel is rejected."""
-    exact_size: int = 500
+    exact_size = 500
     """Largest number of samples for which SVM2+ by pairs of samples is solved to machine precision:
     beyond, that would take longer than the fit."""
-    pair_updates: int = 200
+    pair_updates = 200
     """Pair updates per sample that take as long as the interior-point method, within a factor of 2
     from 100 to 2,000 samples. SVM2+ changes to it after as many."""
-    most_features: int = 500
+    most_features = 500
     """Largest number of features, of both kinds together, for which SVM2+ is solved over them."""
-    samples_per_feature: int = 2
+    samples_per_feature = 2
     """SVM2+ is solved over the features where there are this many samples for each."""
-    zero_norm: float = 1e-3
+    zero_norm = 1e-3
     """Norm of a decision function, relative to the sum of the norms of its terms, below which it is
     taken as 0."""
-    zero_margin: float = 0.01
+    zero_margin = 0.01
     """Largest change of a margin by a decision function that is taken as 0."""
-    block_entries: int = 1 << 22
+    block_entries = 1 << 22
     """Kernel values of a block, where no kernel matrix is held: 32 MiB."""
 
 
-@dataclass(frozen=True)
-class ActiveSetOptions:
+class active_set_options:
     """Options of the exact end of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
 
-    most_unknowns: int = 400
+    most_unknowns = 400
     """Largest number of unknowns: a step costs its third power."""
-    steps: int = 500
+    steps = 500
     """Largest number of steps."""
-    work: float = 4e9
+    work = 4e9
     """Multiplications after which the method ends: a few seconds."""
-    regularization: float = 1e-11
+    regularization = 1e-11
     """Relative addition to the diagonal that makes the equations solvable."""
-    precision: float = 1e-9
+    precision = 1e-9
     """Relative violation at which a variable joins the working set."""
-
-
-coupled_options = CoupledOptions()
-privileged_options = PrivilegedOptions()
-active_set_options = ActiveSetOptions()
 
 
 # ---- solvers.structured and structured.learners --------------------------------------------------
 
 
-@dataclass(frozen=True)
-class StructuredSolverOptions:
+class structured_solver_options:
     """Options of the solvers of the structured problem; measured by benchmarks/structured.py.
 
     Attributes
@@ -452,14 +411,13 @@ class StructuredSolverOptions:
         is interrupted and spends more time on writing.
     """
 
-    bound_rounding: float = 1e-6
-    plane_tol: float = 0.01
-    plane_steps: int = 1_000_000
-    seconds_between_checkpoints: float = 10.0
+    bound_rounding = 1e-6
+    plane_tol = 0.01
+    plane_steps = 1_000_000
+    seconds_between_checkpoints = 10.0
 
 
-@dataclass(frozen=True)
-class OracleOptions:
+class oracle_options:
     """Options of the oracles of structured models; measured by benchmarks/structured.py.
 
     Attributes
@@ -479,194 +437,166 @@ class OracleOptions:
         has missed the true output, whose slack of 0 is used.
     """
 
-    smallest_chunk: int = 32
-    most_chunks: int = 16
-    pass_operations: float = 5e7
-    slack_rounding: float = 1e-9
-
-
-structured_solver_options = StructuredSolverOptions()
-oracle_options = OracleOptions()
+    smallest_chunk = 32
+    most_chunks = 16
+    pass_operations = 5e7
+    slack_rounding = 1e-9
 
 
 # ---- structured.inference and structured.ensembles -----------------------------------------------
 
 
-@dataclass(frozen=True)
-class InferenceOptions:
+class inference_options:
     """Options of inference on graphs; measured by `benchmarks/structured.py`."""
 
-    most_enumerated: int = 4096
+    most_enumerated = 4096
     """Largest number of labelings that are enumerated where the method is chosen automatically.
     More are exact on larger graphs, and slower than message passing."""
-    integrality: float = 1e-6
+    integrality = 1e-6
     """Distance from 0 or 1 within which a belief of the linear program counts as integral."""
-    submodularity: float = 1e-10
+    submodularity = 1e-10
     """Relative amount by which a pairwise term may miss submodularity, against rounding."""
-    tightness: float = 1e-8
+    tightness = 1e-8
     """Relative difference of bound and score up to which labels are reported as exact."""
-    improvement: float = 1e-12
+    improvement = 1e-12
     """Relative increase of a score that counts as an improvement; 0 could cycle by rounding."""
-    expansion_rounds: int = 100
+    expansion_rounds = 100
     """Largest number of rounds of expansion moves over all labels."""
-    message_passes: int = 200
+    message_passes = 200
     """Largest number of forward and backward passes of TRW-S. More tighten the bound."""
-    message_tol: float = 1e-9
+    message_tol = 1e-9
     """Relative gap, and relative decrease of the bound, at which TRW-S stops."""
-    stalled_passes: int = 5
+    stalled_passes = 5
     """Passes without a decrease of the bound after which TRW-S stops."""
 
 
-@dataclass(frozen=True)
-class CoulombOptions:
+class coulomb_options:
     """Options of the solvers of `CoulombSSVM`; measured by `benchmarks/ensembles.py`."""
 
-    nearest: float = 1e-6
+    nearest = 1e-6
     """Smallest distance between two directions in the energy, so that forces stay finite."""
-    shortest_step: float = 1e-9
+    shortest_step = 1e-9
     """Step of the line search below which the rounds end."""
-    subgradient_steps: int = 200
+    subgradient_steps = 200
     """Default number of subgradient steps. More decrease the objective further."""
-    anchored_rounds: int = 10
+    anchored_rounds = 10
     """Default number of rounds with fixed forces, each of which solves a problem per member."""
-    check_every: int = 10
+    check_every = 10
     """Subgradient steps between two evaluations of the objective, each of which costs one step
     if samples are assigned to members."""
-    anchored_passes: int = 50
+    anchored_passes = 50
     """Largest number of passes over the samples for a member in a round."""
-    smallest_offset: float = 20.0
+    smallest_offset = 20.0
     """Smallest offset of the step sizes."""
-    step_share: float = 10.0
+    step_share = 10.0
     """Norm of the weights divided by the largest change of the weights in a step."""
-    offset_samples: int = 100
+    offset_samples = 100
     """Samples from which the length of a subgradient is estimated."""
-    few_weights: int = 10
+    few_weights = 10
     """Number of weights up to which the default repulsion equals the objective. In more
     dimensions a smaller repulsion suffices."""
-    mixed_outputs: int = 8
+    mixed_outputs = 8
     """Differences of joint features that are mixed into a random direction. More make the
     directions more alike in length, and cost one inference each."""
 
 
-@dataclass(frozen=True)
-class MultipleChoiceOptions:
+class multiple_choice_options:
     """Options of multiple choice learning; measured by `benchmarks/ensembles.py`."""
 
-    cluster_starts: int = 4
+    cluster_starts = 4
     """Runs of k-means for the first assignment of samples, of which the best is taken."""
-
-
-inference_options = InferenceOptions()
-coulomb_options = CoulombOptions()
-multiple_choice_options = MultipleChoiceOptions()
 
 
 # ---- gated ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GatedOptions:
+class gated_options:
     """Options of gated students; measured by `benchmarks/gated.py`."""
 
-    verified_samples: int = 16
+    verified_samples = 16
     """Samples on which the coefficients of a linear teacher are verified. More samples find more
     estimators that do not score by their coefficients, and cost time in each fit."""
-    equal_scores: float = 1e-6
+    equal_scores = 1e-6
     """Relative difference up to which verified scores are equal. Too small, students of linear
     teachers with rounding errors are not merged."""
-    margin_rounding: float = 1e-10
+    margin_rounding = 1e-10
     """Relative part of the margin that is rounding error of the teacher. Too small, support vectors
     of the teacher become support vectors of the student."""
-    zero_scores: float = 1e-6
+    zero_scores = 1e-6
     """Relative size up to which scores and students are zero for warnings."""
-
-
-gated_options = GatedOptions()
 
 
 # ---- semisupervised and imbalance ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PreferenceOptions:
+class preference_options:
     """Options of guarantees on precision; measured by `benchmarks/preference.py`."""
 
-    n_tested_thresholds: int = 20
+    n_tested_thresholds = 20
     """Number of thresholds at which precision is tested. More come closer to the best threshold,
     but the correction for multiple tests then requires more calibration samples."""
 
 
-@dataclass(frozen=True)
-class TransductiveOptions:
+class transductive_options:
     """Options of the transductive SVM; measured by `benchmarks/preference.py`."""
 
-    first_cost: float = 1e-5
+    first_cost = 1e-5
     """Initial cost of unlabeled samples, as in Joachims' paper. A smaller one needs more
     doublings; with a larger one the first labels decide more."""
 
 
-@dataclass(frozen=True)
-class RescalingOptions:
+class rescaling_options:
     """Options of rescaled classifiers; measured by `benchmarks/imbalance.py`."""
 
-    max_folds: int = 5
+    max_folds = 5
     """Largest number of folds for calibration. More folds use more of the data in each fit and
     take more time."""
-
-
-preference_options = PreferenceOptions()
-transductive_options = TransductiveOptions()
-rescaling_options = RescalingOptions()
 
 
 # ---- discriminant and plotting -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class DiscriminantOptions:
+class discriminant_options:
     """Options of the discriminant classifiers; measured by `benchmarks/discriminant.py`."""
 
-    chunk_entries: int = 1 << 19
+    chunk_entries = 1 << 19
     """Entries of a chunk of samples whose statistics are computed at once. Such a chunk and a
     centered copy of it stay in the cache of the processor."""
-    smallest_chunk: int = 256
+    smallest_chunk = 256
     """Smallest number of samples of a chunk."""
-    lanes: int = 8
+    lanes = 8
     """Largest number of partial statistics, each computed by one thread. It does not depend on
     the number of threads, so that the bits of the results do not either."""
-    lane_entries: int = 1 << 23
+    lane_entries = 1 << 23
     """Largest number of entries of all partial scatter matrices: memory."""
-    samples_per_merge: int = 4
+    samples_per_merge = 4
     """Samples of each class in a chunk, per feature, if each class has a scatter matrix. More
     samples make the merge of scatter matrices cheaper in comparison, and need memory."""
-    largest_chunk: int = 8
+    largest_chunk = 8
     """Largest factor by which chunks are enlarged for that."""
-    device_chunks: int = 32
+    device_chunks = 32
     """Chunks that are combined on the device of another array library, where larger products
     are faster."""
-    origin_samples: int = 256
+    origin_samples = 256
     """Samples whose mean is used as origin."""
-    far: float = 100.0
+    far = 100.0
     """Standard deviations of a feature beyond which its mean is far from zero, so that the
     origin is subtracted first."""
-    rounding: float = 4.0
+    rounding = 4.0
     """Error of a mean in units of the float64 epsilon, relative to it and to the square root of the
     number of samples."""
-    product_columns: int = 1024
+    product_columns = 1024
     """Columns of a block of a scatter matrix, one task of a thread, for many features."""
-    predict_entries: int = 1 << 18
+    predict_entries = 1 << 18
     """Entries of a block of samples in prediction: one stays in the cache of the processor."""
-    tall: int = 2
+    tall = 2
     """Samples per feature from which on the covariance is formed instead of an SVD."""
-    trace_ratio_steps: int = 100
+    trace_ratio_steps = 100
     """Largest number of steps to the trace ratio; fewer than 10 are usual."""
-    tie: float = 1e-6
+    tie = 1e-6
     """Relative difference below which two class means are equally far out along a direction."""
-    ill_conditioned: float = 1e6
+    ill_conditioned = 1e6
     """Sum of the inverse eigenvalues of the correlations above which a second pass over the
     samples restores the digits that squares lose."""
-    prior_sum: float = 1e-5
+    prior_sum = 1e-5
     """Distance of the sum of the priors from 1 above which they are rescaled with a warning."""
-
-
-discriminant_options = DiscriminantOptions()

@@ -6,8 +6,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import privileged as oracle
 
 from widemargin._base import threads
-from widemargin._base.options import InteriorPointOptions
-from widemargin.solvers import interior_point as predictor_corrector
+from widemargin._base.options import interior_point_options
 from widemargin.solvers.coupled import interior_point, solver
 from widemargin.solvers.coupled.problem import svm1plus_problem, svm2k_problem
 from widemargin.solvers.coupled.solver import solve_coupled
@@ -135,7 +134,7 @@ def test_slow_pair_updates_give_way_to_the_interior_point_method(monkeypatch):
 def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     K, M, sign = grams("linear", n=150)
     problem = svm1plus_problem(K, M, sign, np.ones(len(sign)), 1.0, factor=oracle.factor(M))
-    monkeypatch.setattr(predictor_corrector, "options", InteriorPointOptions(chunk=16))
+    monkeypatch.setattr(interior_point_options, "chunk", 16)
     points = []
     for number in (1, 4):
         monkeypatch.setattr(threads, "effective_threads", lambda number=number: number)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.oracles import privileged as oracle
 
-from widemargin._base.options import ActiveSetOptions, CoupledOptions
+from widemargin._base.options import active_set_options, coupled_options
 from widemargin.solvers import HingeProblem, solve_hinge
-from widemargin.solvers.coupled import active_set, solver
+from widemargin.solvers.coupled import solver
 from widemargin.solvers.coupled.problem import svm1plus_problem, svm2k_problem
 from widemargin.solvers.coupled.solver import State, solve_coupled
 
@@ -80,7 +80,7 @@ def test_pair_updates_alone_are_within_the_gap(seed, kernel):
         return
     cost = np.ones(len(sign))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(active_set, "options", ActiveSetOptions(most_unknowns=0))
+        patch.setattr(active_set_options, "most_unknowns", 0)
         found = solve_svm1plus(K, M, sign, cost, 0.5, tol=1e-4)
     exact = solve_svm1plus(K, M, sign, cost, 0.5, factor=oracle.factor(M))
     assert found.converged
@@ -114,7 +114,7 @@ def test_any_feasible_start_leads_to_the_same_optimum():
 
 
 def test_work_comes_in_slices(monkeypatch):
-    monkeypatch.setattr(solver, "options", CoupledOptions(slice_work=500))
+    monkeypatch.setattr(coupled_options, "slice_work", 500)
     K, M, sign = problem(5, kernel="rbf")
     slices = []
     cost = np.ones(len(sign))

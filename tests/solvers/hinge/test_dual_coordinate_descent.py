@@ -104,8 +104,8 @@ def test_a_start_of_another_shape_is_refused():
 
 
 def set_options(monkeypatch, **changes):
-    options = replace(dual_coordinate_descent.options, **changes)
-    monkeypatch.setattr(dual_coordinate_descent, "options", options)
+    for name, value in changes.items():
+        monkeypatch.setattr(dual_coordinate_descent.options, name, value)
 
 
 def test_the_solver_resumes_to_the_same_bits(monkeypatch):

@@ -1,7 +1,5 @@
 """The interior-point method for infinite costs, beside an exact QP and the solver by pairs."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tests.oracles import privileged as oracle
@@ -107,7 +105,7 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     X, Z, sign = told(n=150)
     rows = rows_of(X, Z, sign)
     problem = HingeProblem(rows @ rows.T, sign, 1.0, np.inf)
-    monkeypatch.setattr(interior_point, "options", replace(interior_point.options, chunk=16))
+    monkeypatch.setattr(interior_point.options, "chunk", 16)
     found = []
     for number in (1, 4):
         monkeypatch.setattr(threads, "effective_threads", lambda number=number: number)

@@ -1,7 +1,5 @@
 """What both solvers of the multi-class problem have in common."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,6 +7,7 @@ from scipy import sparse
 from tests.oracles.crammer_singer import solve_exactly
 from tests.solvers.multiclass.cases import kernel, linear, problem
 
+from widemargin._base.options import crammer_singer_options
 from widemargin.kernels import MatrixGram
 from widemargin.solvers.multiclass import kernel as kernel_solver
 from widemargin.solvers.multiclass import linear as linear_solver
@@ -16,9 +15,8 @@ from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 
 
 def set_options(monkeypatch, **changes):
-    options = replace(linear_solver.options, **changes)
-    for solver in (linear_solver, kernel_solver):
-        monkeypatch.setattr(solver, "options", options)
+    for name, value in changes.items():
+        monkeypatch.setattr(crammer_singer_options, name, value)
 
 
 def test_the_oracle_knows_a_closed_form():

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.structured.cases import MODELS, exact_objective, samples
 
-from widemargin._base.options import OracleOptions
+from widemargin._base.options import oracle_options
 from widemargin.solvers.structured.frank_wolfe import FrankWolfeState, solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 from widemargin.structured import (
@@ -63,9 +63,7 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
     X, Y = samples(FORESTS[name][1], n=9)
     model = copy.deepcopy(FORESTS[name][0])
     model.initialize(X, Y)
-    monkeypatch.setattr(
-        "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=300)
-    )
+    monkeypatch.setattr(oracle_options, "pass_operations", 300)
     chosen, cost = np.array([8, 1, 3, 2, 0, 6, 5]), np.linspace(0.0, 1.0, 7)
     states, extra = [], None
     if paid:

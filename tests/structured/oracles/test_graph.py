@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.structured.cases import MODELS, samples
 
-from widemargin._base.options import OracleOptions
+from widemargin._base.options import oracle_options
 from widemargin.solvers.structured.frank_wolfe import FrankWolfeState
 from widemargin.structured import (
     MultiClassClf,
@@ -23,9 +23,7 @@ def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, mon
         lengths.append(len(arguments[4]))
         return 0.0
 
-    monkeypatch.setattr(
-        "widemargin.structured.oracles.graph.options", OracleOptions(pass_operations=work)
-    )
+    monkeypatch.setattr(oracle_options, "pass_operations", work)
     monkeypatch.setattr("widemargin.structured.oracles.graph.flat.run_pass", run_pass)
     assert oracle.run_pass(np.arange(7), FrankWolfeState(oracle, np.ones(7)))
     assert max(lengths) == length
