@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin.kernels import KernelGram, MatrixGram, kernel_function
+from widemargin.kernels.gram import gram_matrices
 
 RBF = kernel_function("rbf", gamma=0.5)
 
@@ -140,3 +141,44 @@ def test_numbers_too_large_for_the_kernel_are_noticed():
             assert not KernelGram(function, huge * [[1.0], [-1.0]]).is_finite()
     assert MatrixGram(np.eye(2)).is_finite()
     assert not MatrixGram(np.array([[1.0, np.nan], [np.nan, 1.0]])).is_finite()
+
+
+GAMMAS = [0.3, 0.01, 2.0]
+SWEPT = np.random.default_rng(0).normal(size=(60, 7))
+MEMORY = {"none": 0.0, "one": 1.5, "two": 2.0}
+
+
+def with_long_indices(X):
+    X = sp.csr_array(X)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+CONTAINERS = {"dense": np.asarray, "sparse": sp.csr_array, "long": with_long_indices}
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+@pytest.mark.parametrize("name", ["poly", "rbf", "sigmoid", "laplacian"])
+@pytest.mark.parametrize("memory", ["one", "two"])
+def test_a_sweep_gives_every_gamma_its_matrix(name, container, memory):
+    def gram_at(gamma):
+        return KernelGram(kernel_function(name, gamma, coef0=1.0), container(SWEPT))
+
+    cache_bytes = MEMORY[memory] * 8 * len(SWEPT) ** 2
+    for gamma, gram in zip(GAMMAS, gram_matrices(gram_at, GAMMAS, cache_bytes), strict=True):
+        expected = gram_at(gamma)
+        # The exponential of the Laplacian is NumPy's, which may round long stripes otherwise.
+        np.testing.assert_allclose(gram.matrix, expected.block(slice(None)), rtol=1e-15, atol=0)
+        assert gram.positive_semidefinite == expected.positive_semidefinite
+
+
+def test_a_sweep_without_memory_gives_nothing():
+    grams = gram_matrices(
+        lambda gamma: KernelGram(kernel_function("rbf", gamma), SWEPT), GAMMAS, MEMORY["none"]
+    )
+    assert list(grams) == [None] * 3
+
+
+def test_a_sweep_passes_matrices_on():
+    gram = MatrixGram(SWEPT @ SWEPT.T)
+    assert list(gram_matrices(lambda gamma: gram, [0.0], MEMORY["none"])) == [gram]

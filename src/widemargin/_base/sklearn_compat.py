@@ -3,6 +3,8 @@
 A release of scikit-learn that moves one of them breaks this file and no other.
 """
 
+# ruff: noqa: F401 - the names are imported for other modules
+
 from importlib import import_module
 from typing import Any
 
@@ -20,32 +22,6 @@ from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _check_y as check_y
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 from sklearn.utils.validation import _num_samples as num_samples
-
-__all__ = [
-    "HasMethods",
-    "Hidden",
-    "Interval",
-    "StrOptions",
-    "check_feature_names",
-    "check_n_features",
-    "check_same_namespace",
-    "check_sample_weight",
-    "check_y",
-    "device",
-    "fit_context",
-    "get_adapter_from_container",
-    "get_feature_names",
-    "get_namespace",
-    "has_callbacks",
-    "init_callback_context",
-    "move_to",
-    "num_samples",
-    "openmp_effective_n_threads",
-    "ovr_decision_function",
-    "safe_indexing",
-    "safe_split",
-    "validate_parameters",
-]
 
 # Names whose modules take long to import, loaded on first use.
 _HEAVY = {"SparseCoefMixin": "sklearn.linear_model._base"}

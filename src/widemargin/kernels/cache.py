@@ -9,7 +9,7 @@ have computed, within one limit on memory.
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from widemargin._base.options import kernel_options as options
 from widemargin.kernels.dense import DenseMatrix
-from widemargin.kernels.gram import KernelGram, MatrixGram, is_everything
+from widemargin.kernels.gram import Gram, MatrixGram, is_everything
 
 
 class GramCache:
@@ -28,7 +28,7 @@ class GramCache:
 
     Parameters
     ----------
-    gram : KernelGram or MatrixGram
+    gram : Gram
         Computes the values.
     cache_bytes : int
         Limit on memory; two rows are cached in any case.
@@ -43,13 +43,9 @@ class GramCache:
     """
 
     def __init__(
-        self,
-        gram: KernelGram | MatrixGram,
-        cache_bytes: int,
-        group_sizes: Sequence[int] | None = None,
-        shared: bool = False,
-        jobs: int = 1,
-    ):
+        self, gram: Gram, cache_bytes: int, group_sizes: Sequence[int] | None = None,
+        shared: bool = False, jobs: int = 1,
+    ):  # fmt: skip
         sizes = [gram.size] if group_sizes is None else list(group_sizes)
         if sum(sizes) != gram.size:
             raise ValueError(f"group_sizes must add up to {gram.size} samples, got {sum(sizes)}.")
@@ -62,7 +58,6 @@ class GramCache:
         self._whole: np.ndarray | None = None
         self._diagonal: np.ndarray | None = None
         self._blocks: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
-        self._block_bytes = 0
         self._row_bytes = 0
         self._shared_rows: weakref.ref | None = None
         self._shared_rows_held: RowCache | None = None
@@ -70,7 +65,7 @@ class GramCache:
     @property
     def nbytes(self) -> int:
         """Memory in use."""
-        return self._block_bytes + self._fixed_bytes()
+        return sum(block.nbytes for block in self._blocks.values()) + self._fixed_bytes()
 
     def of(self, *groups: int) -> "UnionGram":
         """Return the Gram matrix of the samples of ``groups`` (by default, of all)."""
@@ -107,10 +102,9 @@ class GramCache:
             if key not in self._blocks and block.nbytes <= self.cache_bytes - self._fixed_bytes():
                 self._evict(block.nbytes)
                 self._blocks[key] = block
-                self._block_bytes += block.nbytes
         return block
 
-    def row_cache(self, gram: KernelGram | MatrixGram, float64: bool = False) -> "RowCache":
+    def row_cache(self, gram: Gram, float64: bool = False) -> "RowCache":
         """Return a cache of rows of ``gram`` in what is left of the memory.
 
         Rows are float32 and may be computed from dense samples in place of sparse ones, unless
@@ -153,8 +147,7 @@ class GramCache:
 
     def _evict(self, needed: int) -> None:
         while self._blocks and self.cache_bytes - self.nbytes < needed:
-            _, block = self._blocks.popitem(last=False)
-            self._block_bytes -= block.nbytes
+            self._blocks.popitem(last=False)
 
 
 def _release(cache: "weakref.ref[GramCache]", nbytes: int) -> None:
@@ -165,107 +158,14 @@ def _release(cache: "weakref.ref[GramCache]", nbytes: int) -> None:
             owner._row_bytes -= nbytes
 
 
-class UnionGram:
-    """The Gram matrix of some groups of a `GramCache`; a `Gram`."""
+class CachedGram(Gram):
+    """A Gram matrix with a cache of rows, such as that of the samples left after shrinking."""
 
-    def __init__(self, cache: GramCache, groups: tuple[int, ...]):
-        self._cache = cache
-        self._groups = groups
-        self._slices = [cache.groups[g] for g in groups]
-        self.size = sum(s.stop - s.start for s in self._slices)
-        self.positive_semidefinite = cache.gram.positive_semidefinite
-        self._row_cache: RowCache | None = None
-        self._float64 = False
-
-    @property
-    def max_rows(self) -> int:
-        return self._rows().max_rows
-
-    def diagonal(self) -> np.ndarray:
-        return np.concatenate([self._cache.diagonal()[s] for s in self._slices])
-
-    @property
-    def dense(self) -> DenseMatrix | None:
-        """The whole matrix, copied by rows from that of the cache if it has one."""
-        whole = self._cache.whole()
-        if whole is None:
-            return None
-        return DenseMatrix(whole) if self._is_whole() else DenseMatrix(whole, self._index())
-
-    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
-        if not (is_everything(rows) and is_everything(columns)):
-            index = self._index()
-            return self._cache.gram.block(index[rows], index[columns])
-        whole = self._cache.whole()
-        if whole is not None:
-            if self._is_whole():
-                return whole
-            return self._assemble(lambda first, second: whole[first, second])
-        if len(self._groups) == 1:
-            return self._cache.gram.block(self._slices[0], self._slices[0])
-        number = dict(zip((s.start for s in self._slices), self._groups, strict=True))
-        return self._assemble(
-            lambda first, second: self._cache.between(number[first.start], number[second.start])
-        )
-
-    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = self._rows()
-        if not self._shares_rows() or (self._is_whole() and self._cache.jobs == 1):
-            return rows.rows(index)
-        return rows.copied_rows(self._index()[index], self._index()), np.arange(len(index))
-
-    def subset(self, index: np.ndarray) -> "CachedGram":
-        """Return the Gram matrix of some samples; the rows of this one are given up."""
-        self._row_cache = None
-        gram = self._cache.gram.subset(self._index()[index])
-        return CachedGram(self._cache, gram, self._float64)
-
-    def use_float64(self) -> None:
-        """Return rows in float64 from now on."""
-        self._row_cache = None
-        self._float64 = True
-
-    def _rows(self) -> "RowCache":
-        """The shared rows if this union has most of the samples, else a cache of its own."""
-        if self._row_cache is None:
-            if self._shares_rows():
-                self._row_cache = self._cache.shared_rows()
-            else:
-                gram = self._cache.gram.subset(self._index())
-                self._row_cache = self._cache.row_cache(gram, self._float64)
-        return self._row_cache
-
-    def _shares_rows(self) -> bool:
-        return 2 * self.size > self._cache.gram.size and not self._float64
-
-    def _index(self) -> np.ndarray:
-        return np.concatenate([np.arange(s.start, s.stop) for s in self._slices])
-
-    def _is_whole(self) -> bool:
-        return self._groups == tuple(range(len(self._cache.groups)))
-
-    def _assemble(self, block: Callable[[slice, slice], np.ndarray]) -> np.ndarray:
-        """One matrix of ``block(first, second)`` over all pairs of the slices of this union."""
-        out = np.empty((self.size, self.size))
-        top = 0
-        for first in self._slices:
-            height, left = first.stop - first.start, 0
-            for second in self._slices:
-                width = second.stop - second.start
-                out[top : top + height, left : left + width] = block(first, second)
-                left += width
-            top += height
-        return out
-
-
-class CachedGram:
-    """The Gram matrix of samples that are left after shrinking, with a cache of rows; a `Gram`."""
-
-    def __init__(self, cache: GramCache, gram: KernelGram | MatrixGram, float64: bool):
+    def __init__(self, cache: GramCache, gram: Gram, float64: bool = False):
         self._cache = cache
         self._gram = gram
-        self._row_cache: RowCache | None = None
         self._float64 = float64
+        self._row_cache: RowCache | None = None
         self.size = gram.size
         self.positive_semidefinite = gram.positive_semidefinite
 
@@ -288,14 +188,70 @@ class CachedGram:
         return CachedGram(self._cache, self._gram.subset(index), self._float64)
 
     def use_float64(self) -> None:
-        """Return rows in float64 from now on."""
         self._row_cache = None
         self._float64 = True
 
     def _rows(self) -> "RowCache":
         if self._row_cache is None:
-            self._row_cache = self._cache.row_cache(self._gram, self._float64)
+            self._row_cache = self._new_rows()
         return self._row_cache
+
+    def _new_rows(self) -> "RowCache":
+        return self._cache.row_cache(self._gram, self._float64)
+
+
+class UnionGram(CachedGram):
+    """The Gram matrix of the samples of some groups of a `GramCache`."""
+
+    def __init__(self, cache: GramCache, groups: tuple[int, ...]):
+        super().__init__(cache, cache.gram)
+        self._groups = groups
+        self._slices = [cache.groups[g] for g in groups]
+        self.size = sum(s.stop - s.start for s in self._slices)
+
+    def diagonal(self) -> np.ndarray:
+        return np.concatenate([self._cache.diagonal()[s] for s in self._slices])
+
+    @property
+    def dense(self) -> DenseMatrix | None:
+        """The whole matrix, copied by rows from that of the cache if it has one."""
+        whole = self._cache.whole()
+        if whole is None:
+            return None
+        return DenseMatrix(whole) if self._is_whole() else DenseMatrix(whole, self._index())
+
+    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
+        if not (is_everything(rows) and is_everything(columns)):
+            index = self._index()
+            return self._gram.block(index[rows], index[columns])
+        whole = self._cache.whole()
+        if whole is None:
+            between = self._cache.between
+            return np.block([[between(i, j) for j in self._groups] for i in self._groups])
+        return whole if self._is_whole() else whole[np.ix_(self._index(), self._index())]
+
+    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self._shares_rows() or (self._is_whole() and self._cache.jobs == 1):
+            return super().rows(index)
+        return self._rows().copied_rows(self._index()[index], self._index()), np.arange(len(index))
+
+    def subset(self, index: np.ndarray) -> CachedGram:
+        return super().subset(self._index()[index])
+
+    def _new_rows(self) -> "RowCache":
+        """The shared rows if this union has most of the samples, else a cache of its own."""
+        if self._shares_rows():
+            return self._cache.shared_rows()
+        return self._cache.row_cache(self._gram.subset(self._index()), self._float64)
+
+    def _shares_rows(self) -> bool:
+        return 2 * self.size > self._gram.size and not self._float64
+
+    def _index(self) -> np.ndarray:
+        return np.concatenate([np.arange(s.start, s.stop) for s in self._slices])
+
+    def _is_whole(self) -> bool:
+        return self._groups == tuple(range(len(self._cache.groups)))
 
 
 class RowCache:
@@ -305,15 +261,15 @@ class RowCache:
 
     Parameters
     ----------
-    gram : KernelGram or MatrixGram
+    gram : Gram
     capacity : int
         Number of rows to hold: at least `max_rows`, and at most all of them.
     max_rows : int, optional
         Number of rows that may be requested at once, between 2 and 1024; ``capacity`` by default.
     """
 
-    def __init__(self, gram: KernelGram | MatrixGram, capacity: int, max_rows: int | None = None):
-        self.gram = gram
+    def __init__(self, gram: Gram, capacity: int, max_rows: int | None = None):
+        self.gram: Any = gram
         wanted = max(capacity if max_rows is None else max_rows, options.fewest_rows)
         self.max_rows = min(wanted, options.most_rows, gram.size)
         self._capacity = min(max(capacity, self.max_rows), gram.size)
@@ -322,7 +278,7 @@ class RowCache:
         if self._matrix is not None:
             self.nbytes = 0
             return
-        self._array = np.empty((self._capacity, gram.size), dtype=gram.X.dtype)  # type: ignore
+        self._array = np.empty((self._capacity, gram.size), dtype=self.gram.dtype)
         self.nbytes = self._array.nbytes
         self._position_of = np.full(gram.size, -1)
         self._row_at = np.full(self._capacity, -1)
@@ -351,7 +307,7 @@ class RowCache:
                 self._position_of[missing] = -1
                 evicted = self._row_at[start:stop]
                 self._position_of[evicted[evicted >= 0]] = -1
-                self.gram.block(missing, out=self._array[start:stop])  # type: ignore[call-arg]
+                self.gram.block(missing, out=self._array[start:stop])
                 self._row_at[start:stop] = missing
                 self._position_of[missing] = np.arange(start, stop)
                 self._next = stop

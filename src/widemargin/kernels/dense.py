@@ -56,7 +56,7 @@ class DenseMatrix:
         return DenseMatrix(self.source, self.samples[index])
 
 
-class SubsetGram:
+class SubsetGram(Gram):
     """The Gram matrix of some samples of one in memory; a `Gram`.
 
     Parameters
@@ -69,7 +69,7 @@ class SubsetGram:
     def __init__(self, whole: MatrixGram, samples: np.ndarray):
         self.whole, self.samples = whole, samples
         self.dense = DenseMatrix(whole.matrix, samples)
-        self.size = self.max_rows = len(samples)
+        self.size = len(samples)
         self.positive_semidefinite = whole.positive_semidefinite
 
     def diagonal(self) -> np.ndarray:
@@ -82,11 +82,7 @@ class SubsetGram:
         return self.dense.rows(index), index
 
     def subset(self, index: np.ndarray) -> "SubsetGram":
-        """Return the Gram matrix of the samples ``index``."""
         return SubsetGram(self.whole, self.samples[index])
-
-    def use_float64(self) -> None:
-        """Do nothing: rows are float64."""
 
 
 def dense_matrix(gram: Gram) -> DenseMatrix:

@@ -9,6 +9,7 @@ training has shown that this gives the same values well within the tolerance of 
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,6 @@ class KernelExpansion:
         self.columns = columns
         self.combine = combine
         self.float32 = False
-        self._grams: dict[type, KernelGram] = {}
 
     @classmethod
     def from_dual(
@@ -135,7 +135,7 @@ class KernelExpansion:
         """
         if self.parameters.is_pairwise or self.vectors.shape[0] < options.float32_vectors:
             return
-        if not self._gram(np.float64).fits_float32():
+        if not self._exact.fits_float32():
             return
         sample = self.vectors[:: max(1, self.vectors.shape[0] // options.float32_sample)]
         error = np.abs(self._evaluate(sample, True) - self._evaluate(sample, False)).max()
@@ -165,27 +165,26 @@ class KernelExpansion:
             return np.ascontiguousarray(X if self.columns is None else X[:, self.columns])
         if sp.issparse(X) and not sp.issparse(self.vectors):
             X = X.toarray()
-        exact = self._gram(np.float64)
         if not float32:
-            return exact.cross_values(X)
-        approximate = self._gram(np.float32)
+            return self._exact.cross_values(X)
         # float32 was tried on the vectors: samples far beyond them are left to float64.
-        far = exact.are_far(X)
+        far = self._exact.are_far(X)
         if not far.any():
-            return approximate.cross_values(X)
-        out = np.empty((X.shape[0], exact.size))
-        out[~far], out[far] = approximate.cross_values(X[~far]), exact.cross_values(X[far])
+            return self._rounded.cross_values(X)
+        out = np.empty((X.shape[0], self._exact.size))
+        out[~far] = self._rounded.cross_values(X[~far])
+        out[far] = self._exact.cross_values(X[far])
         return out
 
-    def _gram(self, dtype):
-        """The vectors with their norms, computed on first use."""
-        if dtype not in self._grams:
-            if dtype is np.float64:
-                gram = self.parameters.gram_of_vectors(self.vectors)
-            else:
-                gram = self._gram(np.float64).as_float32(options.block_bytes)
-            self._grams[dtype] = gram
-        return self._grams[dtype]
+    @cached_property
+    def _exact(self) -> KernelGram:
+        """The vectors with their norms."""
+        return self.parameters.gram_of_vectors(self.vectors)
+
+    @cached_property
+    def _rounded(self) -> KernelGram:
+        """The same in float32."""
+        return self._exact.as_float32(options.block_bytes)
 
     def __getstate__(self):
-        return {**self.__dict__, "_grams": {}}
+        return {name: v for name, v in vars(self).items() if name not in ("_exact", "_rounded")}

@@ -13,8 +13,8 @@ but the Laplacian are a matrix product followed by an elementwise function, whic
 by tile while the tile is in the cache of the processor.
 """
 
-from collections.abc import Callable, Iterator, Set
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,14 +23,16 @@ from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_product
 from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
+from widemargin._base.validation import canonical_csr
 
 KERNELS: dict[str, "type[KernelFunction]"] = {}
+KERNEL_NAMES = KERNELS.keys()
+"""The names of the registered kernels, as a set that follows registrations."""
 
 Finish = Callable[[np.ndarray, slice, slice], None]
-Kernel = TypeVar("Kernel", bound="type[KernelFunction]")
 
 
-def register(kernel: Kernel) -> Kernel:
+def register(kernel: "type[KernelFunction]") -> "type[KernelFunction]":
     """Add a kernel to those that estimators accept by name."""
     KERNELS[kernel.name] = kernel
     return kernel
@@ -43,29 +45,6 @@ def kernel_function(
     if name not in KERNELS:
         raise ValueError(f"kernel must be one of {tuple(KERNELS)}, got {name!r}.")
     return KERNELS[name](gamma, degree, coef0)
-
-
-class KernelNames(Set):
-    """The names of the registered kernels and others, as a set that follows registrations."""
-
-    def __init__(self, *others: str):
-        self.others = others
-
-    def __contains__(self, name: object) -> bool:
-        return name in KERNELS or name in self.others
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*KERNELS, *self.others))
-
-    def __len__(self) -> int:
-        return len(KERNELS) + len(self.others)
-
-    @classmethod
-    def _from_iterable(cls, names: Any) -> Any:
-        return set(names)
-
-
-KERNEL_NAMES = KernelNames()
 
 
 class KernelFunction:
@@ -105,18 +84,11 @@ class KernelFunction:
         """Whether every Gram matrix of this kernel is positive semidefinite."""
         return False
 
-    def finish(
-        self,
-        out: np.ndarray,
-        rows: slice,
-        columns: slice,
-        X_norms: Any,
-        Y_norms: Any,
-        upper: bool = False,
-    ) -> None:
+    def finish(self, out, rows, columns, X_norms, Y_norms, upper=False):
         """Turn the inner products in the tile ``out[rows, columns]`` into kernel values.
 
-        ``out`` is C-contiguous. With ``upper``, entries below the diagonal may be left as they are.
+        ``out`` is C-contiguous. ``X_norms`` and ``Y_norms`` are the squared norms of all samples,
+        or None. With ``upper``, entries below the diagonal may be left as they are.
         """
         raise NotImplementedError
 
@@ -133,12 +105,7 @@ class KernelFunction:
         return values[:, 0]
 
     def matrix(
-        self,
-        X: Any,
-        Y: Any,
-        X_norms: np.ndarray | None = None,
-        Y_norms: np.ndarray | None = None,
-        out: np.ndarray | None = None,
+        self, X: Any, Y: Any, X_norms: Any = None, Y_norms: Any = None, out: Any = None
     ) -> np.ndarray:
         """Return the kernel values between the samples of X and Y, in their dtype.
 
@@ -153,10 +120,9 @@ class KernelFunction:
             X_norms = squared_norms(X) if X_norms is None else X_norms
             Y_norms = squared_norms(Y) if Y_norms is None else Y_norms
         upper = X is Y and self.finishes_upper and len(out) <= options.largest_mirrored
-        target: np.ndarray = out
 
         def finish(_: Any, rows: slice, columns: slice) -> None:
-            self.finish(target, rows, columns, X_norms, Y_norms, upper)
+            self.finish(out, rows, columns, X_norms, Y_norms, upper)
 
         self.fill(X, Y, out, finish)
         if upper:
@@ -300,19 +266,11 @@ def city_block_distances(X: Any, Y: Any) -> Callable[[slice], np.ndarray]:
     if sp.issparse(X):
         from sklearn.metrics.pairwise import manhattan_distances
 
-        X, Y = _with_32_bit_indices(X), _with_32_bit_indices(Y)
+        X, Y = canonical_csr(X), canonical_csr(Y)  # indices of 32 bits
         return lambda rows: manhattan_distances(X[rows], Y)
     from scipy.spatial.distance import cdist
 
     return lambda rows: cdist(X[rows], Y, "cityblock")
-
-
-def _with_32_bit_indices(X: Any) -> Any:
-    """X as scikit-learn's distances between sparse samples need it."""
-    if X.indices.dtype == X.indptr.dtype == np.int32:
-        return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return type(X)(parts, shape=X.shape)
 
 
 def sparse_product(X: Any, Y: Any, out: np.ndarray, finish: Finish | None = None) -> np.ndarray:

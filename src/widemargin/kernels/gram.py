@@ -6,47 +6,68 @@ positions of the requested rows in it, so that nothing has to be copied out of a
 are returned may be shared and must not be written to.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.options import kernel_options as options
+from widemargin._base.threads import for_each
 from widemargin.kernels.functions import KernelFunction, squared_norms
 
 
-class Gram(Protocol):
-    """What a solver needs of a Gram matrix."""
+class Gram:
+    """Base class of Gram matrices: what a solver and a cache need of them.
 
-    @property
-    def size(self) -> int:
-        """Number of samples."""
+    A subclass implements `diagonal`, `block` and `subset`; also `rows` if it has them in memory,
+    and `fits_float32` and `as_float32` if rows in float32 are faster.
+    """
 
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether this is known; an indefinite kernel has no duality gap."""
+    size: int
+    """Number of samples."""
+    positive_semidefinite: bool
+    """Whether this is known; an indefinite kernel has no duality gap."""
 
     @property
     def max_rows(self) -> int:
         """Number of rows that can be requested at once."""
+        return self.size
 
     def diagonal(self) -> np.ndarray:
         """Return k(x_i, x_i) of all samples, float64."""
+        raise NotImplementedError
 
-    def block(self, rows: Any, columns: Any) -> np.ndarray:
+    def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
         """Return k(x_i, x_j), float64, for index arrays or slices of i and j."""
+        raise NotImplementedError
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return an array and the positions in it of the rows ``index`` (distinct)."""
+        return self.block(index), np.arange(len(index))
 
     def subset(self, index: np.ndarray) -> "Gram":
         """Return the Gram matrix of the samples ``index``, which will be used from now on."""
+        raise NotImplementedError
 
     def use_float64(self) -> None:
-        """Return rows in float64 from now on."""
+        """Return rows in float64 from now on, if they are not."""
+
+    def is_finite(self) -> bool:
+        """Return whether the values of the kernel are finite."""
+        return bool(np.isfinite(self.diagonal()).all())
+
+    def fits_float32(self) -> bool:
+        """Return whether float32 can hold all values, if `as_float32` rounds them."""
+        return True
+
+    def as_float32(self, dense_bytes: int) -> "Gram":
+        """Return the same in float32; sparse samples become dense if that is faster and fits."""
+        return self
 
 
-class KernelGram:
+class KernelGram(Gram):
     """The Gram matrix of a named kernel over dense or CSR samples.
 
     Parameters
@@ -60,31 +81,27 @@ class KernelGram:
     """
 
     def __init__(self, function: KernelFunction, X: Any, center: bool = False):
-        origin = None
+        self.function = function
+        self.positive_semidefinite = function.positive_semidefinite
+        self.origin: Any = None
         center = center or (function.translation_invariant and function.uses_norms)
         if center and not sp.issparse(X) and len(X):
-            origin = X.mean(axis=0)
-            X = X - origin
-        self._set(function, X, origin)
+            self.origin = X.mean(axis=0)
+            X = X - self.origin
+        self._set_samples(X)
 
-    def _set(
-        self, function: KernelFunction, X: Any, origin: Any, norms: np.ndarray | None = None
-    ) -> "KernelGram":
-        self.function = function
-        self.origin = origin
+    def _set_samples(self, X: Any, norms: np.ndarray | None = None) -> Self:
+        """Set samples from which the origin has been subtracted."""
         self.X = X if sp.issparse(X) else np.ascontiguousarray(X)
-        self.norms = function.squared_norms(self.X) if norms is None else norms
-        self.size = self.max_rows = X.shape[0]
-        self.positive_semidefinite = function.positive_semidefinite
+        self.norms = self.function.squared_norms(self.X) if norms is None else norms
+        self.size, self.dtype = X.shape[0], X.dtype
         return self
 
     def is_finite(self) -> bool:
-        """Return whether the values of X are small enough for the kernel."""
         norms = self.diagonal() if self.norms is None else self.norms
         return bool(np.isfinite(norms).all())
 
     def fits_float32(self) -> bool:
-        """Return whether float32 can hold the values of X and of the kernel."""
         return fits_float32(np.abs(self.diagonal())) and fits_float32(self._squared_norms())
 
     def diagonal(self) -> np.ndarray:
@@ -101,16 +118,9 @@ class KernelGram:
             out,
         )
 
-    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.block(index), np.arange(len(index))
-
     def subset(self, index: np.ndarray) -> "KernelGram":
-        """Return the Gram matrix of the samples ``index``."""
         norms = None if self.norms is None else self.norms[index]
-        return object.__new__(KernelGram)._set(self.function, self.X[index], self.origin, norms)
-
-    def use_float64(self) -> None:
-        """Do nothing: rows have the dtype of X."""
+        return copy(self)._set_samples(self.X[index], norms)
 
     def cross_values(self, X: Any) -> np.ndarray:
         """Return the kernel values of new samples against those of this matrix."""
@@ -131,14 +141,14 @@ class KernelGram:
         return squared_norms(self.X) if self.norms is None else self.norms
 
     def as_float32(self, dense_bytes: int) -> "KernelGram":
-        """Return the same in float32; sparse samples become dense if that is faster and fits."""
         X: Any = self.X.astype(np.float32)
-        if sp.issparse(X) and _is_faster_dense(X, dense_bytes):
+        entries = X.shape[0] * X.shape[1]
+        if sp.issparse(X) and entries <= min(options.dense_advantage * X.nnz, dense_bytes // 4):
             X = X.toarray()
-        return object.__new__(KernelGram)._set(self.function, X, self.origin)
+        return copy(self)._set_samples(X)
 
 
-class MatrixGram:
+class MatrixGram(Gram):
     """A Gram matrix that is held in memory.
 
     Parameters
@@ -150,17 +160,12 @@ class MatrixGram:
 
     def __init__(self, matrix: np.ndarray, positive_semidefinite: bool = True):
         self.matrix = matrix
-        self.size = self.max_rows = len(matrix)
+        self.size = len(matrix)
         self.positive_semidefinite = positive_semidefinite
         self._diagonal: np.ndarray | None = None
 
     def is_finite(self) -> bool:
-        """Return whether all values are finite."""
         return bool(np.isfinite(self.matrix).all())
-
-    def fits_float32(self) -> bool:
-        """Return True: the rows are used as they are."""
-        return True
 
     def diagonal(self) -> np.ndarray:
         if self._diagonal is None:
@@ -176,15 +181,59 @@ class MatrixGram:
         return self.matrix, index
 
     def subset(self, index: np.ndarray) -> "MatrixGram":
-        """Return the Gram matrix of the samples ``index``."""
         return MatrixGram(self.matrix[np.ix_(index, index)], self.positive_semidefinite)
 
-    def use_float64(self) -> None:
-        """Do nothing: rows have the dtype of the matrix."""
 
-    def as_float32(self, dense_bytes: int) -> "MatrixGram":
-        """Return the matrix itself."""
-        return self
+def gram_matrices(
+    gram_at: Callable[[float], Any], gammas: Collection[float], cache_bytes: float
+) -> Iterator[MatrixGram | None]:
+    """Generate the whole Gram matrix for each gamma, valid until the next one is requested.
+
+    Kernels that differ in gamma are functions of the same inner products or distances between
+    samples. These are computed once if there is enough memory to keep them.
+
+    Parameters
+    ----------
+    gram_at : callable
+        ``gram_at(gamma)`` is a `KernelGram`, or a `MatrixGram`, which is passed on.
+    gammas : collection of float
+    cache_bytes : float
+        Memory for matrices. If two do not fit, what they have in common is computed every time.
+
+    Yields
+    ------
+    MatrixGram or None
+        None if not even one matrix fits.
+    """
+    common = matrix = None
+    for gram in map(gram_at, gammas):
+        n_matrices = cache_bytes // (8 * gram.size**2)
+        if isinstance(gram, MatrixGram):
+            yield gram
+        elif n_matrices < 1:
+            yield None
+        elif n_matrices < 2 or len(gammas) == 1:
+            matrix = None  # free the previous one first
+            matrix = gram.block(slice(None))
+            yield MatrixGram(matrix, gram.positive_semidefinite)
+        else:
+            if common is None or matrix is None:
+                common = np.empty((gram.size, gram.size), dtype=gram.dtype)
+                gram.function.fill(gram.X, gram.X, common)
+                matrix = np.empty_like(common)
+            _finish(gram, common, matrix)
+            yield MatrixGram(matrix, gram.positive_semidefinite)
+
+
+def _finish(gram: KernelGram, common: np.ndarray, out: np.ndarray) -> None:
+    """Compute the Gram matrix from inner products or distances."""
+
+    def finish(start: int) -> None:
+        rows = slice(start, start + options.finish_rows)
+        out[rows] = common[rows]
+        gram.function.finish(out, rows, slice(None), gram.norms, gram.norms)
+
+    for_each(finish, range(0, len(out), options.finish_rows))
 
 
 def fits_float32(sizes: np.ndarray) -> bool:
@@ -195,8 +244,3 @@ def fits_float32(sizes: np.ndarray) -> bool:
 def is_everything(index: Any) -> bool:
     """Return whether an index array or slice is ``slice(None)``."""
     return isinstance(index, slice) and index == slice(None)
-
-
-def _is_faster_dense(X: Any, dense_bytes: int) -> bool:
-    entries = X.shape[0] * X.shape[1]
-    return entries <= options.dense_advantage * X.nnz and entries * X.dtype.itemsize <= dense_bytes

@@ -11,43 +11,31 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_product
-from widemargin.kernels.gram import KernelGram, MatrixGram, fits_float32, is_everything
+from widemargin.kernels.gram import Gram, MatrixGram, fits_float32, is_everything
 
 
-class PrivilegedGram:
+class PrivilegedGram(Gram):
     """k(x_i, x_j) + <factor_i, factor_j> + ridge_i [i = j], without a matrix of n x n.
 
     Parameters
     ----------
-    gram : KernelGram or MatrixGram
+    gram : Gram
     factor : ndarray of shape (n, r)
         Rows times the signs of their samples; r may be 0.
     ridge : ndarray of shape (n,), optional
     """
 
-    def __init__(
-        self,
-        gram: KernelGram | MatrixGram,
-        factor: np.ndarray,
-        ridge: np.ndarray | None = None,
-    ):
+    def __init__(self, gram: Gram, factor: np.ndarray, ridge: np.ndarray | None = None):
         self.gram = gram
         self.factor = np.ascontiguousarray(factor)
         self.ridge = ridge
-        self.size = self.max_rows = gram.size
+        self.size, self.dtype = gram.size, factor.dtype
         self.positive_semidefinite = gram.positive_semidefinite
 
-    @property
-    def X(self) -> Any:  # noqa: N802 - as in KernelGram
-        """An array whose dtype is that of the values."""
-        return self.factor
-
     def is_finite(self) -> bool:
-        """Return whether all values are small enough."""
         return self.gram.is_finite() and bool(np.isfinite(self.factor).all())
 
     def fits_float32(self) -> bool:
-        """Return whether float32 can hold all values."""
         return self.gram.fits_float32() and fits_float32(self.diagonal())
 
     def diagonal(self) -> np.ndarray:
@@ -69,19 +57,11 @@ class PrivilegedGram:
         out[...] = block
         return out
 
-    def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.block(index), np.arange(len(index))
-
     def subset(self, index: np.ndarray) -> "PrivilegedGram":
-        """Return the Gram matrix of the samples ``index``."""
         ridge = None if self.ridge is None else self.ridge[index]
         return PrivilegedGram(self.gram.subset(index), self.factor[index], ridge)
 
-    def use_float64(self) -> None:
-        """Do nothing: rows have the dtype of the factor."""
-
     def as_float32(self, dense_bytes: int) -> "PrivilegedGram":
-        """Return the same in float32."""
         ridge = None if self.ridge is None else self.ridge.astype(np.float32)
         gram = self.gram.as_float32(dense_bytes)
         return PrivilegedGram(gram, self.factor.astype(np.float32), ridge)

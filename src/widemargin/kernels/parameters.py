@@ -1,5 +1,6 @@
 """Kernel parameters: what the kernel arguments of an estimator mean."""
 
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -8,43 +9,36 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.numeric import TINY
+from widemargin._base.options import kernel_options as options
 from widemargin._base.sklearn_compat import Interval, StrOptions, num_samples
-from widemargin.kernels.functions import (
-    KERNELS,
-    KernelFunction,
-    KernelNames,
-    PlusOne,
-    kernel_function,
-)
-from widemargin.kernels.gram import KernelGram, MatrixGram
-from widemargin.kernels.precomputed import check_symmetric, is_positive_semidefinite
+from widemargin.kernels.functions import KERNELS, KernelFunction, PlusOne, kernel_function
+from widemargin.kernels.gram import Gram, KernelGram, MatrixGram
 
 
-def kernel_constraints(prefix: str = "", pairwise: bool = True) -> dict[str, list]:
+def kernel_constraints(*others: Any, prefix: str = "") -> dict[str, list]:
     """Return the constraints of the kernel parameters of an estimator.
 
     Parameters
     ----------
+    *others : {"precomputed", callable}
+        What the kernel may be apart from the name of a registered one.
     prefix : str, default=""
         Of the names of the parameters.
-    pairwise : bool, default=True
-        Whether the kernel may be "precomputed" or a callable.
 
     Returns
     -------
     dict
         A part of ``_parameter_constraints``.
     """
-    names = StrOptions(KernelNames("precomputed") if pairwise else KernelNames())
-    return {
-        f"{prefix}kernel": [names, callable] if pairwise else [names],
-        f"{prefix}degree": [Interval(Integral, 0, None, closed="left")],
-        f"{prefix}gamma": [
-            StrOptions({"scale", "auto"}),
-            Interval(Real, 0.0, None, closed="left"),
-        ],
-        f"{prefix}coef0": [Interval(Real, None, None, closed="neither")],
+    names: ChainMap = ChainMap(dict.fromkeys({"precomputed"}.intersection(others)), KERNELS)
+    constraints = {
+        "kernel": [StrOptions(names.keys()), *({callable}.intersection(others))],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
     }
+    return {prefix + name: constraint for name, constraint in constraints.items()}
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ class KernelParameters:
             X = X[samples]
         return replace(self, gamma=effective_gamma(self.gamma, X, weight))
 
-    def gram(self, X: Any, order: np.ndarray | None = None) -> KernelGram | MatrixGram:
+    def gram(self, X: Any, order: np.ndarray | None = None) -> Gram:
         """Return the Gram matrix of training samples, checked for finite and symmetric values.
 
         Parameters
@@ -131,17 +125,17 @@ class KernelParameters:
 
         Returns
         -------
-        KernelGram or MatrixGram
+        Gram
+            A `MatrixGram` for a precomputed or callable kernel, else a `KernelGram`.
         """
-        gram: KernelGram | MatrixGram
+        gram: Gram
+        same = order is None or np.array_equal(order, np.arange(num_samples(X)))
         if self.is_pairwise:
             matrix = self.call(X, X) if callable(self.kernel) else X
-            if order is not None and not _is_identity(order, len(matrix)):
-                matrix = matrix[np.ix_(order, order)]
+            matrix = matrix if same else matrix[np.ix_(order, order)]
             check_symmetric(matrix, "kernel's matrix" if callable(self.kernel) else "X")
             gram = MatrixGram(matrix, positive_semidefinite=is_positive_semidefinite(matrix))
         else:
-            same = order is None or _is_identity(order, X.shape[0])
             gram = self.gram_of_vectors(X if same else X[order])
         if not gram.is_finite():
             raise ValueError(
@@ -222,5 +216,28 @@ def _variance(X: Any, weight: np.ndarray | None) -> float:
     return float(np.average(sums / X.shape[1], weights=weight))
 
 
-def _is_identity(order: np.ndarray, n: int) -> bool:
-    return len(order) == n and bool((order == np.arange(n)).all())
+def check_symmetric(matrix: np.ndarray, name: str) -> None:
+    """Raise a ValueError unless the matrix is symmetric to about the precision of float32."""
+    largest = max(float(matrix.max()), -float(matrix.min()))
+    for start in range(0, len(matrix), options.stripe):
+        rows = slice(start, start + options.stripe)
+        difference = np.abs(matrix[rows] - matrix[:, rows].T)
+        if difference.max() > options.asymmetry * largest:
+            i, j = np.unravel_index(difference.argmax(), difference.shape)
+            raise ValueError(
+                f"{name} must be symmetric, got {matrix[start + i, j]:.6g} for a pair of samples "
+                f"and {matrix[j, start + i]:.6g} for the same pair in the other order. Use "
+                "(K + K.T) / 2 in place of a matrix K that is not symmetric."
+            )
+
+
+def is_positive_semidefinite(matrix: np.ndarray) -> bool:
+    """Return whether a Cholesky factorization, tried where it costs less than a fit, shows it."""
+    if len(matrix) > options.largest_factored:
+        return False
+    shift = 1e-10 * max(float(np.trace(matrix)), TINY)
+    try:
+        np.linalg.cholesky(matrix + shift / len(matrix) * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -269,7 +269,7 @@ class SVM2Plus(Subproblems):
         matrix = self.matrix
         if matrix is None:
             return lambda sign: GramCache(
-                PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge),  # type: ignore[arg-type]
+                PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge),
                 self.cache_bytes,
             ).of()
         second = np.diag(ridge) if ridge is not None else tiled_product(factor, factor)
