@@ -11,7 +11,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from widemargin._base import callbacks as progress_module
 from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.threads import for_each
 
@@ -32,7 +31,7 @@ class Counter(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress.open(self, self.problems, X, y, metadata)
+        progress = FitProgress(self, self.problems, X, y, metadata)
         counts = np.zeros(self.problems)
 
         def solve(number):
@@ -177,7 +176,7 @@ def test_attributes_are_built_only_for_callbacks_that_use_them():
         raise AssertionError("attributes were built")
 
     counter = Counter().set_callbacks(WithoutEstimator())
-    progress = FitProgress.open(counter, 1)
+    progress = FitProgress(counter, 1)
     with progress.task(0, fail) as report:
         assert not report()
     progress.close()
@@ -186,7 +185,7 @@ def test_attributes_are_built_only_for_callbacks_that_use_them():
 def test_without_callbacks_no_context_is_made_and_the_result_is_the_same(monkeypatch):
     expected = Counter().set_callbacks(Recorder()).fit(X, y).counts_
     monkeypatch.setattr(CallbackSupportMixin, "_init_callback_context", None)
-    assert FitProgress.open(Counter(), 3) is progress_module._INACTIVE
+    assert not FitProgress(Counter(), 3).active
     np.testing.assert_array_equal(Counter().fit(X, y).counts_, expected)
 
 

@@ -16,9 +16,7 @@ State = TypeVar("State")
 
 
 def run_in_slices(
-    advance: Callable[[State], bool],
-    state: State,
-    report: Callable[[State], bool] | None = None,
+    advance: Callable[[State], bool], state: State, report: Callable[[State], bool] | None = None
 ) -> bool:
     """Advance a computation in slices until it finishes or is stopped.
 
@@ -45,60 +43,50 @@ def run_in_slices(
 
 
 class FitProgress:
-    """Report the progress of one fit to the callbacks of its estimator.
+    """Report the progress of one fit to the callbacks of its estimator, if it has any.
 
-    Create it with `open`. The estimator must inherit `sklearn.callback.CallbackSupportMixin`, and
-    its ``fit`` must be decorated with scikit-learn's ``_fit_context``, which calls the teardown of
-    the callbacks even if the fit fails.
+    The estimator must inherit `sklearn.callback.CallbackSupportMixin`, and its ``fit`` must be
+    decorated with scikit-learn's ``_fit_context``, which calls the teardown of the callbacks even
+    if the fit fails.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator being fitted.
+    problems : int
+        Number of problems that the fit solves.
+    X, y : array-like, default=None
+        Training data, passed on to the callbacks.
+    metadata : dict, default=None
+        Further arguments of fit, such as sample_weight. Values of None are left out.
 
     Attributes
     ----------
     active : bool
-        Whether the estimator has callbacks.
+        Whether the estimator has callbacks. If not, the methods do nothing.
     stop_requested : bool
         Whether a callback stopped a problem before it was solved.
     """
 
-    active = False
-    stop_requested = False
-
-    @staticmethod
-    def open(
-        estimator: Any,
-        problems: int,
-        X: Any = None,
-        y: Any = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> "FitProgress":
-        """Start the fit of an estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            The estimator being fitted.
-        problems : int
-            Number of problems that the fit solves.
-        X, y : array-like, default=None
-            Training data, passed on to the callbacks.
-        metadata : dict, default=None
-            Further arguments of fit, such as sample_weight. Values of None are left out.
-
-        Returns
-        -------
-        progress : FitProgress
-            For an estimator without callbacks, an object that does nothing.
-        """
-        if not has_callbacks(estimator):
-            return _INACTIVE
+    def __init__(
+        self, estimator: Any, problems: int, X: Any = None, y: Any = None, metadata: Any = None
+    ) -> None:
+        self.active = has_callbacks(estimator)
+        self.stop_requested = self._stop_all = False
         passed = {name: value for name, value in (metadata or {}).items() if value is not None}
-        return _ActiveProgress(estimator, problems, {"X": X, "y": y, "metadata": passed or None})
+        self._hooks = {"estimator": estimator, "X": X, "y": y, "metadata": passed or None}
+        if self.active:
+            several = {"max_subtasks": problems, "sequential_subtasks": False}
+            self._context = init_callback_context(estimator, **several)
+            self._context.call_on_fit_task_begin(**self._hooks)
 
+    @contextlib.contextmanager
     def task(
         self,
         number: int,
         attributes: Callable[[], dict[str, Any]] | None = None,
         name: str = "problem",
-    ) -> contextlib.AbstractContextManager[Callable[[], bool]]:
+    ) -> Iterator[Callable[[], bool]]:
         """Return a context in which problem ``number`` is solved, in any thread.
 
         Parameters
@@ -117,35 +105,11 @@ class FitProgress:
             Yields a function to call after every slice of work except the last. It returns
             whether to stop.
         """
-        return contextlib.nullcontext(_never)
-
-    def close(self) -> None:
-        """End the fit. The estimator must have its fitted attributes by now."""
-
-
-class _ActiveProgress(FitProgress):
-    """Progress of an estimator with callbacks."""
-
-    active = True
-
-    def __init__(self, estimator: Any, problems: int, data: dict[str, Any]) -> None:
-        self.estimator = estimator
-        self.data = data
-        self.stop_all = False
-        self.context = init_callback_context(
-            estimator, max_subtasks=problems, sequential_subtasks=False
-        )
-        self.context.call_on_fit_task_begin(estimator=estimator, **data)
-
-    @contextlib.contextmanager
-    def task(
-        self,
-        number: int,
-        attributes: Callable[[], dict[str, Any]] | None = None,
-        name: str = "problem",
-    ) -> Iterator[Callable[[], bool]]:
-        context = self.context.subcontext(name, task_id=number, max_subtasks=None)
-        hooks = {"estimator": self.estimator, "reconstruction_attributes": attributes, **self.data}
+        if not self.active:
+            yield lambda: False
+            return
+        context = self._context.subcontext(name, task_id=number, max_subtasks=None)
+        hooks = {"reconstruction_attributes": attributes, **self._hooks}
         context.call_on_fit_task_begin(**hooks)
         current = context.subcontext("slice").call_on_fit_task_begin(**hooks)
 
@@ -153,7 +117,7 @@ class _ActiveProgress(FitProgress):
             nonlocal current
             if current is None:  # stopped earlier; a path of problems calls again
                 return True
-            stop = bool(current.call_on_fit_task_end(**hooks)) or self.stop_all
+            stop = bool(current.call_on_fit_task_end(**hooks)) or self._stop_all
             self.stop_requested |= stop
             current = None if stop else context.subcontext("slice")
             if current is not None:
@@ -164,16 +128,9 @@ class _ActiveProgress(FitProgress):
         if current is not None:
             current.call_on_fit_task_end(**hooks)
         # A stop requested at the end of a problem applies to the remaining problems.
-        self.stop_all |= bool(context.call_on_fit_task_end(**hooks))
+        self._stop_all |= bool(context.call_on_fit_task_end(**hooks))
 
     def close(self) -> None:
-        self.context.call_on_fit_task_end(
-            estimator=self.estimator, reconstruction_attributes={}, **self.data
-        )
-
-
-def _never() -> bool:
-    return False
-
-
-_INACTIVE = FitProgress()
+        """End the fit. The estimator must have its fitted attributes by now."""
+        if self.active:
+            self._context.call_on_fit_task_end(reconstruction_attributes={}, **self._hooks)

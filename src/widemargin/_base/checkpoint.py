@@ -6,19 +6,19 @@ the names of other members. The comment at the end of the archive is a checksum 
 before it.
 """
 
+import contextlib
 import hashlib
 import io
 import json
 import os
+import secrets
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import Any
 
 import joblib
 import numpy as np
-
-from widemargin._base.files import atomic_write
 
 _VERSION = 1
 _CHECKSUM_LENGTH = 2 * hashlib.sha256().digest_size
@@ -164,6 +164,35 @@ def load_checkpoint(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
                 "needed. Use another file name, or delete the file."
             )
         return _decode(header["state"], members)
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Open a file for writing that replaces ``path`` when it is complete.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write. An existing file stays unchanged until the block has ended without an
+        exception and the content has been written to disk.
+
+    Yields
+    ------
+    file : binary file object
+    """
+    target = os.path.realpath(path)  # replace the target of a link, not the link
+    # In the same directory: a file cannot be moved to another file system in one step.
+    temporary = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
 
 
 def _check_writable(path: str | os.PathLike[str]) -> None:

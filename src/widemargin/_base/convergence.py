@@ -16,8 +16,12 @@ def report_convergence(
     ``stopped`` is whether a callback requested the end of the fit. The default ``stacklevel``
     points at the caller of a ``fit`` decorated with ``fit_context``.
     """
-    if estimator.verbose:
-        print_solutions(type(estimator).__name__, solutions)
+    for number, solution in enumerate(solutions if estimator.verbose else [], start=1):
+        print(
+            f"[{type(estimator).__name__}] subproblem {number} of {len(solutions)}: "
+            f"{solution.iterations} iterations, objective {solution.objective:.6g}, relative gap "
+            f"{solution.gap:.1e}"
+        )
     warn_if_not_converged(solutions, estimator.max_iter, stopped, stacklevel + 1)
 
 
@@ -50,12 +54,3 @@ def early_stop_message(solutions: Sequence[Any], max_iter: int, stopped: bool) -
         f"Solver terminated early ({cause}).  Consider pre-processing your data with "
         f"StandardScaler or MinMaxScaler{more}."
     )
-
-
-def print_solutions(name: str, solutions: Sequence[Any]) -> None:
-    """Print one line for every binary subproblem."""
-    for number, solution in enumerate(solutions, start=1):
-        print(
-            f"[{name}] subproblem {number} of {len(solutions)}: {solution.iterations} iterations, "
-            f"objective {solution.objective:.6g}, relative gap {solution.gap:.1e}"
-        )

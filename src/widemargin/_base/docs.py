@@ -941,12 +941,8 @@ def shared_docs(documented: T) -> T:
     members: list[Any] = [documented]
     if inspect.isclass(documented):
         _inherit_docs(documented)
-        members += [
-            function
-            for member in vars(documented).values()
-            for function in [_documented_function(member)]
-            if inspect.isfunction(function)
-        ]
+        functions = map(_documented_function, vars(documented).values())
+        members += filter(inspect.isfunction, functions)
     for member in members:
         if member.__doc__:
             member.__doc__ = re.sub(_PLACEHOLDER, _described, member.__doc__)

@@ -23,11 +23,7 @@ _thread_buffers = threading.local()
 
 
 def tiled_product(
-    A: np.ndarray,
-    B: np.ndarray,
-    out: np.ndarray | None = None,
-    threads: int | None = None,
-    finish: Callable[[np.ndarray, slice, slice], None] | None = None,
+    A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None, finish: Callable | None = None
 ) -> np.ndarray:
     """Return ``A @ B.T``, each entry of which depends on its own two rows only, to the last bit.
 
@@ -39,8 +35,6 @@ def tiled_product(
         C-contiguous, of the same dtype.
     out : ndarray of shape (m, n), default=None
         Array to write the product to.
-    threads : int, default=None
-        Number of threads, `effective_threads()` by default. It does not change the result.
     finish : callable, default=None
         Called as ``finish(tile, rows, columns)`` when the view ``tile = out[rows, columns]`` is
         complete and still in cache, on the thread that computed it. The last two are slices.
@@ -71,19 +65,12 @@ def tiled_product(
             finish(target, rows, columns)
 
     if out.size:
-        tiles = [
-            (*column_panel, *row_panel)
-            for column_panel in column_panels
-            for row_panel in row_panels
-        ]
-        tile_work = row_panels[0][1].shape[0] * column_panels[0][1].size
-        _run(make_tile, tiles, tile_work, threads)
+        tiles = [(*right, *left) for right in column_panels for left in row_panels]
+        _run(make_tile, tiles, row_panels[0][1].shape[0] * column_panels[0][1].size)
     return out
 
 
-def tiled_multiply(
-    A: np.ndarray, V: np.ndarray, out: np.ndarray | None = None, threads: int | None = None
-) -> np.ndarray:
+def tiled_multiply(A: np.ndarray, V: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return ``A @ V`` for few columns, with the properties of `tiled_product`.
 
     Parameters
@@ -94,8 +81,6 @@ def tiled_multiply(
         Of the same dtype; p is small.
     out : ndarray of shape (m, p), default=None
         Array to write the product to.
-    threads : int, default=None
-        As in `tiled_product`.
 
     Returns
     -------
@@ -104,7 +89,7 @@ def tiled_multiply(
     if out is None:
         out = np.empty((A.shape[0], V.shape[1]), dtype=A.dtype)
     # The few columns become rows, the dimension that is padded least.
-    tiled_product(np.ascontiguousarray(V.T), A, out=out.T, threads=threads)
+    tiled_product(np.ascontiguousarray(V.T), A, out=out.T)
     return out
 
 
@@ -204,9 +189,7 @@ def _scratch(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     return buffers[dtype.char][: rows * columns].reshape(rows, columns)
 
 
-def _run(
-    make_tile: Callable[..., None], tiles: list[tuple], tile_work: int, threads: int | None
-) -> None:
+def _run(make_tile: Callable[..., None], tiles: list[tuple], tile_work: int) -> None:
     is_serial = tile_work <= options.serial_work
     limit: AbstractContextManager = nullcontext() if is_serial else single_threaded_blas()
     step = max(1, options.portion_work // max(1, tile_work))
@@ -218,4 +201,4 @@ def _run(
                 make_tile(*tile)
 
     with limit:
-        for_each(make_portion, range(0, len(tiles), step), threads)
+        for_each(make_portion, range(0, len(tiles), step))

@@ -5,7 +5,6 @@ A release of scikit-learn that moves one of them breaks this file and no other.
 
 # ruff: noqa: F401 - the names are imported for other modules
 
-from importlib import import_module
 from typing import Any
 
 from sklearn.base import _fit_context as fit_context
@@ -23,13 +22,12 @@ from sklearn.utils.validation import _check_y as check_y
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 from sklearn.utils.validation import _num_samples as num_samples
 
-# Names whose modules take long to import, loaded on first use.
-_HEAVY = {"SparseCoefMixin": "sklearn.linear_model._base"}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _HEAVY:
-        return getattr(import_module(_HEAVY[name]), name)
+    if name == "SparseCoefMixin":  # its module takes long to import
+        from sklearn.linear_model._base import SparseCoefMixin
+
+        return SparseCoefMixin
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

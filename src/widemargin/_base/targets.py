@@ -41,8 +41,14 @@ class Targets:
     class_margin: np.ndarray
 
     def costs(self, C: float) -> np.ndarray:
-        """Return the cost of a unit of slack for each sample."""
-        return sample_costs(C, self.codes, self.class_weight, self.weight)
+        """Return C times the weight of the class of each sample times its own weight."""
+        if np.isinf(C) and not self.class_weight.all():
+            raise ValueError(
+                "class_weight must be greater than 0 for every class if C is infinite. Use a "
+                "finite C, or leave samples out by a sample_weight of 0."
+            )
+        costs = C * self.class_weight[self.codes]
+        return costs if self.weight is None else costs * self.weight
 
     def margins(self) -> np.ndarray:
         """Return the margin required of each sample."""
@@ -210,32 +216,6 @@ def class_margins(
             f"class_margin must contain finite numbers greater than 0, got {class_margin}."
         )
     return margins
-
-
-def sample_costs(
-    C: float, codes: np.ndarray, class_weight: np.ndarray, sample_weight: np.ndarray | None
-) -> np.ndarray:
-    """Return C times the weight of the class of each sample times its own weight.
-
-    Parameters
-    ----------
-    C : float
-    codes : ndarray of shape (n_samples,)
-        Index of the class of each sample.
-    class_weight : ndarray of shape (n_classes,)
-    sample_weight : ndarray of shape (n_samples,) or None
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-    """
-    if np.isinf(C) and not class_weight.all():
-        raise ValueError(
-            "class_weight must be greater than 0 for every class if C is infinite. Use a finite "
-            "C, or leave samples out by a sample_weight of 0."
-        )
-    costs = C * class_weight[codes]
-    return costs if sample_weight is None else costs * sample_weight
 
 
 def _class_counts(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:

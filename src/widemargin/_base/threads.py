@@ -225,14 +225,11 @@ class _Limiter:
         """Look for BLAS libraries again if an import may have loaded one since the last time."""
         if self.modules_at_scan == len(sys.modules):
             return
-        libraries = _blas_libraries()
-        # Over OpenMP the number of threads is a setting of each thread.
-        self.per_thread_libraries = [
-            library for library in libraries if getattr(library, "threading_layer", "") == "openmp"
-        ]
-        self.shared_libraries = [
-            library for library in libraries if library not in self.per_thread_libraries
-        ]
+        self.shared_libraries, self.per_thread_libraries = [], []
+        for library in _blas_libraries():
+            # Over OpenMP the number of threads is a setting of each thread.
+            own = getattr(library, "threading_layer", "") == "openmp"
+            (self.per_thread_libraries if own else self.shared_libraries).append(library)
         self.modules_at_scan = len(sys.modules)
 
 

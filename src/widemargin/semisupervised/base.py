@@ -176,7 +176,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             )
         data = self._validate_fit(X, y, X_unlabeled, sample_weight)
         split = self._split_labels(data)
-        progress = FitProgress.open(self, 1, X, y, {"sample_weight": sample_weight})
+        progress = FitProgress(self, 1, X, y, {"sample_weight": sample_weight})
         learner = self._learner(data, split)
         state = self._self_train(learner, constraints, progress)
         best = state.best

@@ -214,7 +214,7 @@ class StructuredLearner(StructuredEstimator):
         saved = keeper.load()
         if saved is not None:
             state.resume(saved)
-        progress = FitProgress.open(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
+        progress = FitProgress(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
         with progress.task(0, lambda: self._attributes(model, state, state.finish())) as stop:
 
             def report(state: SolverState) -> bool:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from widemargin._base.files import atomic_write
+from widemargin._base.checkpoint import atomic_write
 
 
 def test_the_file_takes_its_place_when_it_is_complete(tmp_path):
@@ -50,18 +50,6 @@ def test_a_missing_directory_is_an_error(tmp_path):
         pass
 
 
-def test_text_is_written_in_utf_8(tmp_path):
-    with atomic_write(tmp_path / "file", "w") as file:
-        file.write("Größe ≥ 1")
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "Größe ≥ 1"
-
-
-@pytest.mark.parametrize("mode", ["a", "r+b", "x"])
-def test_other_modes_are_refused(tmp_path, mode):
-    with pytest.raises(ValueError, match='mode must be "wb" or "w"'), atomic_write("f", mode):
-        pass
-
-
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_the_target_of_a_link_is_replaced_and_not_the_link(tmp_path):
     path, link = tmp_path / "file", tmp_path / "link"
@@ -83,7 +71,7 @@ def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
 
 WRITE_FOREVER = """
 import itertools, sys
-from widemargin._base.files import atomic_write
+from widemargin._base.checkpoint import atomic_write
 
 for letter in itertools.cycle(b"ab"):
     with atomic_write(sys.argv[1]) as file:
