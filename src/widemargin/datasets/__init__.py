@@ -1,7 +1,6 @@
 """Data sets that are part of the package, and generators."""
 
-from widemargin.datasets.letters import load_letters
 from widemargin.datasets.longtail import make_long_tail
-from widemargin.datasets.samples import load_satimage, load_vowel, load_yeast
+from widemargin.datasets.samples import load_letters, load_satimage, load_vowel, load_yeast
 
 __all__ = ["load_letters", "load_satimage", "load_vowel", "load_yeast", "make_long_tail"]

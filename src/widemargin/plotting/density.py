@@ -7,12 +7,10 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.docs import shared_docs
 from widemargin.plotting.discriminant import shared_covariance
 from widemargin.plotting.display import ClassDisplay
 
 
-@shared_docs
 class DiscriminantDensityDisplay(ClassDisplay):
     """Gaussian densities of one feature times their priors, and the boundaries between classes.
 
@@ -61,19 +59,13 @@ class DiscriminantDensityDisplay(ClassDisplay):
     array([2.9, 4.9])
     """
 
-    def __init__(
-        self, *, grid: np.ndarray, densities: np.ndarray, boundaries: np.ndarray, classes: Any,
-        priors: np.ndarray, x: np.ndarray | None = None, y: np.ndarray | None = None,
-        feature_name: str = "feature",
-    ) -> None:  # fmt: skip
-        self.grid = grid
-        self.densities = densities
-        self.boundaries = boundaries
-        self.classes = classes
-        self.priors = priors
-        self.x = x
-        self.y = y
-        self.feature_name = feature_name
+    grid: np.ndarray
+    densities: np.ndarray
+    boundaries: np.ndarray
+    priors: np.ndarray
+    x: np.ndarray | None = None
+    y: np.ndarray | None = None
+    feature_name: str = "feature"
 
     @classmethod
     def from_estimator(
@@ -172,21 +164,12 @@ def _crossings(
     with np.errstate(divide="ignore"):
         constants = np.log(priors) - 0.5 * np.log(variances)
 
-    def scores(x: float) -> np.ndarray:
-        return constants - 0.5 * (x - means) ** 2 / variances
-
-    leaders = [scores(x).argmax() for x in grid]
+    leaders = (constants - 0.5 * (grid[:, np.newaxis] - means) ** 2 / variances).argmax(axis=1)
+    heights = constants - 0.5 * means**2 / variances
+    parabolas = np.column_stack([-0.5 / variances, means / variances, heights])
     found = []
-    for left, right, i, j in zip(grid[:-1], grid[1:], leaders[:-1], leaders[1:], strict=True):
-        if i != j:
-            difference = [
-                0.5 / variances[j] - 0.5 / variances[i],
-                means[i] / variances[i] - means[j] / variances[j],
-                constants[i]
-                - constants[j]
-                - 0.5 * means[i] ** 2 / variances[i]
-                + 0.5 * means[j] ** 2 / variances[j],
-            ]
-            roots = np.roots(np.trim_zeros(difference, "f")).real
-            found.append(roots[np.abs(roots - (left + right) / 2).argmin()])
+    for k in np.flatnonzero(np.diff(leaders)):
+        difference = parabolas[leaders[k]] - parabolas[leaders[k + 1]]
+        roots = np.roots(np.trim_zeros(difference, "f")).real
+        found.append(roots[np.abs(roots - (grid[k] + grid[k + 1]) / 2).argmin()])
     return np.array(found)

@@ -1,18 +1,15 @@
 """Displays of discriminant analysis: projected samples, and regions of two features."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.docs import shared_docs
-from widemargin.plotting.display import ClassDisplay, Plane, PlaneDisplay
+from widemargin.plotting.display import ClassDisplay, PlaneDisplay
 
 
-@shared_docs
 class DiscriminantProjectionDisplay(ClassDisplay):
     """Samples projected onto the directions that separate the classes.
 
@@ -53,13 +50,9 @@ class DiscriminantProjectionDisplay(ClassDisplay):
     >>> display.figure_.savefig("iris.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, projected: np.ndarray, y: np.ndarray, classes: Any, ratios: Any = None
-    ) -> None:
-        self.projected = projected
-        self.y = y
-        self.classes = classes
-        self.ratios = ratios
+    projected: np.ndarray
+    y: np.ndarray
+    ratios: Any = None
 
     @classmethod
     def from_estimator(
@@ -88,9 +81,8 @@ class DiscriminantProjectionDisplay(ClassDisplay):
                 "estimator must have at least one direction, got none. The class means are equal."
             )
         ratios = getattr(estimator, "explained_variance_ratio_", None)
-        display = cls(
-            projected=projected, y=np.asarray(y), classes=estimator.classes_, ratios=ratios
-        )
+        samples = {"projected": projected, "y": np.asarray(y), "ratios": ratios}
+        display = cls(classes=estimator.classes_, **samples)
         return display.plot(ax=ax, colors=colors, legend=legend)
 
     def _draw(self, colors: Sequence) -> None:
@@ -129,8 +121,6 @@ class DiscriminantProjectionDisplay(ClassDisplay):
         return f"direction {axis + 1}{share}"
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class DiscriminantRegionDisplay(PlaneDisplay):
     """Decision regions of two features, with class means and ellipses of the Gaussians.
 
@@ -179,12 +169,9 @@ class DiscriminantRegionDisplay(PlaneDisplay):
     gaussians: list[tuple]
 
     @classmethod
-    def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:
-        probabilities = estimator.predict_proba(plane.grid)
-        return {
-            "probabilities": probabilities.T.reshape(-1, *plane.xx0.shape),
-            "gaussians": _gaussians(estimator),
-        }
+    def _evaluate(cls, estimator: Any, plane: dict[str, Any], grid: Any) -> dict[str, Any]:
+        probabilities = estimator.predict_proba(grid).T.reshape(-1, *plane["xx0"].shape)
+        return {"probabilities": probabilities, "gaussians": _gaussians(estimator)}
 
     def _draw(self, colors: Sequence) -> None:
         self._draw_regions(colors)

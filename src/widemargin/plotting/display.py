@@ -5,7 +5,7 @@ matplotlib is imported when a display is first plotted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self, dataclass_transform
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
@@ -38,30 +38,16 @@ def class_colors(colors: Sequence | None, n_classes: int) -> Sequence:
     return colors
 
 
-class Plane(NamedTuple):
-    """Samples of two features and a grid around them.
+def make_plane(X: Any, y: Any, resolution: int, padding: float) -> tuple[dict[str, Any], Any]:
+    """Return samples of two features and a grid around them.
 
-    Attributes
-    ----------
-    points : ndarray of shape (n_samples, 2)
-        The samples.
-    names : list of two str
-        Names of the features.
-    xx0, xx1 : ndarray of shape (grid_resolution, grid_resolution)
-        The features on the grid.
-    grid : ndarray or DataFrame of shape (grid_resolution ** 2, 2)
+    Returns
+    -------
+    plane : dict
+        Arguments of `PlaneDisplay`.
+    grid : ndarray or DataFrame of shape (resolution ** 2, 2)
         The points of the grid, in the container of the samples.
     """
-
-    points: np.ndarray
-    names: list[str]
-    xx0: np.ndarray
-    xx1: np.ndarray
-    grid: Any
-
-
-def make_plane(X: Any, y: Any, resolution: int, padding: float) -> Plane:
-    """Return the plane of samples with two features."""
     names = [str(name) for name in getattr(X, "columns", ["feature 0", "feature 1"])]
     points = check_array(X)
     if points.shape[1] != 2:
@@ -76,15 +62,23 @@ def make_plane(X: Any, y: Any, resolution: int, padding: float) -> Plane:
     grid: Any = np.column_stack([xx0.ravel(), xx1.ravel()])
     if hasattr(X, "columns"):
         grid = type(X)(dict(zip(X.columns, grid.T, strict=True)))
-    return Plane(points, names, xx0, xx1, grid)
+    plane = {"xx0": xx0, "xx1": xx1, "X": points, "y": np.asarray(y), "feature_names": names}
+    return plane, grid
 
 
+@dataclass_transform(kw_only_default=True)
 class Display:
-    """Base class of the displays."""
+    """Base class of the displays, which are dataclasses with keyword arguments.
+
+    Shared descriptions are inserted into their docstrings, see `shared_docs`.
+    """
 
     ax_: Any
     axes_: Any
     figure_: Any
+
+    def __init_subclass__(cls) -> None:
+        shared_docs(dataclass(kw_only=True, eq=False, repr=False)(cls))
 
     def _use_axes(self, ax: Any, **options: Any) -> Any:
         """Set and return `ax_`, in a new figure with ``options`` if ``ax`` is None."""
@@ -103,7 +97,6 @@ class Display:
         return self.axes_
 
 
-@shared_docs
 class ClassDisplay(Display):
     """Base class of displays with a color for each class; a display defines `_draw`."""
 
@@ -133,14 +126,11 @@ class ClassDisplay(Display):
         self.ax_.legend(fontsize="small", framealpha=0.9)
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class PlaneDisplay(ClassDisplay):
     """Base class of displays of a classifier on two features; a display defines `_evaluate`."""
 
     xx0: np.ndarray
     xx1: np.ndarray
-    classes: Any
     X: np.ndarray
     y: np.ndarray
     feature_names: Sequence[str]
@@ -170,19 +160,13 @@ class PlaneDisplay(ClassDisplay):
         <<returns_display>>
         """
         check_is_fitted(estimator)
-        plane = make_plane(X, y, grid_resolution, padding)
-        return cls(
-            xx0=plane.xx0,
-            xx1=plane.xx1,
-            classes=estimator.classes_,
-            X=plane.points,
-            y=np.asarray(y),
-            feature_names=plane.names,
-            **cls._evaluate(estimator, plane),
-        ).plot(ax=ax, colors=colors, legend=legend)
+        plane, grid = make_plane(X, y, grid_resolution, padding)
+        values = cls._evaluate(estimator, plane, grid)
+        display = cls(classes=estimator.classes_, **plane, **values)
+        return display.plot(ax=ax, colors=colors, legend=legend)
 
     @classmethod
-    def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:
+    def _evaluate(cls, estimator: Any, plane: dict[str, Any], grid: Any) -> dict[str, Any]:
         """Return further arguments of the constructor."""
         raise NotImplementedError
 

@@ -1,19 +1,15 @@
 """Displays of ensembles: losses of the best proposals, shares of members, and the proposals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import TINY
 from widemargin.plotting.display import BLUE, GRAY, ORANGE, VERMILION, Display
 from widemargin.structured.learners.base import to_arrays
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class _LossesDisplay(Display):
     """Base class of displays of the losses of ensemble members; a display defines `_draw`."""
 
@@ -76,7 +72,6 @@ class _LossesDisplay(Display):
         raise NotImplementedError
 
 
-@shared_docs
 class PickBestDisplay(_LossesDisplay):
     """Loss of the best, second and third best proposal against the number of proposals.
 
@@ -115,7 +110,6 @@ class PickBestDisplay(_LossesDisplay):
         ax.set_ylim(bottom=0.0)
 
 
-@shared_docs
 class BestMemberDisplay(_LossesDisplay):
     """Share of samples for which each member makes the best proposal; ties are divided equally.
 
@@ -149,7 +143,6 @@ class BestMemberDisplay(_LossesDisplay):
         ax.set(xlabel="member", ylabel="share of samples it is best on", xticks=numbers)
 
 
-@shared_docs
 class LossHistogramDisplay(_LossesDisplay):
     """Histograms of the losses of all proposals and of the best proposals.
 
@@ -206,7 +199,6 @@ class LossHistogramDisplay(_LossesDisplay):
         ax.set(xlabel="loss", ylabel="share")
 
 
-@shared_docs
 class ProposalsDisplay(Display):
     """Inputs, true labels and proposals side by side, with the best proposal framed.
 
@@ -244,15 +236,11 @@ class ProposalsDisplay(Display):
     [1]
     """
 
-    def __init__(
-        self, *, images: Sequence, truths: Sequence, proposals: Sequence[Sequence], n_states: int,
-        losses: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
-        self.images = images
-        self.truths = truths
-        self.proposals = proposals
-        self.n_states = n_states
-        self.losses = losses
+    images: Sequence
+    truths: Sequence
+    proposals: Sequence[Sequence]
+    n_states: int
+    losses: np.ndarray | None = None
 
     @classmethod
     def from_estimator(

@@ -1,6 +1,5 @@
 """Visualization of gated students: quality of the predictions, and degrees of difficulty."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,8 +16,6 @@ _COLORS = ("#000000", "#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#0
 _METRICS = {"accuracy": accuracy_score, "F": f1_score, "AUC": roc_auc_score}
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class StudentsDisplay(Display):
     """Accuracy, F and AUC of all classes as bars, or the ROC curves of one class.
 
@@ -67,13 +64,7 @@ class StudentsDisplay(Display):
 
     @classmethod
     def from_scores(
-        cls,
-        scores: dict[str, Any],
-        y: Any,
-        classes: Any = None,
-        *,
-        roc_of: Any = None,
-        ax: Any = None,
+        cls, scores: dict, y: Any, classes: Any = None, *, roc_of: Any = None, ax: Any = None
     ) -> Self:
         """Plot methods by their scores of test samples.
 
@@ -163,8 +154,6 @@ class StudentsDisplay(Display):
         return self
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class DifficultyDisplay(Display):
     """Degrees of difficulty over the scores of the target class and of the best other class.
 
@@ -213,15 +202,9 @@ class DifficultyDisplay(Display):
 
     @classmethod
     def from_scores(
-        cls,
-        scores: Any,
-        y: Any,
-        target: Any,
-        decay: float = 0.3,
-        classes: Any = None,
-        *,
+        cls, scores: Any, y: Any, target: Any, decay: float = 0.3, classes: Any = None, *,
         ax: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Plot the degrees of difficulty of samples.
 
         Parameters

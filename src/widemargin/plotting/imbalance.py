@@ -7,15 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.docs import shared_docs
 from widemargin.imbalance import ImbalanceReport, imbalance_report
-from widemargin.plotting.display import import_pyplot
+from widemargin.plotting.display import BLUE, GREEN, VERMILION, Display
 
-_COLORS = {"head": "#0072b2", "medium": "#009e73", "tail": "#d55e00"}
+_COLORS = {"head": BLUE, "medium": GREEN, "tail": VERMILION}
 
 
-@shared_docs
-class ClassRecallDisplay:
+class ClassRecallDisplay(Display):
     """Recall of each class by the number of its samples, from the head to the tail.
 
     Each point is a class. Lines show the mean recall of the head, the medium classes and the tail.
@@ -57,16 +55,9 @@ class ClassRecallDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        counts: ArrayLike | dict | None = None,
-        bounds: Sequence[float] = (20, 100),
-        name: str | None = None,
-        ax: Any = None,
-    ) -> Self:
+        cls, estimator: Any, X: Any, y: ArrayLike, *, counts: ArrayLike | dict | None = None,
+        bounds: Sequence[float] = (20, 100), name: str | None = None, ax: Any = None,
+    ) -> Self:  # fmt: skip
         """Plot the recalls of a fitted classifier.
 
         Parameters
@@ -87,28 +78,16 @@ class ClassRecallDisplay:
             Display with the plot.
         """
         check_is_fitted(estimator)
-        return cls.from_predictions(
-            y,
-            estimator.predict(X),
-            classes=estimator.classes_,
-            counts=counts,
-            bounds=bounds,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-        )
+        name = type(estimator).__name__ if name is None else name
+        groups = {"classes": estimator.classes_, "counts": counts, "bounds": bounds}
+        return cls.from_predictions(y, estimator.predict(X), **groups, name=name, ax=ax)
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_pred: ArrayLike,
-        *,
-        classes: ArrayLike | None = None,
-        counts: ArrayLike | dict | None = None,
-        bounds: Sequence[float] = (20, 100),
-        name: str | None = None,
-        ax: Any = None,
-    ) -> Self:
+        cls, y_true: ArrayLike, y_pred: ArrayLike, *, classes: ArrayLike | None = None,
+        counts: ArrayLike | dict | None = None, bounds: Sequence[float] = (20, 100),
+        name: str | None = None, ax: Any = None,
+    ) -> Self:  # fmt: skip
         """Plot the recalls of predictions.
 
         Parameters
@@ -148,11 +127,8 @@ class ClassRecallDisplay:
         ClassRecallDisplay
             The display itself.
         """
-        pyplot = import_pyplot("ClassRecallDisplay")
-        if ax is None:
-            _, ax = pyplot.subplots(layout="constrained")
+        ax = self._use_axes(ax, layout="constrained")
         colors = _COLORS if colors is None else colors
-        self.ax_, self.figure_ = ax, ax.figure
         self.points_: dict[str, Any] = {}
         self.lines_: dict[str, Any] = {}
         report = self.report

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from widemargin._base.docs import shared_docs
-from widemargin.plotting.display import Plane, PlaneDisplay
+from widemargin.plotting.display import PlaneDisplay
 
 _LINES: dict[int, dict[str, Any]] = {
     0: {"colors": "0.15", "linewidths": 1.2, "linestyles": "-"},
@@ -18,8 +16,6 @@ _LINES: dict[int, dict[str, Any]] = {
 }
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class MarginDisplay(PlaneDisplay):
     """Regions, margins and support vectors of a classifier on two features.
 
@@ -65,11 +61,9 @@ class MarginDisplay(PlaneDisplay):
     support: np.ndarray
 
     @classmethod
-    def _evaluate(cls, estimator: Any, plane: Plane) -> dict[str, Any]:
-        return {
-            "lead": _lead(estimator, plane.grid).T.reshape(-1, *plane.xx0.shape),
-            "support": _support(estimator, plane.points),
-        }
+    def _evaluate(cls, estimator: Any, plane: dict[str, Any], grid: Any) -> dict[str, Any]:
+        lead = _lead(estimator, grid).T.reshape(-1, *plane["xx0"].shape)
+        return {"lead": lead, "support": _support(estimator, plane["X"])}
 
     def _draw(self, colors: Sequence) -> None:
         self.regions_: list = []

@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.docs import shared_docs
-from widemargin.plotting.display import import_pyplot
+from widemargin.plotting.display import BLUE, VERMILION, Display
 
 _MOST_NAMED = 40  # classes with names on the axis: more would overlap
 
 
-@shared_docs
-class CodeMatrixDisplay:
+class CodeMatrixDisplay(Display):
     """Code matrix visualization: a row for each class, a column for each binary subproblem.
 
     Blue cells are the positive classes of a subproblem, orange cells the negative ones. The classes
@@ -46,11 +44,7 @@ class CodeMatrixDisplay:
     """
 
     def __init__(
-        self,
-        matrix: ArrayLike,
-        *,
-        classes: ArrayLike | None = None,
-        minimum_distance: float | None = None,
+        self, matrix: ArrayLike, *, classes: Any = None, minimum_distance: float | None = None
     ) -> None:
         self.matrix = np.asarray(matrix)
         self.classes = np.asarray(np.arange(len(self.matrix)) if classes is None else classes)
@@ -71,11 +65,8 @@ class CodeMatrixDisplay:
         <<returns_display>>
         """
         check_is_fitted(estimator)
-        return cls(
-            estimator.code_matrix_,
-            classes=estimator.classes_,
-            minimum_distance=estimator.minimum_distance_,
-        ).plot(ax=ax)
+        names = {"classes": estimator.classes_, "minimum_distance": estimator.minimum_distance_}
+        return cls(estimator.code_matrix_, **names).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Plot the code matrix.
@@ -88,15 +79,12 @@ class CodeMatrixDisplay:
         -------
         <<returns_display>>
         """
-        pyplot = import_pyplot("CodeMatrixDisplay")
+        n_classes, n_columns = self.matrix.shape
+        size = np.clip(0.22 * np.array([n_columns, n_classes]), 2.0, 14.0) + 1.0
+        ax = self._use_axes(ax, figsize=size, layout="constrained")
         from matplotlib.colors import ListedColormap
 
-        n_classes, n_columns = self.matrix.shape
-        if ax is None:
-            size = np.clip(0.22 * np.array([n_columns, n_classes]), 2.0, 14.0) + 1.0
-            _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        colors = ListedColormap(["#d55e00", "#ffffff", "#0072b2"])
+        colors = ListedColormap([VERMILION, "#ffffff", BLUE])
         self.image_ = ax.imshow(self.matrix, cmap=colors, vmin=-1, vmax=1, aspect="auto")
         ax.set(xlabel="binary subproblem", ylabel="class")
         if n_classes <= _MOST_NAMED:

@@ -10,13 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.plotting.display import import_pyplot
 from widemargin.semisupervised.constraints import ScoredSamples, ThresholdCurve
 
-_COLORS = {
-    "precision": "#0072b2", "recall": "#d55e00", "f1": "#009e73", "false_positive_rate": "#cc79a7",
-}  # fmt: skip
+_COLORS = {"precision": BLUE, "recall": VERMILION, "f1": GREEN, "false_positive_rate": "#cc79a7"}
 _NAMES = {"f1": "F1", "false_positive_rate": "false positive rate"}
 
 
-class PreferenceDisplay:
+class PreferenceDisplay(Display):
     """Rounds of a classifier with constraints, or its precision and recall by threshold.
 
     Create it with :meth:`from_estimator`. Without samples, it shows three plots over the rounds:
@@ -64,18 +62,10 @@ class PreferenceDisplay:
     >>> display.figure_.savefig("rounds.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        history: Mapping[str, ArrayLike],
-        bounds: Mapping[str, float],
-        curve: Mapping[str, np.ndarray] | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.history = history
-        self.bounds = bounds
-        self.curve = curve
-        self.threshold = threshold
+    history: Mapping[str, ArrayLike]
+    bounds: Mapping[str, float]
+    curve: Mapping[str, np.ndarray] | None = None
+    threshold: float | None = None
 
     @classmethod
     def from_estimator(
@@ -103,13 +93,8 @@ class PreferenceDisplay:
         if (X is None) != (y is None):
             raise ValueError("X and y must be passed together, or neither to plot the rounds.")
         curve = None if X is None else _metrics(estimator, X, np.asarray(y))
-        display = cls(
-            history=estimator.history_,
-            bounds=estimator.constraints_.bounds,
-            curve=curve,
-            threshold=estimator.threshold_,
-        )
-        return display.plot(ax=ax)
+        fitted = {"history": estimator.history_, "bounds": estimator.constraints_.bounds}
+        return cls(**fitted, curve=curve, threshold=estimator.threshold_).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Plot the rounds or, if there is a curve, metrics by threshold.
@@ -132,11 +117,8 @@ class PreferenceDisplay:
         return self._plot_thresholds(self.curve, ax)
 
     def _plot_rounds(self, ax: Any) -> Self:
-        if ax is None:
-            size = {"figsize": (6.4, 6.4), "layout": "constrained", "height_ratios": (2, 3, 2)}
-            _, ax = import_pyplot("PreferenceDisplay").subplots(3, 1, sharex=True, **size)
-        self.axes_ = np.ravel(ax)
-        self.figure_ = self.axes_[0].figure
+        size: dict[str, Any] = {"figsize": (6.4, 6.4), "height_ratios": (2, 3, 2)}
+        self.axes_ = self._use_axes_array(ax, (3, 1), sharex=True, **size).ravel()
         counts, metrics, thresholds = self.axes_
         history = {name: np.asarray(values) for name, values in self.history.items()}
         rounds = np.arange(1, len(history["added"]) + 1)
@@ -163,11 +145,8 @@ class PreferenceDisplay:
         return self
 
     def _plot_thresholds(self, curve: Mapping[str, np.ndarray], ax: Any) -> Self:
-        if ax is None:
-            _, ax = import_pyplot("PreferenceDisplay").subplots(
-                figsize=(6.4, 4), layout="constrained"
-            )
-        self.axes_, self.figure_ = np.atleast_1d(ax), ax.figure
+        ax = self._use_axes(ax, figsize=(6.4, 4), layout="constrained")
+        self.axes_ = np.atleast_1d(ax)
         shown = ["precision", "recall", "f1"]
         shown += ["false_positive_rate"] if "false_positive_rate" in self.bounds else []
         for name in shown:

@@ -1,17 +1,13 @@
 """Display of the slack that privileged features explain."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from widemargin._base.docs import shared_docs
 from widemargin.plotting.display import Display, class_colors
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class SlackDisplay(Display):
     """Slack of samples as a function of one of their privileged features.
 
@@ -55,15 +51,9 @@ class SlackDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        privileged: Any,
-        y: Any,
-        *,
-        feature: int | str | None = None,
-        ax: Any = None,
-        legend: bool = True,
-    ) -> Self:
+        cls, estimator: Any, privileged: Any, y: Any, *, feature: int | str | None = None,
+        ax: Any = None, legend: bool = True,
+    ) -> Self:  # fmt: skip
         """Plot the slack that a fitted estimator computes for samples.
 
         Parameters
@@ -123,17 +113,11 @@ class SlackDisplay(Display):
                 textcoords="offset points", ha="right", fontsize="x-small", color="0.4",
             )  # fmt: skip
         classes = np.unique(self.y)
-        look = {"s": 18, "alpha": 0.8, "linewidths": 0, "zorder": 2}
-        self.points_ = [
-            ax.scatter(
-                self.values[self.y == label],
-                self.slack[self.y == label],
-                label=f"class {label}",
-                color=color,
-                **look,
-            )
-            for label, color in zip(classes, class_colors(None, len(classes)), strict=True)
-        ]
+        self.points_: list = []
+        for label, color in zip(classes, class_colors(None, len(classes)), strict=True):
+            samples = self.values[self.y == label], self.slack[self.y == label]
+            look = {"s": 18, "alpha": 0.8, "linewidths": 0, "zorder": 2, "color": color}
+            self.points_.append(ax.scatter(*samples, label=f"class {label}", **look))
         ax.set(xlabel=self.name, ylabel="slack")
         if legend:
             ax.legend(fontsize="small")

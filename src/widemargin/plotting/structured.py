@@ -1,18 +1,14 @@
 """Displays of structured learning: objective curves, words, labeled images."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.docs import shared_docs
 from widemargin.plotting.display import BLUE, GREEN, VERMILION, Display
 
 
-@shared_docs
-@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectiveDisplay(Display):
     """Objective of a fit, its lower bound, and the gap between them.
 
@@ -107,7 +103,6 @@ class ObjectiveDisplay(Display):
         return self
 
 
-@shared_docs
 class WordDisplay(Display):
     """Images of letters with the predicted letters.
 
@@ -136,15 +131,11 @@ class WordDisplay(Display):
     >>> display.figure_.savefig("words.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, X: Sequence, Y: Sequence, Y_pred: Sequence,
-        alphabet: Sequence[str] = "abcdefghijklmnopqrstuvwxyz", shape: tuple[int, int] = (16, 8),
-    ) -> None:  # fmt: skip
-        self.X = X
-        self.Y = Y
-        self.Y_pred = Y_pred
-        self.alphabet = alphabet
-        self.shape = shape
+    X: Sequence
+    Y: Sequence
+    Y_pred: Sequence
+    alphabet: Sequence[str] = "abcdefghijklmnopqrstuvwxyz"
+    shape: tuple[int, int] = (16, 8)
 
     @classmethod
     def from_predictions(
@@ -216,7 +207,6 @@ class WordDisplay(Display):
         return ax.text(*position, text, ha="center", va="top", weight=weight, **look)
 
 
-@shared_docs
 class GridLabelDisplay(Display):
     """Labeled images side by side: true labels, predictions, any labels of a grid.
 
@@ -249,13 +239,9 @@ class GridLabelDisplay(Display):
     >>> display.figure_.savefig("labels.png")  # doctest: +SKIP
     """
 
-    def __init__(
-        self, *, labels: Mapping[str, np.ndarray], image: np.ndarray | None = None,
-        n_states: int | None = None,
-    ) -> None:  # fmt: skip
-        self.labels = labels
-        self.image = image
-        self.n_states = n_states
+    labels: Mapping[str, np.ndarray]
+    image: np.ndarray | None = None
+    n_states: int | None = None
 
     @classmethod
     def from_labels(
