@@ -183,9 +183,7 @@ def load_yeast(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
         data=raw["data"],
         target=raw["target"].astype(int),
         feature_names=["mcg", "gvh", "alm", "mit", "erl", "pox", "vac", "nuc"],
-        target_names=np.array(
-            ["CYT", "ERL", "EXC", "ME1", "ME2", "ME3", "MIT", "NUC", "POX", "VAC"]
-        ),
+        target_names=np.array(places.split()),
         DESCR=getdoc(load_yeast),
     )
     return _finish(sample, return_X_y, as_frame)
