@@ -20,6 +20,8 @@ from typing import Any
 import joblib
 import numpy as np
 
+PathLike = str | os.PathLike[str]
+
 _VERSION = 1
 _CHECKSUM_LENGTH = 2 * hashlib.sha256().digest_size
 
@@ -49,11 +51,7 @@ class CheckpointKeeper:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        kind: str,
-        *identity: Any,
-        seconds_between: float = 0.0,
+        self, path: PathLike | None, kind: str, *identity: Any, seconds_between: float = 0.0
     ) -> None:
         self.path = path
         self.kind = kind
@@ -94,7 +92,7 @@ class CheckpointKeeper:
             self.save(state)
 
 
-def save_checkpoint(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> None:
+def save_checkpoint(path: PathLike, kind: str, state: Mapping[str, Any]) -> None:
     """Write ``state`` to ``path``, completely or not at all.
 
     Parameters
@@ -124,7 +122,7 @@ def save_checkpoint(path: str | os.PathLike[str], kind: str, state: Mapping[str,
         file.write(_checksum(content))
 
 
-def load_checkpoint(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
+def load_checkpoint(path: PathLike, kind: str) -> dict[str, Any]:
     """Return the state that `save_checkpoint` wrote to ``path``.
 
     Parameters
@@ -167,7 +165,7 @@ def load_checkpoint(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Any]:
+def atomic_write(path: PathLike) -> Iterator[Any]:
     """Open a file for writing that replaces ``path`` when it is complete.
 
     Parameters
@@ -195,7 +193,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise
 
 
-def _check_writable(path: str | os.PathLike[str]) -> None:
+def _check_writable(path: PathLike) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise CheckpointError(

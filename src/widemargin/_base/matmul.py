@@ -138,9 +138,7 @@ def _tried_layout(dtype: Any, k: int) -> _Layout:
     return _LAYOUTS[-1]
 
 
-def _rounds_alike(
-    layout: _Layout, left: np.ndarray, right: np.ndarray, generator: np.random.Generator
-) -> bool:
+def _rounds_alike(layout: _Layout, left: np.ndarray, right: np.ndarray, generator: Any) -> bool:
     """Return whether tiles of all sizes, with rows permuted, repeat the bits of the largest."""
     largest = np.matmul(left, right.T)
     for size in (1, 1, 2, 3, 5, 7):
@@ -155,9 +153,7 @@ def _rounds_alike(
     return True
 
 
-def _panels(
-    matrix: np.ndarray, step: int, quantum: int, guard: int
-) -> list[tuple[slice, np.ndarray]]:
+def _panels(matrix: np.ndarray, step: int, quantum: int, guard: int) -> list[tuple]:
     """Cut the rows of ``matrix`` into steps.
 
     Return for each its slice and a matrix with these rows, ``guard`` rows before them and at least

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -56,34 +57,34 @@ class GramCache:
         self.groups = [slice(a, b) for a, b in pairwise(accumulate(sizes, initial=0))]
         self._lock = threading.RLock()
         self._whole: np.ndarray | None = None
-        self._diagonal: np.ndarray | None = None
         self._blocks: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
-        self._row_bytes = 0
+        self._block_bytes = 0
+        self._row_caches: weakref.WeakSet[RowCache] = weakref.WeakSet()
         self._shared_rows: weakref.ref | None = None
         self._shared_rows_held: RowCache | None = None
 
     @property
     def nbytes(self) -> int:
         """Memory in use."""
-        return sum(block.nbytes for block in self._blocks.values()) + self._fixed_bytes()
+        return self._block_bytes + self._fixed_bytes()
 
     def of(self, *groups: int) -> "UnionGram":
         """Return the Gram matrix of the samples of ``groups`` (by default, of all)."""
         return UnionGram(self, groups or tuple(range(len(self.groups))))
 
+    @cached_property
     def diagonal(self) -> np.ndarray:
-        with self._lock:
-            if self._diagonal is None:
-                self._diagonal = self.gram.diagonal()
-            return self._diagonal
+        """The values k(x_i, x_i) of all samples."""
+        return self.gram.diagonal()
 
     def whole(self) -> np.ndarray | None:
         """Return the whole matrix in float64 if it fits."""
         if isinstance(self.gram, MatrixGram):
             return self.gram.matrix
+        needed = 8 * self.gram.size**2
         with self._lock:
-            if self._whole is None and self.cache_bytes >= self._row_bytes + 8 * self.gram.size**2:
-                self._evict(8 * self.gram.size**2)
+            if self._whole is None and self.cache_bytes >= self._fixed_bytes() + needed:
+                self._evict(needed)
                 self._whole = self.gram.block(slice(None))
             return self._whole
 
@@ -102,6 +103,7 @@ class GramCache:
             if key not in self._blocks and block.nbytes <= self.cache_bytes - self._fixed_bytes():
                 self._evict(block.nbytes)
                 self._blocks[key] = block
+                self._block_bytes += block.nbytes
         return block
 
     def row_cache(self, gram: Gram, float64: bool = False) -> "RowCache":
@@ -123,8 +125,7 @@ class GramCache:
             source = gram if float64 else gram.as_float32(self.cache_bytes // 4)
             rows = RowCache(source, capacity, at_once)
             self._evict(rows.nbytes)
-            self._row_bytes += rows.nbytes
-            weakref.finalize(rows, _release, weakref.ref(self), rows.nbytes)
+            self._row_caches.add(rows)
             return rows
 
     def shared_rows(self) -> "RowCache":
@@ -143,19 +144,13 @@ class GramCache:
 
     def _fixed_bytes(self) -> int:
         """Memory that eviction does not free."""
-        return self._row_bytes + (0 if self._whole is None else self._whole.nbytes)
+        rows = sum(rows.nbytes for rows in self._row_caches)
+        return rows + (0 if self._whole is None else self._whole.nbytes)
 
     def _evict(self, needed: int) -> None:
         while self._blocks and self.cache_bytes - self.nbytes < needed:
-            self._blocks.popitem(last=False)
-
-
-def _release(cache: "weakref.ref[GramCache]", nbytes: int) -> None:
-    """Subtract the memory of a cache of rows that is gone."""
-    owner = cache()
-    if owner is not None:
-        with owner._lock:
-            owner._row_bytes -= nbytes
+            _, block = self._blocks.popitem(last=False)
+            self._block_bytes -= block.nbytes
 
 
 class CachedGram(Gram):
@@ -210,7 +205,7 @@ class UnionGram(CachedGram):
         self.size = sum(s.stop - s.start for s in self._slices)
 
     def diagonal(self) -> np.ndarray:
-        return np.concatenate([self._cache.diagonal()[s] for s in self._slices])
+        return np.concatenate([self._cache.diagonal[s] for s in self._slices])
 
     @property
     def dense(self) -> DenseMatrix | None:

@@ -9,6 +9,7 @@ training has shown that this gives the same values well within the tolerance of 
 """
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,7 @@ def weighted_sums(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     return tiled_multiply(values, coefficients.T)
 
 
+@dataclass(eq=False, repr=False)
 class KernelExpansion:
     """Functions that are weighted sums of kernel values, for prediction.
 
@@ -50,25 +52,18 @@ class KernelExpansion:
     combine : callable, default=weighted_sums
         ``combine(values, coefficients)`` returns the sums, given the kernel values of samples
         against the vectors. Must be picklable.
+    float32 : bool, default=False
+        Whether kernel values are computed in float32.
     """
 
-    def __init__(
-        self,
-        parameters: KernelParameters,
-        vectors: Any,
-        coefficients: np.ndarray,
-        intercept: float | np.ndarray = 0.0,
-        *,
-        columns: np.ndarray | None = None,
-        combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = weighted_sums,
-    ):
-        self.parameters = parameters
-        self.vectors = vectors
-        self.coefficients = coefficients
-        self.intercept = intercept
-        self.columns = columns
-        self.combine = combine
-        self.float32 = False
+    parameters: KernelParameters
+    vectors: Any
+    coefficients: np.ndarray
+    intercept: float | np.ndarray = 0.0
+    _: KW_ONLY
+    columns: np.ndarray | None = None
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = weighted_sums
+    float32: bool = False
 
     @classmethod
     def from_dual(
@@ -118,15 +113,13 @@ class KernelExpansion:
         coefficients = self.coefficients[functions]
         kept = np.flatnonzero(coefficients.any(axis=0))
         kept = kept if len(kept) else np.array([0])
-        selected = KernelExpansion(
-            self.parameters,
-            self.vectors if self.parameters.is_pairwise else self.vectors[kept],
-            coefficients[:, kept],
-            np.broadcast_to(self.intercept, len(self.coefficients))[functions],
+        return replace(
+            self,
+            vectors=self.vectors if self.parameters.is_pairwise else self.vectors[kept],
+            coefficients=coefficients[:, kept],
+            intercept=np.broadcast_to(self.intercept, len(self.coefficients))[functions],
             columns=kept if self.columns is None else self.columns[kept],
         )
-        selected.float32 = self.float32
-        return selected
 
     def use_float32_within(self, tol: float) -> None:
         """Evaluate in float32 from now on if that changes the values by at most a tenth of tol.

@@ -107,9 +107,7 @@ class KernelGram(Gram):
     def diagonal(self) -> np.ndarray:
         return self.function.diagonal(self.X)
 
-    def block(
-        self, rows: Any, columns: Any = slice(None), out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def block(self, rows: Any, columns: Any = slice(None), out: Any = None) -> np.ndarray:
         return self.function.matrix(
             self.X if is_everything(rows) else self.X[rows],
             self.X if is_everything(columns) else self.X[columns],

@@ -42,9 +42,7 @@ class PrivilegedGram(Gram):
         diagonal = self.gram.diagonal() + np.einsum("ij,ij->i", self.factor, self.factor)
         return diagonal if self.ridge is None else diagonal + self.ridge
 
-    def block(
-        self, rows: Any, columns: Any = slice(None), out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def block(self, rows: Any, columns: Any = slice(None), out: Any = None) -> np.ndarray:
         block = self.gram.block(rows, columns)
         if self.factor.shape[1]:
             block = block + tiled_product(self._factor(rows), self._factor(columns))

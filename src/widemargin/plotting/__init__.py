@@ -1,7 +1,7 @@
 """Displays as in scikit-learn; matplotlib is imported when something is plotted."""
 
-from widemargin.plotting.density import DiscriminantDensityDisplay
 from widemargin.plotting.discriminant import (
+    DiscriminantDensityDisplay,
     DiscriminantProjectionDisplay,
     DiscriminantRegionDisplay,
 )

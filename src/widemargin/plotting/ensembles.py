@@ -355,9 +355,6 @@ class ProposalsDisplay(Display):
 
 def _relative_losses(model: Any, truths: Sequence, proposals: Sequence[Sequence]) -> np.ndarray:
     """Return the losses of proposals, relative to the largest possible loss of each truth."""
-    return np.array(
-        [
-            [model.loss(truth, labels) / (model.max_loss(truth) or 1.0) for labels in row]
-            for truth, row in zip(truths, proposals, strict=True)
-        ]
-    )
+    pairs = zip(truths, proposals, strict=True)
+    losses = [[model.loss(truth, labels) for labels in row] for truth, row in pairs]
+    return np.array(losses) / [[model.max_loss(truth) or 1.0] for truth in truths]
