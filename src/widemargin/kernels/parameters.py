@@ -13,7 +13,7 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import kernel_options as options
 from widemargin._base.sklearn_compat import Interval, StrOptions, num_samples
 from widemargin.kernels.functions import KERNELS, KernelFunction, PlusOne, kernel_function
-from widemargin.kernels.gram import Gram, KernelGram, MatrixGram
+from widemargin.kernels.gram import KernelGram, MatrixGram
 
 
 def kernel_constraints(*others: Any, prefix: str = "") -> dict[str, list]:
@@ -113,7 +113,7 @@ class KernelParameters:
             X = X[samples]
         return replace(self, gamma=effective_gamma(self.gamma, X, weight))
 
-    def gram(self, X: Any, order: np.ndarray | None = None) -> Gram:
+    def gram(self, X: Any, order: np.ndarray | None = None) -> KernelGram | MatrixGram:
         """Return the Gram matrix of training samples, checked for finite and symmetric values.
 
         Parameters
@@ -125,10 +125,10 @@ class KernelParameters:
 
         Returns
         -------
-        Gram
-            A `MatrixGram` for a precomputed or callable kernel, else a `KernelGram`.
+        KernelGram or MatrixGram
+            The latter for a precomputed or callable kernel.
         """
-        gram: Gram
+        gram: KernelGram | MatrixGram
         same = order is None or np.array_equal(order, np.arange(num_samples(X)))
         if self.is_pairwise:
             matrix = self.call(X, X) if callable(self.kernel) else X
