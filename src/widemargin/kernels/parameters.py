@@ -16,24 +16,28 @@ from widemargin.kernels.functions import KERNELS, KernelFunction, PlusOne, kerne
 from widemargin.kernels.gram import KernelGram, MatrixGram
 
 
-def kernel_constraints(*others: Any, prefix: str = "") -> dict[str, list]:
+def kernel_constraints(
+    prefix: str = "", precomputed: bool = True, custom: bool = True
+) -> dict[str, list]:
     """Return the constraints of the kernel parameters of an estimator.
 
     Parameters
     ----------
-    *others : {"precomputed", callable}
-        What the kernel may be apart from the name of a registered one.
     prefix : str, default=""
         Of the names of the parameters.
+    precomputed : bool, default=True
+        Whether the kernel may be "precomputed".
+    custom : bool, default=True
+        Whether the kernel may be a callable.
 
     Returns
     -------
     dict
         A part of ``_parameter_constraints``.
     """
-    names: ChainMap = ChainMap(dict.fromkeys({"precomputed"}.intersection(others)), KERNELS)
+    names: ChainMap = ChainMap({"precomputed": None} if precomputed else {}, KERNELS)
     constraints = {
-        "kernel": [StrOptions(names.keys()), *({callable}.intersection(others))],
+        "kernel": [StrOptions(names.keys()), *([callable] if custom else [])],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

@@ -199,7 +199,7 @@ class SVC(KernelClassifier):
 
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0.0, None, closed="right")],
-        **kernel_constraints("precomputed", callable),
+        **kernel_constraints(),
         "multi_class": [StrOptions({"ovo", "ovr"})],
         "shrinking": ["boolean"],
         **TRAINING_CONSTRAINTS,
