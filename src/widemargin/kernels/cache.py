@@ -263,8 +263,8 @@ class RowCache:
         Number of rows that may be requested at once, between 2 and 1024; ``capacity`` by default.
     """
 
-    def __init__(self, gram: Gram, capacity: int, max_rows: int | None = None):
-        self.gram: Any = gram
+    def __init__(self, gram: Any, capacity: int, max_rows: int | None = None):
+        self.gram = gram
         wanted = max(capacity if max_rows is None else max_rows, options.fewest_rows)
         self.max_rows = min(wanted, options.most_rows, gram.size)
         self._capacity = min(max(capacity, self.max_rows), gram.size)

@@ -133,14 +133,15 @@ class KernelParameters:
             The latter for a precomputed or callable kernel.
         """
         gram: KernelGram | MatrixGram
-        same = order is None or np.array_equal(order, np.arange(num_samples(X)))
+        if order is not None and np.array_equal(order, np.arange(num_samples(X))):
+            order = None
         if self.is_pairwise:
             matrix = self.call(X, X) if callable(self.kernel) else X
-            matrix = matrix if same else matrix[np.ix_(order, order)]
+            matrix = matrix if order is None else matrix[np.ix_(order, order)]
             check_symmetric(matrix, "kernel's matrix" if callable(self.kernel) else "X")
             gram = MatrixGram(matrix, positive_semidefinite=is_positive_semidefinite(matrix))
         else:
-            gram = self.gram_of_vectors(X if same else X[order])
+            gram = self.gram_of_vectors(X if order is None else X[order])
         if not gram.is_finite():
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: X contains values that are "

@@ -214,7 +214,7 @@ class DiscriminantProjectionDisplay(ClassDisplay):
                 "estimator must have at least one direction, got none. The class means are equal."
             )
         ratios = getattr(estimator, "explained_variance_ratio_", None)
-        samples = {"projected": projected, "y": np.asarray(y), "ratios": ratios}
+        samples: dict[str, Any] = {"projected": projected, "y": np.asarray(y), "ratios": ratios}
         display = cls(classes=estimator.classes_, **samples)
         return display.plot(ax=ax, colors=colors, legend=legend)
 
