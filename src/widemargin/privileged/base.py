@@ -71,7 +71,7 @@ class PrivilegedBase(KernelClassifier):
         """
         data = self._prepare(X, y, privileged, sample_weight)
         metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        progress = FitProgress.open(self, data.n_problems, data.X, data.y, metadata)
+        progress = FitProgress(self, data.n_problems, data.X, data.y, metadata)
         solutions = self._fit_subproblems(data, progress, *self._costs())
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)

@@ -216,7 +216,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         splits = self._splits(data.X, data.y, weight)
         n_last = data.n_problems * self.refit
         metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        progress = FitProgress.open(self, n_last + len(splits), data.X, data.y, metadata)
+        progress = FitProgress(self, n_last + len(splits), data.X, data.y, metadata)
 
         def work(number: int) -> tuple[np.ndarray, list]:
             with progress.task(n_last + number) as stop:
