@@ -48,9 +48,9 @@ import numpy as np
 import sklearn
 
 from widemargin import LinearDiscriminantAnalysis
-from widemargin.discriminant import statistics
+from widemargin._base.options import discriminant_options
 
-statistics.options.chunk_entries = statistics.options.device_chunks = 1
+discriminant_options.chunk_entries = discriminant_options.device_chunks = 1
 rng = np.random.default_rng(0)
 y = np.arange(1200) % 3
 X = rng.standard_normal((1200, 4)) + y[:, None]
