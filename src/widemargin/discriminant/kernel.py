@@ -10,14 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.targets import encode_targets
 from widemargin._base.threads import single_threaded_blas
 from widemargin._base.validation import validate_kernel_training, validate_predict
 from widemargin.discriminant.base import BayesClassifier, class_priors, log_priors
 from widemargin.discriminant.directions import orient
 from widemargin.kernels.expansion import KernelExpansion
-from widemargin.kernels.functions import KernelNames
 from widemargin.kernels.parameters import KernelParameters, effective_gamma, kernel_constraints
 
 
@@ -100,7 +99,7 @@ class KernelDiscriminantAnalysis(
 
     _parameter_constraints: dict = {
         **kernel_constraints(),
-        "kernel": [StrOptions(KernelNames("precomputed"))],
+        "kernel": kernel_constraints()["kernel"][:1],  # no callable
         "reg_param": [Interval(Real, 0.0, None, closed="neither")],
         "priors": ["array-like", None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],

@@ -16,28 +16,24 @@ from widemargin.kernels.functions import KERNELS, KernelFunction, PlusOne, kerne
 from widemargin.kernels.gram import KernelGram, MatrixGram
 
 
-def kernel_constraints(
-    prefix: str = "", precomputed: bool = True, custom: bool = True
-) -> dict[str, list]:
+def kernel_constraints(prefix: str = "", pairwise: bool = True) -> dict[str, list]:
     """Return the constraints of the kernel parameters of an estimator.
 
     Parameters
     ----------
     prefix : str, default=""
         Of the names of the parameters.
-    precomputed : bool, default=True
-        Whether the kernel may be "precomputed".
-    custom : bool, default=True
-        Whether the kernel may be a callable.
+    pairwise : bool, default=True
+        Whether the kernel may be "precomputed" or a callable.
 
     Returns
     -------
     dict
         A part of ``_parameter_constraints``.
     """
-    names: ChainMap = ChainMap({"precomputed": None} if precomputed else {}, KERNELS)
+    names: ChainMap = ChainMap({"precomputed": None} if pairwise else {}, KERNELS)
     constraints = {
-        "kernel": [StrOptions(names.keys()), *([callable] if custom else [])],
+        "kernel": [StrOptions(names.keys()), *([callable] if pairwise else [])],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score, roc_curve
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from widemargin._base.docs import shared_docs
 from widemargin.gated.difficulty import check_decay, largest_other_score, relative_margin_degrees
 from widemargin.gated.labels import align_columns, check_scores, label_scores, target_column
 from widemargin.plotting.display import Display

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.plotting.display import import_pyplot
+from widemargin.plotting.display import BLUE, GREEN, VERMILION, Display
 from widemargin.semisupervised.constraints import ScoredSamples, ThresholdCurve
 
 _COLORS = {"precision": BLUE, "recall": VERMILION, "f1": GREEN, "false_positive_rate": "#cc79a7"}

@@ -250,7 +250,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         <<returns_self>>
         """
         training = self._prepare(X, y, sample_weight)
-        progress = FitProgress.open(self, 1, training.X, y, {"sample_weight": sample_weight})
+        progress = FitProgress(self, 1, training.X, y, {"sample_weight": sample_weight})
         solver = linear_solver if training.gram is None else kernel_solver
         solve, attributes = partial(self._solve, training), partial(self._attributes, training)
         solutions = solve_problems(solve, range(1), 1, progress, attributes, solver.solution_at)

@@ -187,7 +187,7 @@ class LinearSVCCV(Search, LinearClassifier):
         tasks = [(fold, number) for _, fold in folds for number in range(fold.n_problems)]
         n_last = whole.n_problems * self.refit
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress.open(self, len(tasks) + n_last, X, y, metadata)
+        progress = FitProgress(self, len(tasks) + n_last, X, y, metadata)
         path, jobs = sorted(set(Cs)), effective_n_jobs(self.n_jobs)
 
         def solve(task):

@@ -277,7 +277,7 @@ class LinearSVC(LinearClassifier):
         X, y = self._validate_training(X, y)
         training = self._prepare_training(X, y, sample_weight)
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress.open(self, training.n_problems, X, y, metadata)
+        progress = FitProgress(self, training.n_problems, X, y, metadata)
         jobs, tasks = effective_n_jobs(self.n_jobs), range(training.n_problems)
         solutions = training.solve_all(self.C, jobs, tasks, progress, self._starts(training))
         self.__dict__.update(training.attributes(solutions))

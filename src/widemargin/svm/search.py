@@ -25,7 +25,7 @@ from widemargin._base.validation import validate_all_weights, validate_kernel_tr
 from widemargin.kernels import Gram, MatrixGram
 from widemargin.kernels.dense import SubsetGram, gather
 from widemargin.kernels.expansion import KernelExpansion
-from widemargin.kernels.gamma_grid import gram_matrices
+from widemargin.kernels.gram import gram_matrices
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
 from widemargin.svm.cross_validation import Search, accuracy, accuracy_scorer
@@ -230,7 +230,7 @@ class SVCCV(Search, KernelClassifier):
         for fold in folds:
             fold.first_task = n_tasks
             n_tasks += len(fold.problems) * len(fold.path)
-        progress = FitProgress.open(self, n_tasks + n_last, X, y, {"sample_weight": sample_weight})
+        progress = FitProgress(self, n_tasks + n_last, X, y, {"sample_weight": sample_weight})
         with single_threaded_blas():
             self._solve_folds(X, y, folds, jobs, progress)
         grid = {"C": Cs, "gamma": gammas}

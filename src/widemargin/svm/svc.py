@@ -269,7 +269,7 @@ class SVC(KernelClassifier):
         X, y = validate_kernel_training(self, X, y, self.kernel)
         training = prepare_training(self, X, y, sample_weight)
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress.open(self, training.n_problems, X, y, metadata)
+        progress = FitProgress(self, training.n_problems, X, y, metadata)
         jobs = effective_n_jobs(self.n_jobs)
         solutions, attributes = fit_binary_problems(self, X, training, jobs, progress)
         self.__dict__.update(attributes)

@@ -82,7 +82,7 @@ class StructuredEnsemble(StructuredEstimator):
             oracle = self.model_.prepare(X, Y, threads=self._threads())
             random = np.random.default_rng(self._draw_seed())
             metadata = {"sample_weight": sample_weight}
-            progress = FitProgress.open(self, 1, X=X, y=Y, metadata=metadata)
+            progress = FitProgress(self, 1, X=X, y=Y, metadata=metadata)
             with progress.task(0) as stop:
                 report = self._reporter(stop)
                 fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))

@@ -61,7 +61,7 @@ class JointClassifiers:
             parameters=KernelParameters.of(svc).resolve(X, samples, targets.weight),
             classifiers=self,
         )
-        progress, jobs = FitProgress.open(svc, training.n_problems), effective_n_jobs(self.n_jobs)
+        progress, jobs = FitProgress(svc, training.n_problems), effective_n_jobs(self.n_jobs)
         solutions, self.attributes = fit_binary_problems(svc, X, training, jobs, progress)
         return solutions
 
