@@ -47,6 +47,14 @@ def test_trees_are_solved_exactly_by_max_product_and_by_messages(problem):
     assert infer(Potentials(*problem), "auto").method == "max-product"
 
 
+def test_messages_are_exact_on_a_tree_with_ties():
+    unary = np.array([[1.0, -1.0], [0.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    pairwise = [[[-1, -1], [1, -1]], [[-1, 1], [0, -1]], [[1, 1], [-1, 0]]]
+    edges = np.array([[0, 3], [2, 0], [2, 1]])
+    found = infer(Potentials(unary, edges, np.array(pairwise, dtype=float)), "trws")
+    assert (found.score, found.exact, found.method) == (1.0, True, "trws")
+
+
 @examples(500)
 @given(labelling_problems("submodular", most_nodes=7))
 def test_two_labels_that_favor_equality_are_solved_exactly_by_a_cut(problem):

@@ -107,13 +107,25 @@ def infer(potentials: Potentials, method: str = "auto") -> Labeling:
 
 def _choose(potentials: Potentials) -> str:
     n_nodes, n_states = potentials.unary.shape
-    if len(potentials.edges) < n_nodes and _as_graphs(potentials).forest[0]:
+    if _is_forest(potentials):
         return "max-product"
     if is_submodular(potentials.pairwise):
         return "graph-cut"
     if n_nodes * np.log(n_states) <= np.log(options.most_enumerated + 0.5):
         return "enumerate"
     return "trws"
+
+
+def _is_forest(potentials: Potentials) -> bool:
+    few = len(potentials.edges) < len(potentials.unary)
+    return few and bool(_as_graphs(potentials).forest[0])
+
+
+def _pass_messages(potentials: Potentials) -> Labeling:
+    # Where labels of a forest tie, messages reach the best score but may not find labels of it.
+    if _is_forest(potentials):
+        return _max_product(potentials)._replace(method="trws")
+    return reweighted_messages(potentials)
 
 
 def _max_product(potentials: Potentials) -> Labeling:
@@ -146,7 +158,7 @@ _SOLVERS: dict[str, Callable[[Potentials], Labeling]] = {
     "max-product": _max_product,
     "graph-cut": cut_labels,
     "alpha-expansion": expand_labels,
-    "trws": reweighted_messages,
+    "trws": _pass_messages,
     "lp": relax,
     "icm": iterated_modes,
     "unary": ignore_edges,
