@@ -37,12 +37,17 @@ def public_things():
 
 
 def public_methods():
-    """Dotted names of their methods and properties, but for those that scikit-learn generates."""
+    """Dotted names of their methods and properties, but for those that scikit-learn generates.
+
+    Fields of dataclasses are parameters, which the docstring of the class describes.
+    """
     return [
         f"{name}.{method}"
         for name in public_things()
         for method in vars(resolve_name(name))
-        if not method.startswith("_") and not re.fullmatch("set_.*_request", method)
+        if not method.startswith("_")
+        and not re.fullmatch("set_.*_request", method)
+        and method not in getattr(resolve_name(name), "__dataclass_fields__", {})
     ]
 
 

@@ -710,12 +710,12 @@ figure_ : matplotlib Figure
     Figure of the axes.
 
 [display_plane]
+classes : ndarray of shape (n_classes,)
+    Class labels.
 xx0 : ndarray of shape (grid_resolution, grid_resolution)
     First feature on the grid.
 xx1 : ndarray of shape (grid_resolution, grid_resolution)
     Second feature on the grid.
-classes : ndarray of shape (n_classes,)
-    Class labels.
 X : ndarray of shape (n_samples, 2)
     Samples.
 y : ndarray of shape (n_samples,)

@@ -21,14 +21,14 @@ class DiscriminantDensityDisplay(ClassDisplay):
 
     Parameters
     ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
     grid : ndarray of shape (n_points,)
         Values of the feature.
     densities : ndarray of shape (n_classes, n_points)
         Prior times density of each class.
     boundaries : ndarray of shape (n_boundaries,)
         Values at which the most probable class changes.
-    classes : ndarray of shape (n_classes,)
-        Class labels.
     priors : ndarray of shape (n_classes,)
         Priors, for the legend.
     x : ndarray of shape (n_samples,), default=None
@@ -153,12 +153,12 @@ class DiscriminantProjectionDisplay(ClassDisplay):
 
     Parameters
     ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
     projected : ndarray of shape (n_samples, n_directions)
         Samples along one or two directions.
     y : ndarray of shape (n_samples,)
         Labels of the samples.
-    classes : ndarray of shape (n_classes,)
-        Class labels.
     ratios : ndarray of shape (n_directions,), default=None
         Share of each direction in the scatter between classes, for the axes.
 

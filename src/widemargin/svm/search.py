@@ -29,7 +29,7 @@ from widemargin.kernels.gram import gram_matrices
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
 from widemargin.svm.cross_validation import Search, accuracy, accuracy_scorer
-from widemargin.svm.svc import SVC, KernelClassifier, predict_labels
+from widemargin.svm.svc import SVC, KernelClassifier, check_break_ties, predict_labels
 from widemargin.svm.training import (
     Training,
     fit_binary_problems,
@@ -425,6 +425,7 @@ class Fold:
     def labels(self, step: int) -> np.ndarray:
         """Return the labels that the model at a C of the path predicts for the test samples."""
         classes, one_vs_one = self.training.classes, self.training.reduction.one_vs_one
+        check_break_ties(self.model)
         return predict_labels(self.model, self.values[:, :, step], classes, one_vs_one)
 
     def fitted_model(self, step: int, X_train: Any, X_test: Any) -> SVC:

@@ -74,6 +74,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         <<returns_labels>>
         """
+        check_break_ties(self)
         return predict_labels(self, self._decision_values(X), self.classes_, self._one_vs_one)
 
     @property
@@ -278,13 +279,17 @@ class SVC(KernelClassifier):
         return self
 
 
+def check_break_ties(options: Any) -> None:
+    """Raise a ValueError if ``break_ties`` contradicts ``decision_function_shape``."""
+    if options.break_ties and options.decision_function_shape == "ovo":
+        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
+
+
 def predict_labels(options: Any, values: Any, classes: np.ndarray, one_vs_one: bool) -> np.ndarray:
     """Return class labels from the decision values of all binary subproblems.
 
-    ``options`` is an estimator with ``decision_function_shape`` and ``break_ties``.
+    ``options`` is an estimator with ``break_ties``.
     """
-    if options.break_ties and options.decision_function_shape == "ovo":
-        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
     if len(classes) == 2:
         values = values[:, 0]
     elif one_vs_one and options.break_ties:

@@ -206,10 +206,13 @@ def finish(state: State) -> Optimum:
         refined = refine_by_active_set(state.problem, state.point)
         if refined is not None:
             return refined
-    if state.exact is not None:
-        return state.exact
+    exact = state.exact
+    if exact is not None and exact.weights is not None:
+        return exact
     state.recompute_functions()
     first, second = state.functions
+    if exact is not None:  # its functions only approximate those of the point
+        return exact._replace(first=first, second=second)
     return Optimum(state.point, first, second, _constants(state), None, state.converged)
 
 

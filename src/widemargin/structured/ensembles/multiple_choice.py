@@ -75,7 +75,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
     }
 
     # The reward for outputs that differ from those of other members: a parameter of the subclass.
-    diversity = 0.0
+    _diversity = 0.0
 
     def __init__(
         self,
@@ -149,13 +149,13 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         rewards, found = [self._rewards(oracle, w) for w in W], []
         for m in range(len(W)):
             others = zip(*(own for k, own in enumerate(rewards) if k != m), strict=True)
-            found.append(solve(m, [self.diversity / (len(W) - 1) * sum(own) for own in others]))
+            found.append(solve(m, [self._diversity / (len(W) - 1) * sum(own) for own in others]))
             rewards[m] = self._rewards(oracle, found[m].w)
         return found
 
     def _rewards_diversity(self) -> bool:
         """Return whether the training loss of a member depends on the outputs of the others."""
-        return self.diversity > 0.0 and self.n_estimators > 1
+        return self._diversity > 0.0 and self.n_estimators > 1
 
     def _rewards(self, oracle: Any, w: np.ndarray) -> list[np.ndarray]:
         """Return minus the loss of each state of each part, relative to the outputs of ``w``."""
@@ -241,6 +241,10 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         self.n_estimators = n_estimators
         self.diversity = diversity
         self.n_rounds = n_rounds
+
+    @property
+    def _diversity(self) -> float:  # type: ignore[override]
+        return self.diversity
 
 
 def _groups(member: np.ndarray, slacks: Any, n_members: int, random: Any) -> list[np.ndarray]:
