@@ -74,3 +74,28 @@ def test_the_oldest_lane_tries_the_lower_bounds():
     bounds = project["dependencies"] + project["optional-dependencies"]["plot"]
     tried = (ROOT / "constraints-oldest.txt").read_text().split()
     assert {bound.replace(">=", "==") for bound in bounds} <= set(tried)
+
+
+def test_threads_may_import_lazy_names_at_once():
+    code = """
+import threading
+import widemargin
+names, barrier, failed = widemargin.__all__, threading.Barrier(12), []
+
+def get_all(first):
+    barrier.wait()
+    for name in names[first:] + names[:first]:
+        try:
+            getattr(widemargin, name)
+        except Exception as error:
+            failed.append(f"{name}: {error!r}")
+
+threads = [threading.Thread(target=get_all, args=[2 * k]) for k in range(12)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*failed, sep="\\n", end="")
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.stdout, result.returncode) == ("", 0), result.stderr

@@ -4,6 +4,7 @@ Every public name is available here and imported on first use, so that ``import 
 takes little time. To add a name, add a line to ``_HOMES`` and the import to ``__init__.pyi``.
 """
 
+import threading
 from importlib import import_module
 
 __version__ = "0.1.0.dev0"
@@ -41,13 +42,18 @@ _SUBPACKAGES = ("datasets", "plotting", "structured")
 __all__ = ["__version__", *_HOMES, *_SUBPACKAGES]
 
 
+# Modules with import cycles, as scikit-learn has, can fail to import in two threads at once.
+_lock = threading.RLock()
+
+
 def __getattr__(name):
-    if name in _HOMES:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in _SUBPACKAGES:
-        return import_module(f"{__name__}.{name}")
+    with _lock:
+        if name in _HOMES:
+            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if name in _SUBPACKAGES:
+            return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
