@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,18 +15,29 @@ PASSES, FINISHED, CONVERGED, ACTIVE, POSITION = range(5)
 
 
 class Resumable:
-    """A state that can be saved as plain arrays and numbers, and resumed from them."""
+    """A state that can be saved as plain arrays and numbers, and resumed from them.
+
+    Parameters are not saved: a state may be resumed with others. Whether it has finished depends on
+    them, so that this is not saved either.
+    """
+
+    # Names of the arrays and numbers that are saved.
+    saved: ClassVar[tuple[str, ...]]
+    gap_tol: float | None = None
 
     def numbers(self) -> dict[str, Any]:
-        """Return the attributes that are arrays or numbers, for a checkpoint."""
-        kinds = np.ndarray | np.generic | int | float
-        return {name: value for name, value in vars(self).items() if isinstance(value, kinds)}
+        """Return what makes up the state as arrays and numbers, for a checkpoint."""
+        return {name: getattr(self, name) for name in self._names()}
 
     def resume(self, numbers: dict[str, Any]) -> Self:
-        """Restore the `numbers` of another state of the same problem."""
-        for name, value in numbers.items():
-            setattr(self, name, copy(value))
+        """Continue from the `numbers` of another state of the same problem."""
+        for name in numbers.keys() & self._names():
+            setattr(self, name, copy(numbers[name]))
         return self
+
+    def _names(self) -> set[str]:
+        # A solver that stops on the gap lowers its tolerance, which is a parameter otherwise.
+        return {*self.saved} if self.gap_tol is None else {*self.saved, "tol"}
 
 
 @dataclass
@@ -58,6 +69,8 @@ class PassState(Resumable):
     worked: float = 0.0
     """Work since the last Newton step, which is taken when it costs no more than that."""
 
+    saved: ClassVar[tuple[str, ...]] = ("dual", "worked", "random", "counts")
+
     def __post_init__(self) -> None:
         self.tol = initial_tol(self.tol, self.gap_tol)
         self.max_iter = self.max_iter if self.max_iter >= 0 else np.iinfo(np.int64).max
@@ -76,6 +89,10 @@ class PassState(Resumable):
     @property
     def converged(self) -> bool:
         return bool(self.counts[CONVERGED])
+
+    def resume(self, numbers: dict[str, Any]) -> Self:
+        super().resume(numbers).set_status(finished=False, converged=False)
+        return self
 
     def set_status(self, *, finished: bool, converged: bool) -> None:
         """Set whether the solver has finished, and whether it has converged."""

@@ -125,6 +125,22 @@ def test_the_solver_resumes_to_the_same_bits(monkeypatch):
     assert_array_equal(resumed.weights, straight.weights)
 
 
+@pytest.mark.parametrize("gap_tol", [None, 1e-6])
+def test_a_stopped_state_is_resumed_with_other_parameters(gap_tol):
+    solver = dual_coordinate_descent
+    problem = linear_problem(7, n=150, d=20, loss="squared_hinge")
+    stopped = solver.State(problem, max_iter=2, tol=0.1)
+    while not solver.advance(stopped):
+        pass
+    resumed = solver.State(problem, tol=1e-6, gap_tol=gap_tol).resume(stopped.numbers())
+    while not solver.advance(resumed):
+        pass
+    assert resumed.converged
+    assert resumed.iterations > 2
+    assert solver.solution_at(resumed).gap <= 1e-6
+    assert not {"constants", "ceiling", "max_iter", "shrinking"} & stopped.numbers().keys()
+
+
 def test_a_report_may_stop_the_solver(monkeypatch):
     set_options(monkeypatch, slice_passes=1)
     problem = linear_problem(8, n=500, d=30, loss="squared_hinge")

@@ -70,6 +70,18 @@ def test_the_solver_resumes_to_the_same_bits():
     assert_array_equal(resumed.weights, straight.weights)
 
 
+def test_a_stopped_state_is_resumed_with_another_limit():
+    problem = linear_problem(7, n=150, d=20, loss="squared_hinge")
+    stopped = newton.State(problem, max_iter=2)
+    while not newton.advance(stopped):
+        pass
+    resumed = newton.State(problem).resume(stopped.numbers())
+    while not newton.advance(resumed):
+        pass
+    assert resumed.converged
+    assert resumed.iterations > 2
+
+
 def test_a_report_may_stop_the_solver():
     problem = linear_problem(8, n=500, d=30, loss="squared_hinge")
     solution = solve_primal(problem, report=lambda state: True)

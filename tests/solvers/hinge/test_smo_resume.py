@@ -97,3 +97,27 @@ def test_the_limit_on_iterations_counts_those_before_the_interruption(path):
         assert 0 < state.iterations <= 60
         resumed = smo.State(new_problem("rbf"), tol=1e-9, max_iter=60).resume(state.numbers())
         assert run(resumed).iterations == 60
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_a_state_is_resumed_with_the_parameters_of_the_new_one(options):
+    with on_path("whole", slice_work=50 * 30):
+        stopped = smo.State(new_problem("rbf"), max_iter=40, shrinking=False, **options)
+        assert not run(stopped).converged
+        for parameters in OPTIONS.values():
+            fresh = smo.State(new_problem("rbf"), **parameters)
+            kept = fresh.max_iter, fresh.gap_tol, fresh.shrinking
+            resumed = fresh.resume(stopped.numbers())
+            assert (resumed.max_iter, resumed.gap_tol, resumed.shrinking) == kept
+            solution = run(resumed)
+            assert solution.converged
+            assert solution.iterations > 40
+            assert solution.gap <= 1e-3
+
+
+@each_path
+def test_values_without_a_dual_point_are_ignored(path):
+    with on_path(path):
+        cold = smo.State(new_problem("rbf"))
+        state = smo.State(new_problem("rbf"), values=np.ones(50))
+        np.testing.assert_array_equal(state.active.residual, cold.active.residual)

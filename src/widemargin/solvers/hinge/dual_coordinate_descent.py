@@ -86,6 +86,8 @@ class State(PassState):
     # Passes at the last computation of the gap.
     passes_at_check: int = 0
 
+    saved = (*PassState.saved, "passes_at_check", "weights", "order", "extremes")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         problem, (n, d) = self.problem, self.problem.X.shape

@@ -18,7 +18,7 @@ multiple of it gives the bound.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -79,6 +79,8 @@ class State(Resumable):
     iterations: int = 0
     finished: bool = False
     converged: bool = False
+
+    saved: ClassVar[tuple[str, ...]] = ("weights", "iterations", "curved", "matrix", "scores")
 
     def __post_init__(self) -> None:
         problem, loss, (n, d) = self.problem, self.problem.loss, self.problem.X.shape

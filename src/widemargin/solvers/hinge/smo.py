@@ -27,7 +27,7 @@ support vector machines. JMLR 2005.
 """
 
 from dataclasses import KW_ONLY, InitVar, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -101,6 +101,14 @@ class State(Resumable):
     dual: InitVar[np.ndarray | None] = None
     values: InitVar[np.ndarray | None] = None
 
+    saved: ClassVar[tuple[str, ...]] = (
+        "iterations",
+        "rounds",
+        "rechecks",
+        "float64",
+        "working_set",
+    )
+
     def __post_init__(self, dual: np.ndarray | None, values: np.ndarray | None) -> None:
         problem, gram, n = self.problem, self.problem.gram, self.problem.size
         dense = dense_matrix(gram) if n <= options.dense_size else None
@@ -109,11 +117,11 @@ class State(Resumable):
         start = np.zeros(n) if dual is None else problem.check_feasible(dual)
         residual, bounds = problem.linear().copy(), problem.bounds()
         whole = ActiveSet(np.arange(n), gram, start, residual, *bounds, diagonal, largest, dense)
-        if values is not None and whole.dense is None:
+        # Small problems do not start from ``values``, which may be float32: nothing rechecks them
+        # there.
+        if dual is not None and values is not None and dense is None:
             whole.residual -= values
         elif dual is not None:
-            # Small problems do not start from ``values``, which may be float32: nothing rechecks
-            # them there.
             whole.update_residual(whole.dual)
         self.active_sets = [whole]
         self.gap_tol = self.gap_tol if gram.positive_semidefinite else None
@@ -142,7 +150,6 @@ class State(Resumable):
         return self.active.dense is None and not self.float64
 
     def numbers(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers, for a checkpoint."""
         numbers = super().numbers()
         for level, active in enumerate(self.active_sets):
             for name in ("index", "dual", "residual"):
@@ -150,8 +157,7 @@ class State(Resumable):
         return numbers
 
     def resume(self, numbers: dict[str, Any]) -> Self:
-        """Continue from the `numbers` of another state of the same problem."""
-        super().resume({name: numbers[name] for name in super().numbers()})
+        super().resume(numbers)
         del self.active_sets[1:]
         if self.float64:
             self.active.gram.use_float64()

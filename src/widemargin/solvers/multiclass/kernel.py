@@ -40,6 +40,8 @@ class State(CrammerSingerState):
 
     gram: Gram
 
+    saved = (*CrammerSingerState.saved, "scores", "working")
+
     def __post_init__(self) -> None:
         if not self.gram.positive_semidefinite:
             self.gap_tol = None  # there is no gap to stop on

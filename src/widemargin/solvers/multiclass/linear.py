@@ -54,6 +54,10 @@ class State(CrammerSingerState):
 
     X: Any
 
+    saved = (
+        *CrammerSingerState.saved, "weights", "order", "classes", "active_classes", "levels",
+    )  # fmt: skip
+
     def __post_init__(self) -> None:
         cold = self.dual is None
         super().__post_init__()
