@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+from tests.faults.interrupts import count_points, interrupted_at
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from widemargin._base import threads
@@ -221,6 +222,17 @@ class TestSingleThreadedBlas:
         with pytest.raises(ValueError, match="inside"), single_threaded_blas():
             raise ValueError("inside")
         assert set(blas_threads()) == {2}
+
+    def test_restores_after_an_interrupt_at_any_point(self, interruptible):
+        def enter():
+            with single_threaded_blas(), single_threaded_blas():
+                len("")
+
+        points = count_points(enter)
+        assert points > 50
+        for point in range(1, points + 1):
+            assert isinstance(interrupted_at(point, enter), KeyboardInterrupt)
+            assert set(blas_threads()) == {2}
 
     def test_may_be_entered_again_inside(self):
         with single_threaded_blas():

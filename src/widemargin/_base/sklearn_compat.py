@@ -5,9 +5,15 @@ A release of scikit-learn that moves one of them breaks this file and no other.
 
 # ruff: noqa: F401 - the names are imported for other modules
 
+import functools
+import warnings
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from sklearn.base import _fit_context as fit_context
+import sklearn.base
+from sklearn import config_context, get_config
+from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._array_api import check_same_namespace, device, get_namespace, move_to
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_effective_n_threads
@@ -20,7 +26,32 @@ from sklearn.utils.validation import _check_n_features as check_n_features
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _check_y as check_y
 from sklearn.utils.validation import _get_feature_names as get_feature_names
+from sklearn.utils.validation import _is_fitted
 from sklearn.utils.validation import _num_samples as num_samples
+
+from widemargin._base.transactions import unchanged_by_failure
+
+# The stub of the package imports all modules, this one too.
+__version__: str = import_module("widemargin").__version__
+
+
+class BaseEstimator(sklearn.base.BaseEstimator):
+    """scikit-learn's base class of estimators; pickles contain the version of widemargin."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_widemargin_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        version = state.get("_widemargin_version", "without a version number")
+        if version != __version__:
+            warnings.warn(
+                f"This {type(self).__name__} was saved by widemargin {version} and loaded by "
+                f"widemargin {__version__}. It may fail or predict something else. Fit it again, "
+                "or use the version that saved it.",
+                UserWarning,
+                stacklevel=2,
+            )
+        super().__setstate__({k: v for k, v in state.items() if k != "_widemargin_version"})
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +60,30 @@ def __getattr__(name: str) -> Any:
 
         return SparseCoefMixin
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable], Callable]:
+    """Decorate ``fit``: scikit-learn's ``_fit_context``, and a failure leaves the model unchanged.
+
+    It does not call scikit-learn's, so that warnings find the caller at the same stack level.
+    """
+
+    def decorate(fit: Callable) -> Callable:
+        @functools.wraps(fit)
+        def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            skip = get_config()["skip_parameter_validation"]
+            if not skip and not (fit.__name__ == "partial_fit" and _is_fitted(estimator)):
+                validate_parameters(estimator)
+            with (
+                unchanged_by_failure(estimator),
+                config_context(skip_parameter_validation=prefer_skip_nested_validation or skip),
+                callback_management_context(estimator),
+            ):
+                return fit(estimator, *args, **kwargs)
+
+        return checked_fit
+
+    return decorate
 
 
 def validate_parameters(estimator: Any) -> None:

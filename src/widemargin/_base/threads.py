@@ -12,6 +12,8 @@ import queue
 import sys
 import threading
 
+from widemargin._base.transactions import interrupts, uninterrupted
+
 _here = threading.local()
 
 
@@ -59,11 +61,11 @@ def for_each(function, items, threads=None):
     try:
         _pool.offer(job, threads - 1)
         job.work()
+        job.close()
     except BaseException:
         job.abandoned = True
-        raise
-    finally:
         job.close()
+        raise
     if job.failures:
         raise job.failures[min(job.failures)]
     return job.results
@@ -73,7 +75,9 @@ def stopping():
     """Return whether the results of the `for_each` that runs this call will not be used.
 
     Another of its calls has failed or its caller was interrupted. Long calls ask now and then.
+    In the main thread an interrupt that has waited is raised.
     """
+    interrupts.check()
     job = getattr(_here, "job", None)
     return job is not None and job.abandoned
 
@@ -183,16 +187,20 @@ class _Limiter:
         self.per_thread_libraries = []
         self.undo = []
 
+    @uninterrupted
     def __enter__(self):
         depth = getattr(_here, "limiter_depth", 0)
         if depth == 0:
+            interrupts.__enter__()
             self._hold()
         _here.limiter_depth = depth + 1
 
+    @uninterrupted
     def __exit__(self, *exception):
         _here.limiter_depth -= 1
         if _here.limiter_depth == 0:
             self._release()
+            interrupts.__exit__(*exception)
 
     def after_fork_in_child(self):
         # Of all threads only the one that forked lives on, so only its own hold counts.

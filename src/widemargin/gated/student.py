@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
-from widemargin._base.transactions import unchanged_by_failure
 from widemargin.gated.base import GatedBase, warn_about
 from widemargin.gated.export import StudentExport
 from widemargin.gated.labels import numpy_booleans, python_label, target_mask
@@ -231,10 +230,9 @@ class GatedSVC(GatedBase):
         -------
         <<returns_self>>
         """
-        with unchanged_by_failure(self):
-            data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target])
-            fits = fit_students(self, data, [self.target])
-            self._set_fitted(data, fits)
+        data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target])
+        fits = fit_students(self, data, [self.target])
+        self._set_fitted(data, fits)
         warn_about(self, [python_label(self.target)], fits)
         return self
 

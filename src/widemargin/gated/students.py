@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
-from widemargin._base.transactions import unchanged_by_failure
 from widemargin.gated.base import GatedBase, warn_about
 from widemargin.gated.labels import class_index, is_boolean_target, python_label
 from widemargin.gated.problem import StudentFit, TrainingData, fit_students
@@ -238,9 +237,8 @@ class GatedStudents(GatedBase):
             )
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
-        with unchanged_by_failure(self):
-            data = TrainingData(self, X, y, sample_weight, teacher_scores, targets)
-            fits = fit_validated(self, data)
+        data = TrainingData(self, X, y, sample_weight, teacher_scores, targets)
+        fits = fit_validated(self, data)
         warn_about(self, self.classes_.tolist(), fits)
         return self
 

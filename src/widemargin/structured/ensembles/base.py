@@ -14,7 +14,6 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.threads import for_each
-from widemargin._base.transactions import unchanged_by_failure
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import StructuredSolution
 from widemargin.structured.ensembles.diverse import predict_in_sequence
@@ -77,22 +76,21 @@ class StructuredEnsemble(StructuredEstimator):
         <<returns_self>>
         """
         X, Y, weight = check_samples(X, Y, sample_weight)
-        with unchanged_by_failure(self):
-            self.model_ = clone(self.model)
-            oracle = self.model_.prepare(X, Y, threads=self._threads())
-            random = np.random.default_rng(self._draw_seed())
-            metadata = {"sample_weight": sample_weight}
-            progress = FitProgress(self, 1, X=X, y=Y, metadata=metadata)
-            with progress.task(0) as stop:
-                report = self._reporter(stop)
-                fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))
-            for name, value in fitted.items():
-                setattr(self, name, value)
-            self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
-            if "w" in fitted:
-                self.w = oracle.to_model_order(fitted["w"])
-            self.reranker_ = None
-            progress.close()
+        self.model_ = clone(self.model)
+        oracle = self.model_.prepare(X, Y, threads=self._threads())
+        random = np.random.default_rng(self._draw_seed())
+        metadata = {"sample_weight": sample_weight}
+        progress = FitProgress(self, 1, X=X, y=Y, metadata=metadata)
+        with progress.task(0) as stop:
+            report = self._reporter(stop)
+            fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
+        if "w" in fitted:
+            self.w = oracle.to_model_order(fitted["w"])
+        self.reranker_ = None
+        progress.close()
         return self
 
     def fit_reranker(self, X: Sequence, Y: Sequence) -> Self:
