@@ -1,6 +1,8 @@
 """Checkpoints come back as they were saved, or not at all."""
 
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from widemargin._base import checkpoint
 from widemargin._base.checkpoint import (
     CheckpointError,
     CheckpointKeeper,
+    atomic_write,
+    check_state,
     load_checkpoint,
     save_checkpoint,
 )
@@ -147,17 +151,17 @@ def test_a_missing_file_is_missing(tmp_path):
 
 def test_a_keeper_loads_the_state_it_saved(tmp_path):
     keeper = CheckpointKeeper(tmp_path / "fit", "Model", {"C": 1.0}, np.arange(3.0))
-    assert keeper.load() is None
+    assert keeper.load(dict) is None
     keeper.save(lambda: {"iterations": 7, "alpha": np.arange(2.0)})
     again = CheckpointKeeper(tmp_path / "fit", "Model", {"C": 1.0}, np.arange(3.0))
-    assert_same(again.load(), {"iterations": 7, "alpha": np.arange(2.0)})
+    assert_same(again.load(dict), {"iterations": 7, "alpha": np.arange(2.0)})
 
 
 @pytest.mark.parametrize("identity", [({"C": 2.0}, np.arange(3.0)), ({"C": 1.0}, np.arange(4.0))])
 def test_a_keeper_refuses_the_file_of_other_data_or_parameters(tmp_path, identity):
     CheckpointKeeper(tmp_path / "fit", "Model", {"C": 1.0}, np.arange(3.0)).save(dict)
     with pytest.raises(CheckpointError, match="was written for other data"):
-        CheckpointKeeper(tmp_path / "fit", "Model", *identity).load()
+        CheckpointKeeper(tmp_path / "fit", "Model", *identity).load(dict)
 
 
 @pytest.mark.parametrize("name", ["missing/fit", "."])
@@ -173,13 +177,97 @@ def test_a_keeper_without_a_path_does_nothing():
     keeper = CheckpointKeeper(None, "Model")
     keeper.save(fail)
     keeper.save_if_due(fail)
-    assert keeper.load() is None
+    assert keeper.load(dict) is None
 
 
 def test_a_keeper_waits_between_two_files(tmp_path):
     keeper = CheckpointKeeper(tmp_path / "fit", "Model", seconds_between=3600.0)
     keeper.save_if_due(lambda: {"saved": True})
-    assert keeper.load() is None
+    assert keeper.load(dict) is None
     keeper.seconds_between = -1.0
     keeper.save_if_due(lambda: {"saved": True})
-    assert keeper.load() == {"saved": True}
+    assert keeper.load(dict) == {"saved": True}
+
+
+EXPECTED = {
+    "count": 0,
+    "sign": -1,
+    "loss": 0.0,
+    "bound": np.inf,
+    "gap": np.nan,
+    "done": False,
+    "name": "",
+    "none": None,
+    "dual": np.zeros(3),
+    "labels": np.full(3, -1, dtype=np.int8),
+    "inner": {"ranks": np.zeros((2, 2), dtype=np.int64)},
+}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"count": 2**53, "loss": -1.5, "bound": -np.inf, "gap": np.nan, "done": True, "name": "n"},
+        {"sign": 1, "loss": np.float64(2.0), "dual": -np.ones(3), "done": np.True_},
+        {"labels": np.array([-1, 0, 1], dtype=np.int8), "gap": np.inf},
+    ],
+)
+def test_a_state_may_have_other_values(changed):
+    check_state({**EXPECTED, **changed}, EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("count", [-1, 1.0, "1", None, True, 2**53 + 1, 2**80, np.zeros(1, dtype=int)]),
+        ("sign", [2, -2]),
+        ("loss", [np.nan, np.inf, 1, np.array(0.0)]),
+        ("bound", [np.nan]),
+        ("done", [0, None]),
+        ("name", [0, b""]),
+        ("none", [0, {}]),
+        (
+            "dual",
+            [np.zeros(4), np.zeros((3, 1)), np.zeros(3, dtype=np.float32), np.full(3, np.nan)],
+        ),
+        ("dual", [[0.0, 0.0, 0.0], np.zeros(3, dtype=">f8"), np.zeros(3, dtype=complex)]),
+        ("labels", [np.full(3, 2, dtype=np.int8), np.zeros(3, dtype=np.int64)]),
+        ("inner", [{}, {"ranks": np.full((2, 2), -1)}, {**EXPECTED["inner"], "foreign": 0}, 0]),
+    ],
+)
+def test_a_state_of_another_form_is_refused(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=rf"state\['{name}'\]"):
+            check_state({**EXPECTED, name: value}, EXPECTED)
+
+
+def test_a_keeper_names_the_file_with_another_state(tmp_path):
+    keeper = CheckpointKeeper(tmp_path / "fit", "Model")
+    keeper.save(lambda: {"iterations": -1})
+    with pytest.raises(CheckpointError, match=r"checkpoint=.*fit' is damaged: state\['iterations'"):
+        keeper.load(lambda state: {"iterations": 0})
+
+
+def test_a_keeper_warns_once_if_the_disk_is_full(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    keeper = CheckpointKeeper(tmp_path / "fit", "Model")
+    keeper.save(lambda: {"round": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
+            keeper.save(lambda: {"round": 2})
+        keeper.save(lambda: {"round": 3})
+    assert keeper.load(dict) == {"round": 1}
+    keeper.save(lambda: {"round": 4})
+    assert keeper.load(dict) == {"round": 4}
+
+
+def test_a_keeper_removes_the_files_that_a_killed_fit_has_left(tmp_path):
+    with atomic_write(tmp_path / "fit"):
+        (orphan,) = tmp_path.iterdir()
+    orphan.touch()
+    (tmp_path / "other.tmp").touch()
+    CheckpointKeeper(tmp_path / "fit", "Model")
+    assert {path.name for path in tmp_path.iterdir()} == {"fit", "other.tmp"}

@@ -12,6 +12,8 @@ import io
 import json
 import os
 import secrets
+import stat
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
@@ -23,6 +25,7 @@ import numpy as np
 PathLike = str | os.PathLike[str]
 
 _VERSION = 1
+_MOST = 2**53  # largest count in a state
 _CHECKSUM_LENGTH = 2 * hashlib.sha256().digest_size
 
 
@@ -47,7 +50,7 @@ class CheckpointKeeper:
     Raises
     ------
     CheckpointError
-        If ``path`` is a folder, or is in a folder that does not exist or cannot be written to.
+        If ``path`` is no regular file, or its folder does not exist or cannot be written to.
     """
 
     def __init__(
@@ -57,34 +60,56 @@ class CheckpointKeeper:
         self.kind = kind
         self.seconds_between = seconds_between
         self.last_saved = perf_counter()
+        self.has_warned = False
         if path is not None:
             _check_writable(path)
             self.digest = joblib.hash(identity)
 
-    def load(self) -> dict[str, Any] | None:
+    def load(self, expected: Callable[[Any], Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the state in the file, or None if there is no file.
+
+        Parameters
+        ----------
+        expected : callable
+            ``expected(state)`` returns what `check_state` compares the state with. Sizes that
+            change during the computation are those of ``state``, which is not checked yet.
 
         Raises
         ------
         CheckpointError
-            If the file is damaged or was written for other data or parameters.
+            If the file is damaged, was written for other data or parameters, or does not contain
+            the expected arrays and numbers.
         """
         if self.path is None or not os.path.exists(self.path):
             return None
         content = load_checkpoint(self.path, self.kind)
-        if content["digest"] != self.digest:
+        if content.get("digest") != self.digest:
             raise CheckpointError(
                 f"checkpoint={str(self.path)!r} was written for other data, another model or other "
                 "parameters. Use another file name, or delete the file to start again."
             )
-        return content["state"]
+        with _damage_refused(self.path):
+            state = content["state"]
+            check_state(state, expected(state))
+        return state
 
     def save(self, state: Callable[[], Mapping[str, Any]]) -> None:
-        """Write what ``state()`` returns, a dict as in `save_checkpoint`."""
-        if self.path is not None:
-            content = {"digest": self.digest, "state": dict(state())}
+        """Write what ``state()`` returns, a dict as in `save_checkpoint`; warn if that fails."""
+        if self.path is None:
+            return
+        content = {"digest": self.digest, "state": dict(state())}
+        try:
             save_checkpoint(self.path, self.kind, content)
-            self.last_saved = perf_counter()
+        except OSError as error:
+            if not self.has_warned:
+                warnings.warn(
+                    f"checkpoint={str(self.path)!r} could not be written: {error}. The fit "
+                    "continues; if it is stopped, it resumes from the last checkpoint written.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self.has_warned = True
+        self.last_saved = perf_counter()
 
     def save_if_due(self, state: Callable[[], Mapping[str, Any]]) -> None:
         """Write what ``state()`` returns unless the last file is too recent."""
@@ -149,7 +174,9 @@ def load_checkpoint(path: PathLike, kind: str) -> dict[str, Any]:
             f"checkpoint={str(path)!r} is not a checkpoint file, or it is damaged: its checksum is "
             "wrong. Delete the file to start again."
         )
-    with np.load(io.BytesIO(content), allow_pickle=False) as members:
+    with _damage_refused(path), np.load(io.BytesIO(content), allow_pickle=False) as members:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members.zip.infolist()):
+            raise ValueError("compressed members")  # they may need any amount of memory
         header = json.loads(members["header"].tobytes())
         if header["version"] > _VERSION:
             raise CheckpointError(
@@ -161,7 +188,58 @@ def load_checkpoint(path: PathLike, kind: str) -> dict[str, Any]:
                 f"checkpoint={str(path)!r} is of kind {header['kind']!r}, but kind={kind!r} is "
                 "needed. Use another file name, or delete the file."
             )
-        return _decode(header["state"], members)
+        return dict(_decode(header["state"], members))
+
+
+def check_state(value: Any, expected: Any, name: str = "state") -> None:
+    """Raise a ValueError if a saved state cannot be a state of this computation.
+
+    Parameters
+    ----------
+    value : object
+        The saved state, or a part of it.
+    expected : object
+        A state of this computation with the same names, types, dtypes and shapes. Floats must be
+        finite unless the expected ones are infinite, or nan, which permits nan. Integers must be
+        non-negative; an expected integer -k permits those from -k to k.
+    name : str, default="state"
+        Name of the value in messages.
+    """
+    if isinstance(expected, Mapping) and isinstance(value, dict):
+        if value.keys() != expected.keys():
+            raise ValueError(f"{name} has the entries {[*value]}, but {[*expected]} are needed")
+        for key in expected:
+            check_state(value[key], expected[key], f"{name}[{key!r}]")
+        return
+    saved, model = np.asarray(value), np.asarray(expected)
+    valid = saved.shape == model.shape and saved.dtype.kind == model.dtype.kind
+    if isinstance(expected, np.ndarray) or isinstance(value, np.ndarray):
+        valid = valid and type(value) is type(expected) and saved.dtype == model.dtype
+    if valid and saved.dtype.kind == "f":
+        permitted = ~np.isnan(saved) if np.isinf(model).any() else np.isfinite(saved)
+        valid = bool(permitted.all() or np.isnan(model).any())
+    elif valid and saved.dtype.kind == "i":
+        low = min(0, int(model.min(initial=0)))
+        valid = low <= saved.min(initial=0) and saved.max(initial=0) <= (-low or _MOST)
+    elif valid and saved.dtype.kind == "O":
+        valid = bool(value == expected)
+    if not valid:
+        raise ValueError(
+            f"{name} is a {saved.dtype} of shape {saved.shape}, or has values, that it cannot have"
+        )
+
+
+@contextlib.contextmanager
+def _damage_refused(path: PathLike) -> Iterator[None]:
+    """Turn what reading a malformed file may raise into a CheckpointError."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(
+            f"checkpoint={str(path)!r} is damaged: {error}. Delete the file to start again."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -178,28 +256,44 @@ def atomic_write(path: PathLike) -> Iterator[Any]:
     ------
     file : binary file object
     """
-    target = os.path.realpath(path)  # replace the target of a link, not the link
-    # In the same directory: a file cannot be moved to another file system in one step.
-    temporary = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.tmp")
+    folder, prefix = _temporary_files(path)
+    temporary = f"{folder}/{prefix}{secrets.token_hex(8)}.tmp"
     try:
         with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+        os.replace(temporary, os.path.realpath(path))  # of a link, replace its target
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
 
 
+def _temporary_files(path: PathLike) -> tuple[str, str]:
+    """Return the folder of the files that `atomic_write` writes, and how their names begin."""
+    # In the same folder: a file cannot be moved to another file system in one step.
+    folder, name = os.path.split(os.path.realpath(path))
+    return folder, f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}-"
+
+
 def _check_writable(path: PathLike) -> None:
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+    """Raise a CheckpointError if ``path`` cannot be written; remove what killed fits have left."""
+    folder, prefix = _temporary_files(path)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise OSError("it is not a regular file")
+            open(path, "rb").close()
+        open(f"{folder}/{prefix}{secrets.token_hex(8)}.tmp", "xb").close()
+        for name in os.listdir(folder):
+            if name.startswith(prefix) and name.endswith(".tmp"):
+                os.unlink(f"{folder}/{name}")
+    except OSError as error:
         raise CheckpointError(
-            f"checkpoint={str(path)!r} cannot be written. It must be the name of a file in an "
-            "existing folder with write permission. Create the folder, or use another name."
-        )
+            f"checkpoint={str(path)!r} cannot be written: {error}. It must be the name of a file "
+            "in an existing folder with write permission. Create the folder, or use another name."
+        ) from error
 
 
 def _checksum(content: Any) -> bytes:

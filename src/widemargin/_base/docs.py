@@ -323,7 +323,7 @@ pos_label : label, default=None
 
 checkpoint : str or path-like, default=None
     File to save the state to after every round. A fit with the same data and parameters
-    resumes from it.
+    resumes from it; `max_rounds`, `max_iter` and `cache_size` may differ.
 
 [preference_attributes]
 classes_ : ndarray of shape (2,)

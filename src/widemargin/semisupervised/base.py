@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -17,13 +17,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, StrOptions, validate_parameters
+from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, validate_parameters
 from widemargin._base.transactions import unchanged_by_failure
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples
 from widemargin.semisupervised.guarantee import Guarantee, guaranteed_threshold
 from widemargin.semisupervised.self_training import LabelSplit, Learner, TrainingState, self_train
 from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels, PartialLabelsMixin
 
+# Parameters that bound the work: a checkpoint may be resumed with others.
+_WORK = ("checkpoint", "max_rounds", "max_iter", "cache_size")
 _FRACTION = Interval(Real, 0.0, 1.0, closed="right")
 
 
@@ -251,10 +253,11 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     ) -> TrainingState:
         """Run the rounds, from a checkpoint if there is one, and return the final state."""
         keeper = self._checkpoint_keeper(learner)
-        saved = keeper.load()
-        if saved is None:
-            state = TrainingState(np.zeros(learner.data.n_unlabeled, dtype=np.int8))
-        else:
+        state = TrainingState(np.zeros(learner.data.n_unlabeled, dtype=np.int8))
+        saved = keeper.load(
+            lambda saved: {"rounds": state.expected(saved["rounds"]), "learner": learner.expected()}
+        )
+        if saved is not None:
             best = learner.resume(saved["learner"], saved["rounds"]["best_pseudo_labels"])
             state = TrainingState(**saved["rounds"], best=best)
         with progress.task(0, name="rounds") as stop:
@@ -273,7 +276,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 "checkpoint requires random_state, so that a later fit splits the labeled samples "
                 "in the same way. Set random_state to an integer."
             )
-        parameters = {k: v for k, v in self.get_params().items() if k != "checkpoint"}
+        parameters = {k: v for k, v in self.get_params().items() if k not in _WORK}
         identity = repr(sorted(parameters.items())), vars(learner.data), learner.split
         return CheckpointKeeper(self.checkpoint, type(self).__name__, *identity)
 

@@ -182,6 +182,12 @@ class _KernelLearner(Learner):
         svm = {name: getattr(self.svm, name) for name in ("dual", "values", "iterations")}
         return {"svm": svm, "solution": vars(best.model), "scores": best.scores}
 
+    def expected(self) -> dict[str, Any]:
+        vector = np.zeros(self.svm.X.shape[0])
+        solution = Solution(vector, 0.0, np.inf, np.inf, np.nan, 0, False)
+        svm = {"dual": vector, "values": vector, "iterations": 0}
+        return {"svm": svm, "solution": vars(solution), "scores": vector}
+
     def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
         vars(self.svm).update(state["svm"])
         return RoundModel(Solution(**state["solution"]), state["scores"])

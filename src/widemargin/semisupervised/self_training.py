@@ -75,6 +75,10 @@ class Learner:
         """Return what `resume` needs as arrays and numbers."""
         return {}
 
+    def expected(self) -> dict[str, Any]:
+        """Return a state to check a saved one with, see `checkpoint.check_state`."""
+        return {}
+
     def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
         """Continue from a saved state; return the best model, trained with these labels."""
         return self.train(pseudo_labels)
@@ -104,6 +108,7 @@ class TrainingState:
     seen : ndarray of str
         Digests of the pseudo-labels of earlier rounds.
     finished : bool
+        Whether the pseudo-labels do not change any more.
     """
 
     pseudo_labels: np.ndarray
@@ -113,6 +118,29 @@ class TrainingState:
     history: dict[str, np.ndarray] = field(default_factory=dict)
     seen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype="U64"))
     finished: bool = False
+
+    def expected(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """Return a state to check a saved one with, see `checkpoint.check_state`."""
+        rounds = len(saved["seen"])
+        history = {name: np.full(rounds, value) for name, value in _HISTORY.items()}
+        labels = np.full_like(self.pseudo_labels, -1)
+        return {
+            "pseudo_labels": labels,
+            "best_pseudo_labels": labels,
+            "best_rank": np.full(2, np.inf),
+            "history": history,
+            "seen": np.full(rounds, "", dtype="U64"),
+            "finished": False,
+        }
+
+
+# Values of each type, nan where it is permitted.
+_HISTORY = {
+    **dict.fromkeys(("added", "positive", "negative"), 0),
+    **dict.fromkeys(("upper", "lower", "precision", "recall", "f1"), np.nan),
+    **dict.fromkeys(("threshold", "objective"), np.nan),
+    "best": False,
+}
 
 
 def self_train(
@@ -138,7 +166,8 @@ def self_train(
         Called with the state after every round. If it returns True, training stops.
     """
     options = learner.estimator
-    while not state.finished:
+    limit = options.max_rounds
+    while not state.finished and (limit is None or len(state.seen) < limit):
         trained = learner.train(state.pseudo_labels)
         state.seen = np.append(state.seen, _digest(state.pseudo_labels))
         figures = _evaluate(learner, constraints, state, trained)
@@ -151,7 +180,7 @@ def self_train(
             past = state.history.get(name, np.empty(0, dtype=type(value)))
             state.history[name] = np.append(past, value)
         stalled = changed < max(1, options.min_new) or _digest(labels) in state.seen
-        state.finished = stalled or len(state.seen) == options.max_rounds
+        state.finished = stalled
         if not stalled:
             state.pseudo_labels = labels
         if report(state):

@@ -85,6 +85,13 @@ class CuttingPlanesState(SolverState):
     def warm_start(self) -> dict[str, Any]:
         return {"planes": self.planes, "offsets": self.offsets}
 
+    def expected(self, saved: dict[str, Any]) -> dict[str, Any]:
+        n = len(saved["offsets"])
+        shapes: dict[str, tuple[int, ...]]
+        shapes = {"planes": (n, self.oracle.size), "offsets": (n,), "gram": (n, n), "weights": (n,)}
+        arrays = {name: np.broadcast_to(0.0, shape) for name, shape in shapes.items()}
+        return {**super().expected(saved), **arrays, "idle": np.broadcast_to(0, n)}
+
     def iterate(self) -> None:
         self.iterations += 1
         cached = self._cached_plane()

@@ -223,6 +223,22 @@ class SolverState:
         random = self.random.bit_generator.state
         return {**plain, "random": random, "record": self.record.to_dict()}
 
+    def expected(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """Return a state to check another `to_dict` of the same problem with.
+
+        A solver with arrays that change their shapes returns those of ``saved``, see
+        `widemargin._base.checkpoint.check_state`.
+        """
+        generator = type(self.random.bit_generator)()
+        generator.state = saved["random"]
+        if saved["random"]["state"]["inc"] % 2 == 0:
+            raise ValueError("the random generator repeats itself")
+        checks = len(saved["record"]["curves"]["iteration"])
+        curves = {name: np.full(checks, np.nan) for name in _CURVES}
+        fresh = Record(self.w).to_dict()
+        record = {**fresh, "curves": curves}
+        return {**self.to_dict(), "random": generator.state, "record": record}
+
     def resume(self, saved: dict[str, Any]) -> Self:
         """Continue from the `to_dict` of another state of the same problem."""
         saved = dict(saved)

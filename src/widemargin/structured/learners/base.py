@@ -15,7 +15,7 @@ from typing import Any, Self
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -25,7 +25,12 @@ from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import structured_solver_options as options
-from widemargin._base.sklearn_compat import Interval, check_sample_weight, fit_context
+from widemargin._base.sklearn_compat import (
+    BaseEstimator,
+    Interval,
+    check_sample_weight,
+    fit_context,
+)
 from widemargin.solvers.structured.problem import SolverState
 from widemargin.structured.models.base import StructuredModel
 
@@ -154,8 +159,7 @@ class StructuredLearner(StructuredEstimator):
             Fitted learner.
         """
         X, Y, weight = check_samples(X, Y, sample_weight)
-        solution, save = self._solve(X, Y, sample_weight, weight)
-        save()  # if it fails the learner is fitted
+        solution = self._solve(X, Y, sample_weight, weight)
         if not solution.converged:
             unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
             warnings.warn(
@@ -197,8 +201,8 @@ class StructuredLearner(StructuredEstimator):
 
     # Helpers.
 
-    def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> tuple:
-        """Set the fitted attributes; return the solution and a function that saves the state."""
+    def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> Any:
+        """Set the fitted attributes and return the solution."""
         model, cost = clone(self.model), self.C * weight
         oracle = model.prepare(X, Y, threads=self._threads())
         # The problem has to be identified only if another fit may have left something.
@@ -211,7 +215,7 @@ class StructuredLearner(StructuredEstimator):
             self.checkpoint, type(self).__name__, digest, cost,
             seconds_between=options.seconds_between_checkpoints,
         )  # fmt: skip
-        saved = keeper.load()
+        saved = keeper.load(state.expected)
         if saved is not None:
             state.resume(saved)
         progress = FitProgress(self, 1, X=X, y=Y, metadata={"sample_weight": sample_weight})
@@ -230,7 +234,8 @@ class StructuredLearner(StructuredEstimator):
             self._previous = {"digest": digest, "cost": cost, **state.warm_start()}
         progress.close()
         self._print(state)
-        return solution, lambda: keeper.save(state.to_dict)
+        keeper.save(state.to_dict)
+        return solution
 
     def _attributes(self, model: Any, state: SolverState, solution: Any) -> dict[str, Any]:
         """Return the fitted attributes by name."""
