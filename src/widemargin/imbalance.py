@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import gmean
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
 from sklearn.utils import check_array, column_or_1d, get_tags
@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, h
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import rescaling_options
 from widemargin._base.sklearn_compat import (
+    BaseEstimator,
     HasMethods,
     StrOptions,
     check_y,

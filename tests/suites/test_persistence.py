@@ -13,6 +13,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from tests.suites.registry import answers, each_case
 
+from widemargin import SVC
+from widemargin._base import sklearn_compat
+from widemargin.structured import ChainCRF, FrankWolfeSSVM
+
 
 def through_joblib(estimator):
     buffer = io.BytesIO()
@@ -58,3 +62,33 @@ def test_a_fitted_estimator_does_not_carry_the_gram_matrix(case):
     X, y = case.data(n_samples=600)
     estimator = case.new().fit(X, y)
     assert len(pickle.dumps(estimator)) < 600 * 600 * np.dtype(float).itemsize / 4
+
+
+def saved_by(version, estimator):
+    """Return a pickle of an estimator as another version of widemargin writes it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sklearn_compat, "__version__", version)
+        return pickle.dumps(estimator)
+
+
+@each_case()
+def test_a_pickle_of_another_version_warns(case):
+    content = saved_by("0.0.1", case.new())
+    with pytest.warns(UserWarning, match=r"saved by widemargin 0\.0\.1 and loaded by widemargin"):
+        pickle.loads(content)
+
+
+def test_a_pickle_without_a_version_warns(monkeypatch):
+    base = sklearn_compat.BaseEstimator
+    with monkeypatch.context() as patch:
+        patch.delattr(base, "__getstate__")
+        content = pickle.dumps(SVC())
+    with pytest.warns(UserWarning, match="This SVC was saved by widemargin without a version"):
+        pickle.loads(content)
+
+
+@pytest.mark.parametrize("estimator", [FrankWolfeSSVM(ChainCRF()), ChainCRF()], ids=str)
+def test_structured_pickles_have_versions_too(estimator):
+    content = saved_by("0.0.1", estimator)
+    with pytest.warns(UserWarning, match=r"saved by widemargin 0\.0\.1"):
+        pickle.loads(content)

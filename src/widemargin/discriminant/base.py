@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +18,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.options import discriminant_options
 from widemargin._base.sklearn_compat import (
+    BaseEstimator,
     HasMethods,
     Interval,
     StrOptions,

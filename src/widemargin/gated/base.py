@@ -6,13 +6,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from widemargin._base.convergence import early_stop_message
-from widemargin._base.sklearn_compat import HasMethods, Interval, StrOptions
+from widemargin._base.sklearn_compat import BaseEstimator, HasMethods, Interval, StrOptions
 from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.gated.labels import align_columns
 from widemargin.gated.landmarks import inner_products, landmark_features

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import transductive_options
-from widemargin._base.sklearn_compat import Interval, StrOptions
+from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions
 from widemargin.semisupervised.kernel_self_training import BinaryKernelModelMixin, WarmStartedSVM
 from widemargin.semisupervised.self_training import RoundModel
 from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin

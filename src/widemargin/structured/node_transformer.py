@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.sklearn_compat import HasMethods, fit_context
+from widemargin._base.sklearn_compat import BaseEstimator, HasMethods, fit_context
 from widemargin.structured.learners.base import to_arrays
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +15,7 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import crammer_singer_options as options
-from widemargin._base.sklearn_compat import Interval, fit_context
+from widemargin._base.sklearn_compat import BaseEstimator, Interval, fit_context
 from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.validation import check_magnitude, validate_kernel_training, validate_predict
 from widemargin.kernels import Gram, GramCache

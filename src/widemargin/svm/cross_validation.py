@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.convergence import early_stop_message, report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import StrOptions
+from widemargin._base.sklearn_compat import BaseEstimator, StrOptions
 from widemargin.svm.training import set_attributes
 
 

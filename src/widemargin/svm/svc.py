@@ -7,14 +7,14 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval, StrOptions, fit_context
+from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context
 from widemargin._base.threads import single_threaded_blas
 from widemargin._base.validation import validate_kernel_training, validate_predict
 from widemargin.kernels.expansion import KernelExpansion

@@ -6,9 +6,9 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from widemargin._base.docs import shared_docs
+from widemargin._base.sklearn_compat import BaseEstimator
 from widemargin.structured.oracles import PlainOracle
 
 

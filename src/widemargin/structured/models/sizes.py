@@ -3,7 +3,7 @@
 import warnings
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
+from widemargin._base.sklearn_compat import BaseEstimator
 
 
 class InferredSizes(BaseEstimator):
