@@ -51,12 +51,21 @@ class Bench:
         self.script = script
         self.environment = environment
 
-    def run(self, task: str, threads: int = 2, **arguments) -> dict:
-        """Return the result of a task, run in a fresh process with this number of threads."""
-        order = json.dumps({"task": task, "threads": threads, "arguments": arguments}, default=str)
-        return json.loads(self.python([self.script, "--task", order], threads).splitlines()[-1])
+    def run(
+        self, task: str, threads: int = 2, limit: float | None = None, **arguments
+    ) -> dict | None:
+        """Return the result of a task, run in a fresh process with this number of threads.
 
-    def python(self, arguments: list[str], threads: int = 2) -> str:
+        None if the process has not ended within ``limit`` seconds, in which case it is killed.
+        """
+        order = json.dumps({"task": task, "threads": threads, "arguments": arguments}, default=str)
+        try:
+            output = self.python([self.script, "--task", order], threads, limit)
+        except subprocess.TimeoutExpired:
+            return None
+        return json.loads(output.splitlines()[-1])
+
+    def python(self, arguments: list[str], threads: int = 2, limit: float | None = None) -> str:
         """Return the output of a fresh interpreter."""
         limits = dict.fromkeys(
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
@@ -67,6 +76,7 @@ class Bench:
             capture_output=True,
             text=True,
             check=False,
+            timeout=limit,
         )
         if done.returncode:
             raise SystemExit(f"{' '.join(arguments)}\n{done.stderr}")

@@ -127,6 +127,14 @@ class smo_options:
     """Kernel values used between two reports: about a fifth of a second."""
     newton_period = 100
     """Pair updates per sample after which a Newton step on the free variables is tried."""
+    handover_updates = 200
+    """Pair updates per sample after which the interior-point method takes over. Ordinary problems
+    take fewer; larger ends ill-conditioned ones later. A tenth of it where that is more than
+    ``handover_work``. Measured by `benchmarks/hard.py`."""
+    handover_work = 1e9
+    """Kernel values used at the hand-over at most, some four seconds; a twentieth at least."""
+    round_work = 0.125
+    """Time of a kernel value in the update of the residual, relative to one in pair updates."""
     shrink_size = 500
     """Smallest number of samples for which shrinking pays for its bookkeeping."""
     shrink_steps = 1000
@@ -146,6 +154,9 @@ class smo_options:
     """Relative error of the dual objective by float32 values that is accepted."""
     slack_error_factor = 10.0
     """Samples whose slack is within this many errors of 0 get float64 kernel values as well."""
+    negligible_rounding = 1e-8
+    """Bound of the rounding error of the objectives, relative to them, from which on the gap
+    includes it. The error itself is mostly a hundred times smaller."""
     rounded_gap = 1e-3
     """Relative gap at which a point that rounding keeps from tol is accepted as converged."""
     flat_curvature = 1e-12
@@ -208,6 +219,16 @@ class interior_point_options:
     """Relative addition to the diagonal that makes these equations solvable."""
     refinements = 4
     """Steps of iterative refinement of their solution."""
+    soft_precision = 1e-18
+    """Relative distance at which the solver with finite costs stops: at the limit of rounding,
+    since errors of f go with the square root of it and are multiplied by the costs."""
+    dense_precision = 1e-9
+    """The same where a step takes the third power of the number of samples."""
+    largest_rank = 1500
+    """Largest rank of a Gram matrix up to which its pivoted Cholesky factor replaces it."""
+    largest_dense = 5000
+    """Largest number of samples with whose whole Gram matrix the method works: a step takes the
+    third power of it in time."""
 
 
 class majorize_minimize_options:
@@ -243,6 +264,13 @@ class coordinate_descent_options:
     newton_speed = 8
     """How much faster a multiplication is in a Newton step than in a pass, where rows are read in
     random order. Larger takes Newton steps more often."""
+    handover_passes = 500
+    """Passes after which the interior-point method takes over from the hinge: half of the default
+    of ``max_iter``. Measured by `benchmarks/hard.py`."""
+    handover_features = 1000
+    """Largest number of features with which it does: a step takes the square of it per sample."""
+    accepted_gap = 1e-3
+    """Relative duality gap with which its result is accepted as converged."""
     refined_entries = 20_000
     """Problems with up to this many values in X are solved to machine precision, in less time than
     is noticed."""
@@ -271,6 +299,10 @@ class primal_newton_options:
     """Most steps of a line search."""
     line_tol = 1e-4
     """Derivative along the step, relative to that at its start, at which the line search ends."""
+    accepted_gap = 1e-3
+    """Largest tol, and relative duality gap above which steps continue at a point that meets it."""
+    offset = 0.9999
+    """Share of the mean in the mean square of the features above which it is subtracted."""
     stalled_gap = 1e-6
     """Relative duality gap with which a point is accepted that rounding keeps from tol."""
 

@@ -225,6 +225,10 @@ class UnionGram(CachedGram):
             return np.block([[between(i, j) for j in self._groups] for i in self._groups])
         return whole if self._is_whole() else whole[np.ix_(self._index(), self._index())]
 
+    def features(self) -> np.ndarray | None:
+        features = self._gram.features()
+        return None if features is None else features[self._index()]
+
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self._shares_rows() or (self._is_whole() and self._cache.jobs == 1):
             return super().rows(index)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
-from widemargin.kernels.functions import KernelFunction, squared_norms
+from widemargin.kernels.functions import KernelFunction, PlusOne, squared_norms
 
 
 class Gram:
@@ -50,6 +50,10 @@ class Gram:
     def subset(self, index: np.ndarray) -> "Gram":
         """Return the Gram matrix of the samples ``index``, which will be used from now on."""
         raise NotImplementedError
+
+    def features(self) -> np.ndarray | None:
+        """Return R with K = R R' where it is known: the features of a linear kernel."""
+        return None
 
     def use_float64(self) -> None:
         """Return rows in float64 from now on, if they are not."""
@@ -119,6 +123,12 @@ class KernelGram(Gram):
     def subset(self, index: np.ndarray) -> "KernelGram":
         norms = None if self.norms is None else self.norms[index]
         return copy(self)._set_samples(self.X[index], norms)
+
+    def features(self) -> np.ndarray | None:
+        if self.function.name != "linear" or isinstance(self.function, PlusOne):
+            return None
+        X: Any = self.X
+        return X.toarray() if sp.issparse(X) else X
 
     def cross_values(self, X: Any) -> np.ndarray:
         """Return the kernel values of new samples against those of this matrix."""

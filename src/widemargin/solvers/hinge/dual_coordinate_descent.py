@@ -13,6 +13,9 @@ machine precision. With ``gap_tol``, it stops on the relative duality gap, which
 few passes and wherever a tolerance is met (see `stopping`): with margins that differ by sample a
 small violation does not bound the objective.
 
+With the hinge and few features, the interior-point method of `soft_margin` takes over after
+`handover_passes` passes: they are many only where the features are ill-conditioned.
+
 References
 ----------
 C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan: A dual coordinate descent
@@ -20,7 +23,7 @@ method for large-scale linear SVM. ICML 2008.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,10 +35,12 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import coordinate_descent_options as options
 from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.kernels.functions import squared_norms
+from widemargin.kernels.functions import kernel_function, squared_norms
+from widemargin.kernels.gram import KernelGram
 from widemargin.solvers.free_set_newton import free_set_newton
+from widemargin.solvers.hinge import soft_margin
 from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
-from widemargin.solvers.hinge.problem import NotSeparableError
+from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
 from widemargin.solvers.jit import add_row, dot_row, row_arrays, shuffle
 from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION, PassState
@@ -85,6 +90,8 @@ class State(PassState):
     shrinking: bool = True
     # Passes at the last computation of the gap.
     passes_at_check: int = 0
+    interior: Any = None
+    best: Any = None
 
     saved = (*PassState.saved, "passes_at_check", "weights", "order", "extremes")
 
@@ -116,7 +123,9 @@ class State(PassState):
 
 def advance(state: State) -> bool:
     """Work for about 0.2 seconds; return whether the solver has finished."""
-    if not state.finished:
+    if not state.finished and _hands_over(state):
+        _interior_point_step(state)
+    elif not state.finished:
         per_row = state.problem.X.size // state.problem.size + options.step_work
         one_pass = per_row * state.problem.size
         # At least one whole pass between Newton steps, since they restart the pass under way.
@@ -134,6 +143,8 @@ def advance(state: State) -> bool:
 
 def finish(state: State) -> Solution:
     """Return the solution, refined to machine precision where that is cheap."""
+    if state.best is not None:
+        return state.best
     small = state.problem.X.size <= options.refined_entries
     if state.converged and state.gap_tol is None and small:
         _refine(state)
@@ -146,6 +157,36 @@ def solution_at(state: State) -> Solution:
     # Not the weights of the state, which carry the rounding errors of all steps.
     weights = state.problem.combine(dual)
     return certify(state, weights, dual, weights)
+
+
+def _hands_over(state: State) -> bool:
+    """Return whether the interior-point method ends what coordinate descent does not."""
+    problem = state.problem
+    few = problem.X.shape[1] <= options.handover_features and not problem.loss.differentiable
+    return few and state.iterations >= options.handover_passes
+
+
+def _interior_point_step(state: State) -> None:
+    """Take a step of the interior-point method, whose weights and dual point are the result."""
+    problem = state.problem
+    if state.interior is None:
+        X = problem.X.toarray() if sp.issparse(problem.X) else problem.X
+        features = np.hstack([X, np.full((problem.size, 1), problem.bias)])
+        gram = KernelGram(kernel_function("linear"), features)
+        hinge = HingeProblem(gram, problem.sign, problem.margin, problem.ceiling(), False)
+        state.interior = soft_margin.start(hinge)
+    with single_threaded_blas():
+        if not soft_margin.advance(state.interior):
+            return
+        dual = soft_margin.finish(state.interior)[0].dual
+    combined = problem.combine(dual)
+    weights = [combined, state.interior.weights]
+    state.set_status(finished=True, converged=True)
+    found = [certify(state, w, dual, combined) for w in weights if w is not None]
+    best = min(found, key=lambda solution: solution.gap)
+    enough = options.accepted_gap if state.gap_tol is None else state.gap_tol
+    state.set_status(finished=True, converged=best.gap <= enough)
+    state.best = replace(best, converged=state.converged)
 
 
 def _descend(state: State, tol: float, max_iter: int, steps: int) -> None:

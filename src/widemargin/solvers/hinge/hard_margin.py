@@ -61,15 +61,20 @@ def solve_hard_margin(problem: HingeProblem, report: Report = None, **parameters
 
 
 class FeatureEquations:
-    """Equations for w and b."""
+    """Equations for w and b; without an intercept b is 0."""
 
-    def __init__(self, features: np.ndarray):
-        self.columns = np.hstack([features, np.ones((len(features), 1))])
+    def __init__(self, features: np.ndarray, intercept: bool = True):
+        self.columns = np.hstack([features, np.full((len(features), 1), float(intercept))])
+        self.ridge = np.append(np.ones(features.shape[1]), float(not intercept))
         self.squared_norms = np.einsum("ij,ij->i", self.columns, self.columns)
 
     def unknowns(self, beta: np.ndarray) -> np.ndarray:
         """Return w of beta, and b = 0."""
         return np.append(beta @ self.columns[:, :-1], 0.0)
+
+    def start(self, beta: np.ndarray) -> np.ndarray:
+        """Return the function 0: w need not be that of beta before the last step."""
+        return np.zeros(self.columns.shape[1])
 
     def scores(self, unknowns: np.ndarray) -> np.ndarray:
         return self.columns @ unknowns
@@ -81,14 +86,16 @@ class FeatureEquations:
         """Return K between some samples."""
         return self.columns[index, :-1] @ self.columns[index, :-1].T
 
-    def balance(self, dual: np.ndarray, sign: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
-        """Return the nearest dual point of sum 0 that gives w."""
-        scaled = dual[:, np.newaxis] * self.columns
-        missing = (sign * dual) @ self.columns - np.append(unknowns[:-1], 0.0)
-        moved = dual - sign * dual * (
-            scaled @ interior_point.scaled_least_squares(scaled.T @ scaled, missing)
-        )
-        return np.maximum(moved, 0.0)
+    def balance(self, beta: np.ndarray, weight: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
+        """Return the dual point of sum 0 that gives w, nearest in units of ``weight``."""
+        missing = beta @ self.columns - np.append(unknowns[:-1], 0.0)
+        free = np.flatnonzero(weight)
+        scaled = weight[free, np.newaxis] * self.columns[free]
+        unit = np.maximum(np.sqrt(np.einsum("ij,ij->j", scaled, scaled)), TINY)
+        lengths = linalg.lstsq((scaled / unit).T, missing / unit, lapack_driver="gelsy")[0]
+        moved = beta.copy()
+        moved[free] -= weight[free] * lengths
+        return moved
 
     def factorize(self, ratio: np.ndarray) -> Callable:
         """Return a function that computes steps, for a / s = ratio."""
@@ -102,7 +109,7 @@ class FeatureEquations:
             return scaled.T @ scaled
 
         matrix = interior_point.sum_over_chunks(part, len(relevant))
-        matrix[np.diag_indices(len(matrix) - 1)] += 1.0
+        matrix[np.diag_indices(len(matrix))] += self.ridge
         factor = interior_point.cholesky(matrix)
 
         def step(unknowns, beta, pull):
@@ -114,14 +121,16 @@ class FeatureEquations:
 
 
 class SampleEquations:
-    """Equations for beta and b."""
+    """Equations for beta and b; without an intercept b is 0."""
 
-    def __init__(self, matrix: np.ndarray):
-        self.matrix = matrix
+    def __init__(self, matrix: np.ndarray, intercept: bool = True):
+        self.matrix, self.intercept = matrix, intercept
 
     def unknowns(self, beta: np.ndarray) -> np.ndarray:
         """Return beta, and b = 0."""
         return np.append(beta, 0.0)
+
+    start = unknowns
 
     def scores(self, unknowns: np.ndarray) -> np.ndarray:
         return self.matrix @ unknowns[:-1] + unknowns[-1]
@@ -133,9 +142,12 @@ class SampleEquations:
         """Return K between some samples."""
         return self.matrix[np.ix_(index, index)]
 
-    def balance(self, dual: np.ndarray, sign: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
-        """Return the dual point, which is the unknown here."""
-        return dual
+    def balance(self, beta: np.ndarray, weight: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
+        """Return the dual point, which is the unknown here, moved to sum 0."""
+        total = float(np.sum(weight * weight))
+        if not self.intercept or total == 0.0:
+            return beta
+        return beta - weight * weight * (beta.sum() / total)
 
     def factorize(self, ratio: np.ndarray) -> Callable:
         """Return a function that computes steps, for a / s = ratio."""
@@ -146,6 +158,8 @@ class SampleEquations:
 
         def step(unknowns, beta, pull):
             moved = linalg.cho_solve(factor, pull, check_finite=False)
+            if not self.intercept:
+                return np.append(moved, 0.0)
             shift = (moved.sum() + beta.sum()) / along.sum()
             return np.append(moved - shift * along, shift)
 
@@ -226,7 +240,8 @@ def finish(state: State) -> Solution:
     """Return the solution next to the best point."""
     dual, slack, unknowns = state.progress.point or (state.dual, state.slack, state.unknowns)
     near = np.where(dual / dual.max() > slack / max(1.0, slack.max()), dual, 0.0)
-    balanced = state.equations.balance(near, state.problem.sign, unknowns)
+    sign = state.problem.sign
+    balanced = np.maximum(sign * state.equations.balance(sign * near, near, unknowns), 0.0)
     points = _refined(state, near), near, balanced
     found = (_conditions(state, point) for point in points)
     beta, residual, violation = min(found, key=lambda conditions: conditions[-1])

@@ -12,12 +12,14 @@ gradient of the dual. It also gives the slack without intercept:
 sign_i * residual_i = margin_i - sign_i * f(x_i).
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.numeric import EPSILON
 from widemargin._base.options import smo_options as options
 from widemargin.kernels import Gram, MatrixGram
 from widemargin.solvers.solution import Solution, relative_gap
@@ -117,7 +119,13 @@ class HingeProblem:
 
 
 def certify(
-    problem: HingeProblem, dual: np.ndarray, residual: np.ndarray, iterations: int, converged: bool
+    problem: HingeProblem,
+    dual: np.ndarray,
+    residual: np.ndarray,
+    iterations: int,
+    converged: bool,
+    norms: np.ndarray | None = None,
+    errors: tuple[float, float] = (EPSILON, 0.0),
 ) -> Solution:
     """Return the solution of a hinge problem at a dual point.
 
@@ -130,10 +138,20 @@ def certify(
         p - K dual.
     iterations : int
     converged : bool
+    norms : ndarray of shape (n,), optional
+        k(x_i, x_i), the diagonal of the Gram matrix by default. Rounding errors of the residual,
+        which grow with it, are added to the gap where they are not negligible.
+    errors : tuple of two floats, optional
+        Further errors of f: the same for all samples, and a factor of the square root of ``norms``.
     """
     data = problem.sign, problem.margin, *problem.bounds()
     intercept, objective, bound = _certificate(*data, dual, residual, problem.intercept)
-    gap = relative_gap(objective, bound, problem.gram.positive_semidefinite)
+    norms = problem.gram.diagonal() if norms is None else norms
+    error = _rounding_error(
+        problem.sign, *problem.bounds(), dual, residual - intercept, norms, *errors
+    )
+    error = error if error > options.negligible_rounding * objective else 0.0
+    gap = relative_gap(objective, bound - error, problem.gram.positive_semidefinite)
     return Solution(dual, intercept, objective, bound, gap, iterations, converged)
 
 
@@ -217,3 +235,25 @@ def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
             elif slack > 1e-12 * abs(margin[k]):
                 objective = np.inf
     return intercept, objective, gain - 0.5 * norm
+
+
+@compiled
+def _rounding_error(sign, lower, upper, dual, residual, norms, constant, factor):
+    """Return a bound of the error of the objectives by rounding errors of the residual.
+
+    They are at most epsilon times the sum of the sizes of its terms. Errors of slacks are
+    multiplied by finite costs; f is scaled to satisfy the margins where costs are infinite.
+    """
+    size = 0.0
+    for k in range(dual.shape[0]):
+        size += abs(dual[k]) * math.sqrt(abs(norms[k]))
+    total = 0.0
+    if size == 0.0:
+        return total
+    for k in range(dual.shape[0]):
+        error = constant + (factor + EPSILON * size) * math.sqrt(abs(norms[k]))
+        cost = upper[k] - lower[k]
+        if cost < np.inf and sign[k] * residual[k] > -error:
+            total += cost * error
+        total += abs(dual[k]) * error
+    return total

@@ -15,7 +15,8 @@ computed.
 
 `shrinking` removes samples at their bounds for a while, `precision` checks float32 kernel values,
 and `free_set_newton` takes over where pair updates converge slowly, and at the end to bring the
-solution to machine precision.
+solution to machine precision. Where they do not converge within a certain amount of work, or
+rounding keeps them from the optimum, the interior-point method of `soft_margin` ends the fit.
 
 Stops when no pair of samples violates the optimality conditions by more than ``tol`` (as in
 scikit-learn), or on the relative duality gap where ``gap_tol`` is given.
@@ -26,7 +27,7 @@ R.-E. Fan, P.-H. Chen, C.-J. Lin: Working set selection using second order infor
 support vector machines. JMLR 2005.
 """
 
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,9 +36,10 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.numeric import TINY
 from widemargin._base.options import newton_options
 from widemargin._base.options import smo_options as options
+from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.dense import DenseMatrix, dense_matrix
 from widemargin.solvers.free_set_newton import free_set_newton
-from widemargin.solvers.hinge import pairs
+from widemargin.solvers.hinge import pairs, soft_margin
 from widemargin.solvers.hinge.precision import check_residual, exact_residual, recompute_residual
 from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError, certify
 from widemargin.solvers.hinge.shrinking import ActiveSet, shrink, subtract_rows, unshrink
@@ -105,6 +107,7 @@ class State(Resumable):
         "iterations",
         "rounds",
         "rechecks",
+        "worked",
         "float64",
         "working_set",
     )
@@ -133,6 +136,14 @@ class State(Resumable):
         self.iterations = self.rounds = self.rechecks = 0
         self.float64 = self.finished = self.converged = False
         self.working_set = np.empty(0, dtype=np.intp)
+        # Kernel values used so far, and how many before the interior-point method takes over.
+        self.worked = 0.0
+        most = max(options.handover_work, 0.1 * options.handover_updates * n * n)
+        limit = min(max(options.handover_updates * n * n, 0.05 * options.handover_work), most)
+        eligible = gram.positive_semidefinite and not self.hard and bool((problem.cost > 0).all())
+        self.limit = limit if eligible else np.inf
+        self.interior: soft_margin.State | None = None
+        self.best: Solution | None = None
 
     @property
     def active(self) -> ActiveSet:
@@ -175,6 +186,8 @@ def advance(state: State) -> bool:
     if state.finished or steps <= 0:
         state.finished = True
         return True
+    if state.worked >= state.limit:
+        return _interior_point_step(state)
     violation = state.violation
     if violation < state.tol or violation < state.active.rounding():
         if len(state.active_sets) > 1:
@@ -194,6 +207,8 @@ def finish(state: State, exact: bool = True) -> Solution:
     """Return the solution, brought to machine precision if ``exact`` and it is cheap."""
     while len(state.active_sets) > 1:
         unshrink(state)
+    if state.best is not None:
+        return state.best
     if exact and state.converged and state.active.dense is not None and _newton_applies(state):
         _refine(state)
     recompute_residual(state)
@@ -249,14 +264,44 @@ def _finish_if_accurate(state: State) -> None:
         if tighter is not None:
             state.tol = tighter
             return
-        # The gap may contain the rounding errors of the slacks.
-        noise = rounding * float(np.sum(state.problem.cost))
-        state.converged = closed or (rounded and solution.gap * solution.objective <= noise)
+        state.converged = closed
     else:
         # A point that rounding keeps from tol is a solution if its gap is small (or nan).
-        met = state.violation < state.tol
+        met = state.violation < state.tol >= state.active.rounding()
         state.converged = met or not solution_at(state).gap > options.rounded_gap
-    state.finished = True
+    if state.converged or state.limit == np.inf:
+        state.finished = True
+    else:
+        state.worked = state.limit
+
+
+def _interior_point_step(state: State) -> bool:
+    """Take a step of the interior-point method; return whether it has finished.
+
+    The better solution of both methods is the result.
+    """
+    with single_threaded_blas():
+        if state.interior is None:
+            state.interior = soft_margin.start(state.problem)
+            if state.interior is None:  # too large
+                state.limit = np.inf
+                return False
+            while len(state.active_sets) > 1:
+                unshrink(state)
+        if not soft_margin.advance(state.interior):
+            state.iterations += 1
+            return False
+        solution, residual = soft_margin.finish(state.interior, state.iterations)
+    recompute_residual(state)
+    last = solution_at(state)
+    if solution.gap < last.gap:
+        state.active.dual[:], state.active.residual[:] = solution.dual, residual
+    else:
+        solution = last
+    enough = options.rounded_gap if state.gap_tol is None else state.gap_tol
+    state.finished, state.converged = True, solution.gap <= enough
+    state.best = replace(solution, converged=state.converged)
+    return True
 
 
 def _dense_round(state: State, steps: int) -> None:
@@ -289,6 +334,7 @@ def _working_set_round(state: State, violation: float, steps: int) -> None:
     subtract_rows(rows, positions[moved], change[moved], active.residual)
     active.dual[working_set], active.residual[working_set] = dual, residual
     state.working_set = working_set
+    state.worked += options.round_work * len(working_set) * active.size
     if before // period < state.iterations // period:
         _newton_on_free_samples(state)
 
@@ -323,6 +369,7 @@ def _descend(state, dense, diagonal, dual, residual, working_set, tol, steps) ->
     )  # fmt: skip
     state.iterations += done
     state.rounds += 1
+    state.worked += done * len(dual)
     return done
 
 
