@@ -4,6 +4,7 @@ import importlib
 import signal
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -153,3 +154,23 @@ def test_an_interrupted_import_ends_first(sigint, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt), interrupts:
         importlib.import_module("interrupting")
     assert sys.modules.pop("interrupting").ended
+
+
+@uninterrupted
+def interrupted_function():
+    interrupt()
+
+
+def work_for_a_minute():
+    start = time.monotonic()
+    with interrupts:
+        interrupted_function()
+        while time.monotonic() < start + 60:
+            pass
+
+
+def test_an_interrupt_that_has_waited_does_not_wait_for_long_calls(sigint):
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work_for_a_minute()
+    assert time.monotonic() < start + 30

@@ -189,3 +189,31 @@ def test_an_interrupt_at_a_random_time_arrives_as_itself_and_soon(name):
     outcomes, delay = printed.strip().rsplit(" ", 1)
     assert outcomes == "{'KeyboardInterrupt': 40}"
     assert float(delay) < 0.5
+
+
+def interrupt_the_compiler(seed):
+    """Interrupt the first fits of a process; print whether a later one is right."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    model, data = long_fit("LinearSVC")
+    rng = random.Random(seed)
+    for _ in range(4):
+        interrupted_fit(model, data, rng.uniform(0.0, 1.0), [])
+    print(model.fit(*data).score(*data) > 0.5)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
+@pytest.mark.parametrize("seed", range(4))
+def test_an_interrupted_compilation_can_be_repeated(seed, tmp_path):
+    code = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "from tests.faults.test_interrupts import interrupt_the_compiler\n"
+        "interrupt_the_compiler(int(sys.argv[1]))"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path]),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    command = [sys.executable, "-c", code, str(seed)]
+    printed = subprocess.check_output(command, env=environment, text=True, timeout=600)
+    assert printed == "True\n"

@@ -10,6 +10,14 @@ here and run its benchmark.
 # ---- _base and kernels ---------------------------------------------------------------------------
 
 
+class interrupt_options:
+    """Options of interrupts."""
+
+    pause = 0.02
+    """Seconds until an interrupt that had to wait is tried again: short for the user, long beside
+    the cost of a thread. Larger values answer Ctrl-C later."""
+
+
 class kernel_options:
     """Options of kernel values and Gram matrices; measured by `benchmarks/core.py`."""
 

@@ -4,20 +4,28 @@ Python raises KeyboardInterrupt between any two steps of the main thread, also i
 ``__exit__``. Inside `interrupts`, a function decorated with `uninterrupted` ends first.
 """
 
+import _thread
+import contextlib
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from time import sleep
 from types import CodeType, FrameType
 from typing import Any, TypeVar
+
+from widemargin._base.options import interrupt_options as options
 
 Function = TypeVar("Function", bound=Callable)
 
 _uninterrupted: set[CodeType] = set()
-# Functions of others: an import that was interrupted may fail when it is repeated, and a lock that
-# was not released stops all threads that compile.
-_OF_OTHERS = {("importlib._bootstrap", "_find_and_load")} | {
-    ("numba.core.compiler_lock", name) for name in ("acquire", "release", "__enter__", "__exit__")
+# Functions of others: an import that was interrupted may fail when it is repeated, and interrupted
+# compilers release memory twice.
+_OF_OTHERS = {
+    ("importlib._bootstrap", "_find_and_load"),
+    ("numba.core.dispatcher", "_compile_for_args"),
+    ("llvmlite.binding.ffi", "close"),
+    ("llvmlite.binding.ffi", "__del__"),
 }
 
 
@@ -79,8 +87,17 @@ class _Interrupts:
             inner = inner.f_back
         if inner is not None:
             self.waiting = True
+            with contextlib.suppress(RuntimeError):  # no more threads: `check` raises it later
+                _thread.start_new_thread(self._repeat, ())
         else:
+            self.waiting = False
             self._deliver(number, frame)
+
+    def _repeat(self) -> None:
+        """Try again soon: what follows, such as a compilation, may take long."""
+        sleep(options.pause)
+        if self.waiting:
+            _thread.interrupt_main()
 
     def _deliver(self, number: int, frame: FrameType | None) -> None:
         try:
