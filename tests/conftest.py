@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -24,3 +25,13 @@ def close_figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+# Measured by the tests of the packages alone: tracing these too would take minutes.
+NOT_TRACED = {"adopted", "benchmarks", "suites", "tools", "test_docs.py"}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in NOT_TRACED:
+            item.add_marker("no_cover")

@@ -112,15 +112,12 @@ def foreign_names(module):
             allowed |= numeric_imports(node) | compiled_imports(node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             allowed |= stored_names(node)
-    return sorted(
-        {
-            name.id
-            for function in functions
-            for statement in function.body
-            for name in ast.walk(statement)
-            if isinstance(name, ast.Name) and name.id not in allowed | local_names(function)
-        }
-    )
+    foreign = set()
+    for function in functions:
+        statements = (ast.walk(statement) for statement in function.body)
+        used = {node.id for nodes in statements for node in nodes if isinstance(node, ast.Name)}
+        foreign |= used - allowed - local_names(function)
+    return sorted(foreign)
 
 
 def numeric_imports(node):

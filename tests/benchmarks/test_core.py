@@ -71,6 +71,7 @@ def test_a_task_runs_in_a_process_of_its_own(core):
     assert found.keys() == {"first", "warm"}
 
 
+@pytest.mark.slow
 def test_every_part_prints_and_keeps_what_it_measured(core, monkeypatch, folder, capsys):
     monkeypatch.setattr(core.Bench, "run", in_this_process(core))
     monkeypatch.setattr(core.Bench, "python", lambda *_: "0.05")

@@ -24,6 +24,7 @@ def test_labels_are_those_of_the_generated_rows(discriminant):
     np.testing.assert_array_equal(discriminant.labels(size), discriminant.generated(size)[1])
 
 
+@pytest.mark.slow
 def test_it_runs_and_keeps_what_it_found(discriminant, tmp_path):
     kept = tmp_path / "results.json"
     parts = ["stream", "small"]

@@ -31,6 +31,7 @@ def test_ranks_share_ties(imbalance):
     assert imbalance.ranking(scores, "m") == {"a": 1.5, "b": 3, "c": 1.5, "d": 4}
 
 
+@pytest.mark.slow
 def test_every_set_is_judged_and_ranks_add_up(imbalance, tmp_path):
     (tmp_path / "load.py").write_text(
         dedent("""

@@ -60,6 +60,7 @@ def test_the_ladder_is_climbed_to_the_largest_tolerance_that_will_do(linear, mon
         assert linear.largest_tolerance("hinge", None, None, 1.0, goal) == pytest.approx(tol)
 
 
+@pytest.mark.slow
 def test_every_part_prints_and_keeps_what_it_measured(linear, monkeypatch, folder, capsys):
     run = lambda _, task, threads=2, **arguments: linear.TASKS[task](**arguments)  # noqa: E731
     monkeypatch.setattr(linear.Bench, "run", run)

@@ -48,6 +48,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
     path = folder / "results.json"

@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 
 @each_case()
-@pytest.mark.parametrize("size", ["small", "large"])
+# Processes with other numbers of threads are compared on large data in every run, see below.
+@pytest.mark.parametrize("size", ["small", pytest.param("large", marks=pytest.mark.slow)])
 def test_limits_on_threads_do_not_change_bits(case, size):
     data = data_for(case, size)
     expected = fitted_fingerprint(case, data)
