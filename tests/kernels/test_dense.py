@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
 from widemargin.kernels import KernelGram, MatrixGram, kernel_function
@@ -47,6 +48,7 @@ def test_part_of_a_gram_is_the_gram_of_the_part():
     assert_array_equal(dense_matrix(smaller).rows(np.arange(2)), expected[np.ix_([2, 0], [2, 0])])
 
 
+@pytest.mark.large
 def test_machines_over_part_of_a_matrix_are_those_over_a_copy_and_leave_most_rows_alone():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(600, 2))

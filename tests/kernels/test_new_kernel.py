@@ -66,6 +66,7 @@ def test_others_take_it_too(cauchy, kind):
     assert kind(kernel="cauchy", gamma=0.5).fit(X, Y).score(X, Y) > 0.95
 
 
+@pytest.mark.large
 def test_a_search_computes_distances_once_for_all_gammas(cauchy):
     model = SVCCV(kernel="cauchy", Cs=[1.0, 10.0], gammas=[0.1, 1.0], cv=3).fit(X, Y)
     plain = SVCCV(kernel="cauchy", Cs=[1.0, 10.0], gammas=[0.1, 1.0], cv=3, cache_size=0.01)

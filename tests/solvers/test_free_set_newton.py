@@ -26,6 +26,7 @@ def arguments(problem, dual):
     return matrix, problem.linear(), *problem.bounds(), dual, residual, problem.intercept
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("cost", [0.5, 10.0, 1e4])
 def test_answers_to_ten_digits_do_not_depend_on_tol(intercept, cost):

@@ -43,6 +43,7 @@ def test_dense_and_sparse_samples_give_the_same(loss):
     assert_allclose(other.weights, dense.weights, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("loss", LOSS_NAMES)
 def test_the_objective_is_that_of_liblinear(loss):
     problem = linear_problem(3, n=400, d=10, loss=loss)
@@ -68,6 +69,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum():
         assert solution.objective - best <= solution.gap * solution.objective * (1 + 1e-9)
 
 
+@pytest.mark.large
 def test_shrinking_does_not_change_the_answer():
     problem = linear_problem(2, n=300, d=8)
     with_it, without = (
@@ -91,6 +93,7 @@ def test_seeds_change_the_path_but_not_the_solution():
     assert_allclose(first.weights, second.weights, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.large
 def test_a_warm_start_at_the_optimum_ends_at_once():
     problem = linear_problem(6, n=300, d=6, loss="squared_hinge")
     solution = solve_dual(problem, tol=1e-6, max_iter=100_000)
@@ -149,6 +152,7 @@ def test_a_report_may_stop_the_solver(monkeypatch):
     assert solution.gap > 1e-6
 
 
+@pytest.mark.large
 def test_newton_steps_do_not_keep_short_slices_from_the_end_of_a_pass(monkeypatch):
     problem = linear_problem(9, n=300, d=10)
     expected = solve_dual(problem, max_iter=100_000).objective
@@ -183,6 +187,7 @@ class TestMarginsBySample:
         found = solve_dual(explicit(problem, rows_of(problem.gram)), gap_tol=1e-9, max_iter=-1)
         assert abs(found.objective - exact.objective) <= 1e-6 * exact.scale
 
+    @pytest.mark.large
     @pytest.mark.parametrize("cost", [1e-3, 1.0, 30.0])
     def test_a_constant_feature_is_the_intercept(self, cost):
         X, hinge = random_hinge(cost=cost)
@@ -208,6 +213,7 @@ class TestMarginsBySample:
         assert found.iterations == 2
         assert not found.converged
 
+    @pytest.mark.large
     def test_a_gap_that_rounding_hides_ends_the_solver(self):
         X, hinge = random_hinge(cost=1e4)
         found = solve_dual(explicit(hinge, X, 1.0), gap_tol=1e-16, max_iter=-1)

@@ -44,6 +44,7 @@ def test_majorisation_ends_as_near_to_the_exact_objective_as_it_says(problem):
         assert abs(found.objective - exact.objective) <= max(1e-6, found.gap) * exact.scale
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("cost", [1e-3, 1.0, 30.0])
 def test_the_exact_objective_is_reached_with_a_constant_feature(cost):
     X, hinge = random_rows(cost=cost)
@@ -83,7 +84,9 @@ def test_a_report_stops_the_solver():
     assert not found.converged
 
 
-@pytest.mark.parametrize("cost", [30.0, 1e3, 1e5])
+@pytest.mark.parametrize(
+    "cost", [30.0, *(pytest.param(cost, marks=pytest.mark.large) for cost in (1e3, 1e5))]
+)
 @pytest.mark.parametrize("n_features", [5, 80])
 def test_majorisation_ends_where_rounding_or_separable_rows_would_keep_it_from_the_gap(
     cost, n_features

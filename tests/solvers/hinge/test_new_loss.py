@@ -90,6 +90,7 @@ def test_a_loss_with_a_kink_is_solved_in_the_dual():
     assert_allclose(solution.objective, 0.5 * weights @ weights + 3.0 * problem.cost @ slack)
 
 
+@pytest.mark.large
 def test_linear_svc_takes_the_new_loss_by_its_name():
     X, y = load_iris(return_X_y=True)
     primal, dual = (

@@ -38,6 +38,7 @@ def test_dense_and_sparse_samples_give_the_solution_of_the_dual():
     assert_allclose(other, dense, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_conjugate_gradients_agree_with_the_dual(container):
     rng = np.random.default_rng(0)

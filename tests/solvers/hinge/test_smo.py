@@ -344,6 +344,7 @@ def test_ill_conditioned_problems_converge_by_newton_steps(intercept, size, shri
     assert solution.gap <= 1e-9
 
 
+@pytest.mark.large
 @each_path
 @pytest.mark.parametrize("intercept", [True, False])
 def test_singular_kernels_do_not_slow_down_working_sets(path, intercept):
@@ -396,6 +397,7 @@ def test_a_small_problem_starts_from_exact_numbers_whatever_its_cache_holds():
     assert_allclose(state.active.residual, exact, rtol=0, atol=1e-12 * size)
 
 
+@pytest.mark.large
 def test_only_rounding_may_keep_a_gap_open_in_a_solution():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))

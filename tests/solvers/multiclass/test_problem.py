@@ -52,6 +52,7 @@ def test_dual_variables_are_feasible():
         assert (rivals <= 0.0).all()
 
 
+@pytest.mark.large
 def test_the_gap_may_be_what_the_solvers_stop_on(monkeypatch):
     set_options(monkeypatch, batch_samples=16)
     X, label, cost, n_classes = problem(3, n=60, d=6, n_classes=5)
@@ -91,6 +92,7 @@ def test_a_start_of_another_shape_is_refused():
         linear(X, label, cost, n_classes, dual=np.zeros((3, 2)))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("scales", [(1.0, 1e3, 1.0, 1e-1), (1e4,) * 4, (1e-3,) * 4], ids=str)
 def test_features_of_any_scale_are_solved_in_few_passes(scales):
     X, label, cost, n_classes = problem(7, n=25)

@@ -103,6 +103,7 @@ def assign_randomly(W, random):
     return [np.flatnonzero(member == m) for m in range(len(W))]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("assign", "alpha"), [(None, 1e4), (assign_randomly, 1.0)])
 def test_norms_stay_finite_over_ten_thousand_steps(assign, alpha):
     random = np.random.default_rng(0)
