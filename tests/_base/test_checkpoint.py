@@ -117,11 +117,12 @@ def test_another_kind_is_refused(path):
         load_checkpoint(path, "forest")
 
 
-def test_a_newer_format_is_refused(path, monkeypatch):
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_format_is_refused(path, monkeypatch, version):
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "_VERSION", 2)
+        patch.setattr(checkpoint, "_VERSION", version)
         save_checkpoint(path, "kind", {})
-    with pytest.raises(CheckpointError, match=r"format 2; .* up to 1\. Upgrade widemargin"):
+    with pytest.raises(CheckpointError, match=f"has format {version}; .* reads format 2. Resume"):
         load_checkpoint(path, "kind")
 
 

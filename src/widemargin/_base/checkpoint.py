@@ -24,7 +24,7 @@ import numpy as np
 
 PathLike = str | os.PathLike[str]
 
-_VERSION = 1
+_VERSION = 2
 _MOST = 2**53  # largest count in a state
 _CHECKSUM_LENGTH = 2 * hashlib.sha256().digest_size
 
@@ -165,7 +165,7 @@ def load_checkpoint(path: PathLike, kind: str) -> dict[str, Any]:
     Raises
     ------
     CheckpointError
-        If the file is damaged, of another kind, or written by a newer version of the library.
+        If the file is damaged, of another kind, or of another version of the format.
     """
     with open(path, "rb") as file:
         content = file.read()
@@ -178,10 +178,11 @@ def load_checkpoint(path: PathLike, kind: str) -> dict[str, Any]:
         if any(member.compress_type != zipfile.ZIP_STORED for member in members.zip.infolist()):
             raise ValueError("compressed members")  # they may need any amount of memory
         header = json.loads(members["header"].tobytes())
-        if header["version"] > _VERSION:
+        if header["version"] != _VERSION:
             raise CheckpointError(
                 f"checkpoint={str(path)!r} has format {header['version']}; this version of "
-                f"widemargin reads formats up to {_VERSION}. Upgrade widemargin to resume from it."
+                f"widemargin reads format {_VERSION}. Resume with the version that wrote the file, "
+                "or delete it to start again."
             )
         if header["kind"] != kind:
             raise CheckpointError(
