@@ -87,6 +87,7 @@ def interrupt_as_system_error():
 def test_an_interrupt_that_was_turned_into_another_exception_arrives_as_itself(sigint):
     with pytest.raises(KeyboardInterrupt):
         interrupt_as_system_error()
+    interrupts.check()  # once
 
 
 class Finalized:

@@ -44,7 +44,8 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.depth = 0
-        self.waiting = self.raised = False
+        self.waiting: object = None
+        self.raised = False
         self.previous: Any = None
 
     @uninterrupted
@@ -52,7 +53,7 @@ class _Interrupts:
         if threading.current_thread() is not threading.main_thread():
             return
         if self.depth == 0:
-            self.waiting = self.raised = False
+            self.waiting, self.raised = None, False
             current = signal.getsignal(signal.SIGINT)
             if callable(current) and current != self._handle:
                 self.previous = current
@@ -66,8 +67,11 @@ class _Interrupts:
         self.depth -= 1
         if self.depth == 0 and signal.getsignal(signal.SIGINT) == self._handle:
             signal.signal(signal.SIGINT, self.previous)
+        lost, self.raised = self.raised, self.raised and self.depth > 0
         if kind is None or not issubclass(kind, KeyboardInterrupt):
             self.check()
+            if lost:
+                raise KeyboardInterrupt
 
     def check(self) -> None:
         """Raise an interrupt that has waited, or one that other code has not passed on.
@@ -75,8 +79,8 @@ class _Interrupts:
         Exceptions in finalizers and in callbacks of C libraries are ignored, and some compiled
         code replaces them by others.
         """
-        if self.waiting and threading.current_thread() is threading.main_thread():
-            self.waiting = False
+        if self.waiting is not None and threading.current_thread() is threading.main_thread():
+            self.waiting = None
             self._deliver(signal.SIGINT, sys._getframe())
         if self.raised and threading.current_thread() is threading.main_thread():
             raise KeyboardInterrupt
@@ -86,24 +90,24 @@ class _Interrupts:
         while inner is not None and not _must_end(inner):
             inner = inner.f_back
         if inner is not None:
-            self.waiting = True
+            self.waiting = object()
             with contextlib.suppress(RuntimeError):  # no more threads: `check` raises it later
-                _thread.start_new_thread(self._repeat, ())
+                _thread.start_new_thread(self._repeat, (self.waiting,))
         else:
-            self.waiting = False
+            self.waiting = None
             self._deliver(number, frame)
 
-    def _repeat(self) -> None:
+    def _repeat(self, interrupt: object) -> None:
         """Try again soon: what follows, such as a compilation, may take long."""
         sleep(options.pause)
-        if self.waiting:
+        if self.waiting is interrupt:
             _thread.interrupt_main()
 
     def _deliver(self, number: int, frame: FrameType | None) -> None:
         try:
             self.previous(number, frame)
         except KeyboardInterrupt:
-            self.raised = True
+            self.raised = self.depth > 0
             raise
 
 
