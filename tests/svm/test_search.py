@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.preprocessing import scale
 from tests.suites.callbacks import Recorder
 
-from widemargin import SVC, SVCCV, LinearSVCCV
+from widemargin import SVC, SVCCV, LinearSVCCV, PrivilegedSVCCV
 from widemargin.solvers import NotSeparableError
 
 CS = [10.0, 0.1, 1.0]
@@ -393,3 +393,9 @@ def test_the_best_estimator_has_the_parameters_that_were_fitted():
     search = SVCCV(Cs=[1.0], gammas=[0.1], cv=2).fit(X, y).set_params(kernel="linear", tol=0.5)
     assert search.best_estimator_.kernel == "rbf"
     assert search.best_estimator_.tol == 1e-3
+
+
+@pytest.mark.parametrize("kind", [LinearSVCCV, PrivilegedSVCCV, SVCCV])
+def test_a_score_needs_a_fit(kind):
+    with pytest.raises(NotFittedError):
+        kind().score([[0.0]], [0])

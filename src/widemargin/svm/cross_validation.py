@@ -67,6 +67,7 @@ class Search(BaseEstimator):
         score : float
             Accuracy if `scoring` is None.
         """
+        check_is_fitted(self)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         scorer = get_scorer(self.scoring or "accuracy")
         return scorer(self, X, y, **weights)

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from sklearn import svm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
@@ -352,3 +353,8 @@ def test_one_weight_for_all_samples_is_accepted(vowels, code):
     model = CodeMatrixClassifier(estimator, code=code).fit(X, y, sample_weight=2.0)
     expected = CodeMatrixClassifier(estimator, code=code).fit(X, y, np.full(len(y), 2.0))
     assert_array_equal(model.decision_function(X_test), expected.decision_function(X_test))
+
+
+def test_probabilities_need_a_fit():
+    with pytest.raises(NotFittedError):
+        CodeMatrixClassifier(GaussianNB()).predict_proba([[0.0]])

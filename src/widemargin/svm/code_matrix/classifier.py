@@ -283,7 +283,8 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         probabilities : ndarray of shape (n_samples, n_classes)
             Class probabilities; each row sums to 1.
         """
-        positive, matrix = self._classifiers.probabilities(self._validate(X)), self.code_matrix_
+        X, matrix = self._validate(X), self.code_matrix_
+        positive = self._classifiers.probabilities(X)
         if len(matrix) == 2:
             positive = np.where(matrix[1] > 0, positive, 1.0 - positive).mean(axis=1)
             return np.column_stack([1.0 - positive, positive])
