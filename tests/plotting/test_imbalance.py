@@ -1,11 +1,12 @@
 """Positions of the points and lines of ClassRecallDisplay."""
 
 import numpy as np
+import pytest
 from matplotlib import pyplot
 from sklearn.naive_bayes import GaussianNB
 
 from widemargin.datasets import make_long_tail
-from widemargin.plotting import ClassRecallDisplay
+from widemargin.plotting import ClassRecallDisplay, CodeMatrixDisplay
 
 
 def test_points_are_recalls_over_counts_and_lines_their_means():
@@ -30,3 +31,11 @@ def test_the_predictions_of_an_estimator_are_plotted():
     assert display.ax_.xaxis_inverted()
     assert display.ax_.get_title().startswith("GaussianNB: ")
     assert display.report.recall[0] == (model.predict(X[y == 0]) == 0).mean()
+
+
+@pytest.mark.parametrize("kind", [ClassRecallDisplay, CodeMatrixDisplay])
+def test_a_subclass_of_a_display_is_constructed_like_the_display(kind):
+    class Own(kind):
+        pass
+
+    assert Own.__init__ is kind.__init__

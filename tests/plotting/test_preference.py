@@ -73,3 +73,12 @@ def test_samples_need_labels_of_both_classes(fitted):
         PreferenceDisplay.from_estimator(model, X)
     with pytest.raises(ValueError, match=r"both classes \[0, 1\], got \[1\]"):
         PreferenceDisplay.from_estimator(model, X, np.ones_like(y))
+
+
+def test_a_wrong_number_of_axes_is_refused(fitted):
+    model, X, y = fitted
+    axes = pyplot.subplots(2)[1]
+    with pytest.raises(ValueError, match="PreferenceDisplay needs 3 matplotlib Axes, got 2"):
+        PreferenceDisplay.from_estimator(model, ax=axes)
+    with pytest.raises(ValueError, match="PreferenceDisplay needs one matplotlib Axes, got 2"):
+        PreferenceDisplay.from_estimator(model, X, y, ax=axes)

@@ -5,6 +5,7 @@ matplotlib is imported when a display is first plotted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import get_annotations
 from typing import Any, Self, dataclass_transform
 
 import numpy as np
@@ -78,12 +79,16 @@ class Display:
     figure_: Any
 
     def __init_subclass__(cls) -> None:
-        shared_docs(dataclass(kw_only=True, eq=False, repr=False)(cls))
+        if get_annotations(cls):
+            dataclass(kw_only=True, eq=False, repr=False)(cls)
+        shared_docs(cls)
 
     def _use_axes(self, ax: Any, **options: Any) -> Any:
         """Set and return `ax_`, in a new figure with ``options`` if ``ax`` is None."""
         if ax is None:
             _, ax = import_pyplot(type(self).__name__).subplots(**options)
+        if np.ndim(ax):
+            raise ValueError(f"{type(self).__name__} needs one matplotlib Axes, got {np.size(ax)}.")
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
@@ -92,6 +97,11 @@ class Display:
         if axes is None:
             pyplot = import_pyplot(type(self).__name__)
             _, axes = pyplot.subplots(*shape, squeeze=False, layout="constrained", **options)
+        if np.size(axes) != shape[0] * shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} needs {shape[0] * shape[1]} matplotlib Axes, got "
+                f"{np.size(axes)}."
+            )
         self.axes_ = np.asarray(axes).reshape(shape)
         self.figure_ = self.axes_[0, 0].figure
         return self.axes_
