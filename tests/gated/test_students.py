@@ -316,3 +316,12 @@ def test_a_clone_is_not_fitted_and_has_the_same_parameters(teacher):
     student = GatedSVC("bee", teacher, C=3.0)
     assert clone(student).get_params()["target"] == "bee"
     assert clone(student).C == 3.0
+
+
+def test_editing_the_dict_of_students_changes_no_prediction(three):
+    X, y = three
+    students = GatedStudents().fit(X, y)
+    label = students.classes_[0]
+    expected = students.is_class(X, label)
+    students.students_.clear()
+    assert_array_equal(students.is_class(X, label), expected)

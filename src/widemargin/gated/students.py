@@ -300,7 +300,7 @@ class GatedStudents(GatedBase):
                 f"label {python_label(label)!r} has no student. The classes with a student are "
                 f"{self.classes_.tolist()}."
             )
-        return self.students_[self.classes_.tolist()[index]].predict(X, teacher_scores)
+        return self._students[self.classes_.tolist()[index]].predict(X, teacher_scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> float:
         """Compute the accuracy of the predictions.
@@ -341,5 +341,6 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
         member = GatedSVC(label, **parameters)
         member._set_fitted(data, [fit], **seen)
         members[python_label(label)] = member
-    students._set_fitted(data, fits, classes_=targets, students_=members, teacher_=data.teacher)
+    own = {"students_": members, "_students": members.copy(), "teacher_": data.teacher}
+    students._set_fitted(data, fits, classes_=targets, **own)
     return fits
