@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.utils import validation
 
-from widemargin import SVC, CrammerSingerSVC, LinearSVC
+from widemargin import SVC, CrammerSingerSVC, KernelDiscriminantAnalysis, LinearSVC
 from widemargin._base.validation import ValidatedSamples
 
 RNG = np.random.default_rng(0)
@@ -32,3 +32,11 @@ def test_names_and_number_of_features_are_still_compared():
     estimator.fit(X, Y)
     with pytest.raises(ValueError, match="expecting 3 features"):
         estimator.predict(ValidatedSamples(X[:, :2].copy(), X[:, :2]))
+
+
+@pytest.mark.parametrize("kind", [KernelDiscriminantAnalysis, SVC])
+def test_text_in_place_of_numbers_is_refused_by_name(kind):
+    with pytest.raises(ValueError, match="X must contain numbers, but could not convert"):
+        kind().fit([["a"], ["b"]], [0, 1])
+    with pytest.raises(ValueError, match="sample_weight must contain numbers, but could not"):
+        kind().fit(X, Y, sample_weight="a")

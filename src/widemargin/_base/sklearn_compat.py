@@ -5,9 +5,10 @@ A release of scikit-learn that moves one of them breaks this file and no other.
 
 # ruff: noqa: F401 - the names are imported for other modules
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -23,10 +24,9 @@ from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.multiclass import _ovr_decision_function as ovr_decision_function
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_n_features as check_n_features
-from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, _is_fitted
 from sklearn.utils.validation import _check_y as check_y
 from sklearn.utils.validation import _get_feature_names as get_feature_names
-from sklearn.utils.validation import _is_fitted
 from sklearn.utils.validation import _num_samples as num_samples
 
 from widemargin._base.transactions import unchanged_by_failure
@@ -84,6 +84,23 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable], 
         return checked_fit
 
     return decorate
+
+
+@contextlib.contextmanager
+def naming(argument: str) -> Iterator[None]:
+    """Name the argument in the message of a failed conversion to numbers."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(f"{argument} must contain numbers, but {error}.") from error
+
+
+def check_sample_weight(sample_weight: Any, X: Any, **options: Any) -> Any:
+    """Return validated weights of the samples X."""
+    with naming("sample_weight"):
+        return _check_sample_weight(sample_weight, X, **options)
 
 
 def validate_parameters(estimator: Any) -> None:

@@ -13,6 +13,7 @@ from widemargin._base.sklearn_compat import (
     check_feature_names,
     check_n_features,
     check_sample_weight,
+    naming,
 )
 
 # Sums of squares of larger values overflow float64.
@@ -48,7 +49,8 @@ def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return X in float64, dense or canonical CSR, and class labels; set ``n_features_in_``."""
     if isinstance(X, ValidatedSamples):
         return X.take_features(estimator, reset=True), y
-    X, y = validate_data(estimator, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+    with naming("X"):
+        X, y = validate_data(estimator, X, y, dtype=np.float64, order="C", accept_sparse="csr")
     check_class_labels(y)
     return canonical_csr(X), y
 
