@@ -517,3 +517,14 @@ def test_a_second_fit_on_other_data_is_as_the_first():
     first, second = letters(10), samples(MODELS["chain"][1])
     fitted = FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*first).fit(*second)
     assert_array_equal(fitted.w, FrankWolfeSSVM(ChainCRF(), tol=0.1).fit(*second).w)
+
+
+@pytest.mark.parametrize("kind", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
+def test_arguments_of_fit_are_named_where_they_are_refused(kind):
+    X, y = [[1.0], [2.0]], [0, 1]
+    with pytest.raises(ValueError, match=r"The 'n_jobs' parameter .* Got 0 instead"):
+        kind(MultiClassClf(), n_jobs=0).fit(X, y)
+    with pytest.raises(ValueError, match="X and Y must contain at least one sample"):
+        kind(MultiClassClf()).fit([], [])
+    with pytest.raises(ValueError, match="sample_weight must contain numbers"):
+        kind(MultiClassClf()).fit(X, y, sample_weight="a")

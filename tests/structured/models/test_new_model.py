@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from tests.structured.cases import exact_objective, samples
 
-from widemargin.structured import FrankWolfeSSVM, OneSlackSSVM, PerturbedSSVM
+from widemargin.structured import FrankWolfeSSVM, OneSlackSSVM, PerturbedSSVM, StructuredModel
 from widemargin.structured.models import CRF, InputGraph
 from widemargin.structured.oracles import GraphOracle
 
@@ -136,3 +136,34 @@ def test_edges_to_nodes_that_do_not_exist_are_refused():
         FrankWolfeSSVM(Broken()).fit(X, Y)
     with pytest.raises(ValueError, match="parse_input must return edges between nodes"):
         Broken(n_states=2, n_features=2).inference(X[0], np.zeros(8))
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        lambda n: np.full(n, 40),
+        lambda n: np.full(n, -1),
+        lambda n: [0] * n,
+        np.zeros,
+        lambda n: np.zeros(n + 1, dtype=int),
+        lambda n: np.zeros((n, 2)),
+    ],
+    ids=["too large", "negative", "list", "floats", "too many", "too many columns"],
+)
+def test_edge_features_that_the_model_does_not_have_are_refused(kinds):
+    class Star(StarCRF):
+        def parse_input(self, x):
+            graph = super().parse_input(x)
+            return graph if len(x) < 4 else graph._replace(edge_features=kinds(len(graph.edges)))
+
+    X, Y = [np.ones((3, 2)), np.ones((4, 2))], [np.array([0, 1, 0]), np.array([0, 1, 0, 1])]
+    with pytest.raises(ValueError, match=r"edge_features of X\[1\] must be .* from 0 to 0, got"):
+        FrankWolfeSSVM(Star()).fit(X, Y)
+    with pytest.raises(ValueError, match="edge_features of x must be"):
+        Star(2, 2).inference(X[1], np.zeros(8))
+
+
+@pytest.mark.parametrize("model", [StarCRF(3, 2), StructuredModel()], ids=["graph", "plain"])
+def test_the_loss_of_outputs_of_unequal_lengths_is_refused(model):
+    with pytest.raises(ValueError, match="y and y_hat must have equal lengths, got 2 and 3"):
+        model.loss([0, 1], [0, 1, 1])

@@ -49,7 +49,11 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "random_state": ["random_state"],
     }
 
@@ -273,10 +277,12 @@ def check_samples(X: Any, Y: Any, sample_weight: Any = None) -> tuple[Any, Any, 
         if not hasattr(samples, "__len__"):
             raise TypeError(f"{name} must be a sequence or an array, got {samples!r}.")
     n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_inputs != len(Y) or len(Y) == 0:
+    if n_inputs == len(Y) == 0:
+        raise ValueError("X and Y must contain at least one sample, got none.")
+    if n_inputs != len(Y):
         raise ValueError(
-            "X and Y must have equal lengths of at least 1; found inconsistent numbers of "
-            f"samples: {n_inputs} and {len(Y)}."
+            "X and Y must have equal lengths; found inconsistent numbers of samples: "
+            f"{n_inputs} and {len(Y)}."
         )
     if sample_weight is None:
         return X, Y, np.ones(n_inputs)

@@ -9,6 +9,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import BaseEstimator
+from widemargin.structured.models.inputs import check_equal_sizes
 from widemargin.structured.oracles import PlainOracle
 
 
@@ -126,6 +127,7 @@ class StructuredModel(BaseEstimator):
         loss : float
             At least 0, and 0 for the true output.
         """
+        check_equal_sizes(y, y_hat)
         return float(np.sum(np.asarray(y) != np.asarray(y_hat)))
 
     def max_loss(self, y: Any) -> float:

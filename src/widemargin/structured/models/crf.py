@@ -19,7 +19,12 @@ from widemargin._base.threads import for_each
 from widemargin.structured.inference.dispatch import check_method, infer
 from widemargin.structured.inference.potentials import one_hot
 from widemargin.structured.models.base import StructuredModel
-from widemargin.structured.models.inputs import InputGraph, ParsedSamples, parse_samples
+from widemargin.structured.models.inputs import (
+    InputGraph,
+    ParsedSamples,
+    check_equal_sizes,
+    parse_samples,
+)
 from widemargin.structured.models.joint_feature import JointFeature, StateWeights, full_matrices
 from widemargin.structured.models.sizes import InferredSizes
 from widemargin.structured.oracles import GraphOracle, PlainOracle
@@ -365,6 +370,7 @@ class CRF(InferredSizes, StructuredModel):
             The number of wrong nodes if `class_weight` is None.
         """
         label, truth = y_hat if isinstance(y_hat, tuple) else self.states(y_hat), self.states(y)
+        check_equal_sizes(truth, label[0][:, 0] if isinstance(label, tuple) else label)
         return node_loss(label, truth, self.state_costs(truth))
 
     def max_loss(self, y: Any) -> float:

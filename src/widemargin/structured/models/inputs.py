@@ -114,6 +114,14 @@ def check_single(x: Any) -> Any:
     return check_features(np.atleast_2d(to_dense(x)))
 
 
+def check_equal_sizes(y: Any, y_hat: Any) -> None:
+    """Raise a ValueError unless two outputs have as many parts."""
+    if np.size(y) != np.size(y_hat):
+        raise ValueError(
+            f"y and y_hat must have equal lengths, got {np.size(y)} and {np.size(y_hat)}."
+        )
+
+
 def check_finite(values: Any, name: str) -> None:
     """Raise a ValueError unless all values are finite."""
     if not np.isfinite(values.data if sp.issparse(values) else values).all():

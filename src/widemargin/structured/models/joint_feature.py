@@ -127,6 +127,7 @@ class JointFeature:
         pairwise = np.empty((0, *position.shape[1:]))
         if len(graph.edges):
             _check_ends(graph.edges, len(unary))
+            _check_edge_features(graph, len(position), "x")
             edge_features = graph.edge_matrix(len(position))
             check_finite(edge_features, "edge_features")
             pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
@@ -144,7 +145,7 @@ class JointFeature:
         features = first, last, shift, rows.indices.astype(np.int32, copy=False), rows.data
         edges = np.concatenate([graph.edges for graph in inputs])
         _check_ends(edges, np.repeat(np.diff(nodes), np.diff(links))[:, np.newaxis])
-        edge_features = _stack_edge_features(inputs, len(edges))
+        edge_features = _stack_edge_features(inputs, len(self.layout.position))
         return flat.make_graphs(self.layout, nodes, links, features, edges, edge_features)
 
     def check_weights(self, w: Any) -> np.ndarray:
@@ -211,12 +212,31 @@ def _ends(lengths: Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def _stack_edge_features(inputs: Sequence[InputGraph], n_edges: int) -> tuple:
-    blocks: list[Any] = [graph.edge_features for graph in inputs]
-    kind = np.zeros(n_edges, dtype=np.int64)
-    if n_edges and blocks[0] is not None:
-        if blocks[0].ndim == 2:
-            rows = stack_rows(blocks, "edge_features")
-            return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
-        kind = np.concatenate(blocks)
-    return np.arange(n_edges + 1), kind, np.ones(n_edges)
+def _check_edge_features(graph: InputGraph, n_features: int, name: str) -> Any:
+    """Return features of edges, or raise a ValueError; compiled code does not check them."""
+    given, n_edges = graph.edge_features, len(graph.edges)
+    if given is None:
+        return np.zeros(n_edges, dtype=np.int64)
+    shape, kind = getattr(given, "shape", None), getattr(given, "dtype", np.dtype(object)).kind
+    is_index = shape == (n_edges,) and kind in "iu"
+    if shape != (n_edges, n_features) and not (
+        is_index and given.min() >= 0 and given.max() < n_features
+    ):
+        raise ValueError(
+            f"edge_features of {name} must be an array of shape {(n_edges, n_features)}, or of "
+            f"{n_edges} integers from 0 to {n_features - 1}, got {given!r}."
+        )
+    return given
+
+
+def _stack_edge_features(inputs: Sequence[InputGraph], n_features: int) -> tuple:
+    blocks = [
+        _check_edge_features(graph, n_features, f"X[{sample}]")
+        for sample, graph in enumerate(inputs)
+        if len(graph.edges)
+    ]
+    if blocks and blocks[0].ndim == 2:
+        rows = stack_rows(blocks, "edge_features")
+        return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+    kind = np.concatenate([np.empty(0, dtype=np.int64), *blocks]).astype(np.int64, copy=False)
+    return np.arange(len(kind) + 1), kind, np.ones(len(kind))
