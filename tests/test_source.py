@@ -8,6 +8,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 import widemargin
+from widemargin._base import options
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(widemargin.__file__).parent
@@ -223,6 +224,15 @@ def is_number(node):
 def test_tuning_constants_are_documented_options():
     constants = [c for path in FILES for c in tuning_constants(path)]
     assert len(constants) <= MOST_CONSTANTS, constants
+
+
+def test_options_of_the_same_name_have_the_same_value():
+    values = defaultdict(set)
+    for group in vars(options).values():
+        for field, value in vars(group).items() if isinstance(group, type) else ():
+            if not field.startswith("__"):
+                values[field].add(value)
+    assert {field: found for field, found in values.items() if len(found) > 1} == {}
 
 
 def test_functions_are_short():

@@ -130,7 +130,7 @@ def test_folds_that_cannot_be_scored_are_refused():
 
 
 def test_a_callback_ends_the_fits_of_folds(monkeypatch):
-    monkeypatch.setattr(coupled_options, "slice_work", 1)
+    monkeypatch.setattr(coupled_options, "slice_visits", 1)
     X, Z, y = data()
     recorder = Recorder(stop=lambda context: context.task_name == "slice")
     search = PrivilegedSVCCV(

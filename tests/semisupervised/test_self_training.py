@@ -37,7 +37,7 @@ class Script(Learner):
 
 
 def train_with(script, constraints=NO_CONSTRAINTS, report=lambda state: False, **options):
-    script.estimator.set_params(**{"threshold": "adjusted", **options})
+    script.parent.set_params(**{"threshold": "adjusted", **options})
     state = TrainingState(np.zeros(script.data.n_unlabeled, dtype=np.int8))
     self_train(script, constraints, state, report)
     return state

@@ -2,7 +2,8 @@
 
 Each component has a class of constants, used as a namespace and never instantiated. The values
 were chosen by the benchmarks named below; the same name has the same value everywhere. Change one
-here and run its benchmark.
+here and run its benchmark. The package only reads them, some of them once, for compiled code; tests
+that replace one use pytest's ``monkeypatch``.
 """
 
 # ruff: noqa: N801 - namespaces, named like the variables that they stand for
@@ -41,6 +42,12 @@ class kernel_options:
     largest_factored = 2000
     """Largest precomputed matrix whose definiteness is tested by a factorization, which then costs
     less than a fit."""
+    definite_shift = 1e-10
+    """Addition to the diagonal before the factorization, relative to the mean of the diagonal.
+    Smaller rejects matrices for their rounding errors, larger accepts indefinite ones."""
+    float32_range = 1e-3
+    """Share of the largest float32 number that values to be summed may reach. Larger risks
+    overflow, smaller computes more in float64."""
     fewest_rows = 2
     """Rows that a cache holds however small its memory is; a pair update needs two."""
     most_rows = 1024
@@ -95,7 +102,7 @@ class code_matrix_options:
     """Limit on the step length of the accelerated coupling: longer ones are seldom accepted."""
     smallest_log = -50.0
     """Smallest log-probability in coupling: keeps logarithms finite."""
-    tie = 1e-9
+    tied_losses = 1e-9
     """Losses that differ by less are taken as equal, and the classes ordered by confidence."""
 
 
@@ -133,6 +140,9 @@ class smo_options:
     """A working set is at most the number of samples divided by this."""
     slice_work = 50_000_000
     """Kernel values used between two reports: about a fifth of a second."""
+    violation_share = 0.1
+    """Tolerance of a round over a working set, relative to the violation before it. Smaller
+    optimizes each set more, larger computes more rows."""
     newton_period = 100
     """Pair updates per sample after which a Newton step on the free variables is tried."""
     handover_updates = 200
@@ -158,6 +168,9 @@ class smo_options:
     """Support vectors in the sample that is compared."""
     recheck_entries = 1 << 22
     """Entries of a block of float64 kernel values: 32 MiB."""
+    float32_share = 0.1
+    """Largest error of a residual from float32 values, relative to the tolerance, that is not
+    corrected. Larger risks the tolerance, smaller computes more float64 values."""
     objective_error = 1e-5
     """Relative error of the dual objective by float32 values that is accepted."""
     slack_error_factor = 10.0
@@ -173,6 +186,9 @@ class smo_options:
     """Dual objective, relative to the scale of the data, above which hard-margin samples are
     reported as not separable. Larger takes longer to find that out, smaller rejects problems
     whose margin is tiny."""
+    cone_growth = 1.5
+    """Factor to the best multiple of a point, with infinite costs, from which on the solver moves
+    to it. Smaller moves more often for less, larger grows slower where nothing is separable."""
     feasibility = 1e-9
     """Relative error by which a starting point may miss the constraints."""
 
@@ -217,9 +233,9 @@ class interior_point_options:
     """Samples that contribute less than this to the normal equations are left out."""
     precision = 1e-12
     """Relative distance from the optimum at which the hard-margin solver stops."""
-    accepted_gap = 1e-6
+    certified_gap = 1e-6
     """Relative duality gap with which a point that misses tol is accepted as converged."""
-    most_free = 600
+    most_support_vectors = 600
     """Largest number of support vectors for which their equations are solved at the end."""
     corrections = 5
     """How often support vectors with negative dual variables are removed from these equations."""
@@ -252,7 +268,7 @@ class majorize_minimize_options:
     """Iteration at which the equations of the samples on the margin are first tried."""
     distances = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     """Distances to the margin, relative to it, at which samples are assumed to be on it."""
-    corrections = 10
+    margin_corrections = 10
     """Corrections of that assumption for each distance."""
 
 
@@ -334,6 +350,14 @@ class crammer_singer_options:
     updates of all scores, each more expensive."""
     batch_passes = 20
     """Most passes over a batch before a Newton step."""
+    violation_share = 0.1
+    """Tolerance of a batch, relative to the largest violation before it. Smaller optimizes each
+    batch more, larger needs more of them."""
+    skipped_share = 1e-3
+    """Violation, relative to the tolerance, up to which a pass leaves a sample as it is. Larger
+    saves steps that gain little, and needs more passes."""
+    batch_skipped_share = 0.1
+    """The same in a batch, where a step costs an update of the scores of all its samples."""
     update_columns = 4096
     """Columns of the Gram matrix that one thread takes when the scores are updated."""
     linear_rounding = 8.0
@@ -360,7 +384,7 @@ class crammer_singer_options:
 class coupled_options:
     """Options of the solver of SVM1+ and SVM-2K; measured by `benchmarks/privileged.py`."""
 
-    slice_work = 20_000_000
+    slice_visits = 20_000_000
     """Variables visited by pair updates between two reports: about a fifth of a second."""
     interior_point_steps = 20
     """Steps that the interior-point method is expected to take. Pair updates that have taken as
@@ -369,16 +393,24 @@ class coupled_options:
     """Pair updates per variable after which the solver ends on an indefinite kernel."""
     flat_curvature = 1e-12
     """Smallest curvature along a move, relative to the largest kernel value."""
+    interval_weight = 1e-4
+    """Weight, in the least squares for the multipliers, of a kind whose variables only bound its
+    multiplier from both sides. Larger lets it displace those that free variables determine."""
+    ray_weight = 1e-8
+    """The same for a bound on one side."""
+    multiplier_rank_tol = 1e-14
+    """Relative singular value below which these least squares are rank-deficient. Must be less than
+    the ratio of two weights."""
     samples_per_column = 2
     """The interior-point method works on features where there are this many samples for each, else
     on samples."""
-    near = 1e-7
+    rounding_distance = 1e-7
     """Distance from the optimum from which on a lack of progress of the interior-point method means
     rounding."""
     function_error = 1e-7
     """Relative change of the functions, in the steps without progress, up to which such a point is
     accepted. Others are left to pair updates."""
-    precision = 1e-11
+    stopping_distance = 1e-11
     """Relative distance from the optimum at which the interior-point method stops."""
 
 
@@ -420,11 +452,14 @@ class active_set_options:
     """Largest number of unknowns: a step costs its third power."""
     steps = 500
     """Largest number of steps."""
-    work = 4e9
+    most_work = 4e9
     """Multiplications after which the method ends: a few seconds."""
-    regularization = 1e-11
+    ridge = 1e-11
     """Relative addition to the diagonal that makes the equations solvable."""
-    precision = 1e-9
+    multiplier_ridge = 0.01
+    """The same for the multipliers of the sums, relative to ``ridge``. Larger is more stable, and
+    violates the sums more."""
+    joining_violation = 1e-9
     """Relative violation at which a variable joins the working set."""
 
 
@@ -432,55 +467,39 @@ class active_set_options:
 
 
 class structured_solver_options:
-    """Options of the solvers of the structured problem; measured by benchmarks/structured.py.
-
-    Attributes
-    ----------
-    bound_rounding : float
-        Relative amount by which an upper bound may be below the lower bound and still count as
-        rounding. A larger value reports a gap of 0 where inference was not exact, a smaller one
-        reports nan because of rounding.
-    plane_tol : float
-        Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
-        value costs more moves of weight, a larger one more rounds.
-    plane_steps : int
-        Largest number of moves of weight in a round. Reached only if the problem over the planes
-        is badly conditioned.
-    seconds_between_checkpoints : float
-        Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
-        is interrupted and spends more time on writing.
-    """
+    """Options of the solvers of the structured problem; measured by `benchmarks/structured.py`."""
 
     bound_rounding = 1e-6
+    """Relative amount by which an upper bound may be below the lower bound and still count as
+    rounding. A larger value reports a gap of 0 where inference was not exact, a smaller one
+    reports nan because of rounding."""
     plane_tol = 0.01
+    """Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
+    value costs more moves of weight, a larger one more rounds."""
     plane_steps = 1_000_000
+    """Largest number of moves of weight in a round. Reached only if the problem over the planes
+    is badly conditioned."""
     seconds_between_checkpoints = 10.0
+    """Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
+    is interrupted and spends more time on writing."""
 
 
 class oracle_options:
-    """Options of the oracles of structured models; measured by benchmarks/structured.py.
+    """Options of the oracles of structured models; measured by `benchmarks/structured.py`."""
 
-    Attributes
-    ----------
-    smallest_chunk : int
-        Smallest number of samples of a task for a thread. Smaller chunks balance the threads,
-        larger ones cost fewer calls.
-    most_chunks : int
-        Largest number of chunks. Each has a difference of joint features of its own, so that more
-        of them cost memory. The chunks, and with them the bits of sums, do not depend on the
-        number of threads.
-    pass_operations : float
-        Operations of compiled Frank-Wolfe steps between two moments at which an interrupt is
-        noticed: about 0.1 seconds. A smaller value costs more calls.
-    slack_rounding : float
-        Relative amount by which a slack may be negative because of rounding. Below it, inference
-        has missed the true output, whose slack of 0 is used.
-    """
-
-    smallest_chunk = 32
+    chunk_samples = 32
+    """Smallest number of samples of a task for a thread. Smaller chunks balance the threads, larger
+    ones cost fewer calls."""
     most_chunks = 16
+    """Largest number of chunks. Each has a difference of joint features of its own, so that more
+    of them cost memory. The chunks, and with them the bits of sums, do not depend on the number of
+    threads."""
     pass_operations = 5e7
+    """Operations of compiled Frank-Wolfe steps between two moments at which an interrupt is
+    noticed: about 0.1 seconds. A smaller value costs more calls."""
     slack_rounding = 1e-9
+    """Relative amount by which a slack may be negative because of rounding. Below it, inference
+    has missed the true output, whose slack of 0 is used."""
 
 
 # ---- structured.inference and structured.ensembles -----------------------------------------------
@@ -528,7 +547,7 @@ class coulomb_options:
     """Largest number of passes over the samples for a member in a round."""
     smallest_offset = 20.0
     """Smallest offset of the step sizes."""
-    step_share = 10.0
+    norm_per_step = 10.0
     """Norm of the weights divided by the largest change of the weights in a step."""
     offset_samples = 100
     """Samples from which the length of a subgradient is estimated."""
@@ -633,7 +652,7 @@ class discriminant_options:
     """Samples per feature from which on the covariance is formed instead of an SVD."""
     trace_ratio_steps = 100
     """Largest number of steps to the trace ratio; fewer than 10 are usual."""
-    tie = 1e-6
+    tied_distances = 1e-6
     """Relative difference below which two class means are equally far out along a direction."""
     ill_conditioned = 1e6
     """Sum of the inverse eigenvalues of the correlations above which a second pass over the

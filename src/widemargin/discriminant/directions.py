@@ -184,6 +184,6 @@ def orient(directions: np.ndarray, means: np.ndarray) -> np.ndarray:
     """
     spread = means - means.mean(axis=0)
     distance = np.abs(spread)
-    farthest = distance >= (1.0 - options.tie) * distance.max(axis=0)
+    farthest = distance >= (1.0 - options.tied_distances) * distance.max(axis=0)
     last = len(means) - 1 - farthest[::-1].argmax(axis=0)
     return directions * np.where(spread[last, np.arange(spread.shape[1])] < 0, -1.0, 1.0)

@@ -246,7 +246,7 @@ def _finish(gram: KernelGram, common: np.ndarray, out: np.ndarray) -> None:
 
 def fits_float32(sizes: np.ndarray) -> bool:
     """Return whether non-negative values are small enough for sums of them in float32."""
-    return bool(sizes.max(initial=0.0) < 1e-3 * float(np.finfo(np.float32).max))
+    return bool(sizes.max(initial=0.0) < options.float32_range * float(np.finfo(np.float32).max))
 
 
 def is_everything(index: Any) -> bool:

@@ -236,7 +236,7 @@ def is_positive_semidefinite(matrix: np.ndarray) -> bool:
     """Return whether a Cholesky factorization, tried where it costs less than a fit, shows it."""
     if len(matrix) > options.largest_factored:
         return False
-    shift = 1e-10 * max(float(np.trace(matrix)), TINY)
+    shift = options.definite_shift * max(float(np.trace(matrix)), TINY)
     try:
         np.linalg.cholesky(matrix + shift / len(matrix) * np.eye(len(matrix)))
     except np.linalg.LinAlgError:

@@ -159,7 +159,7 @@ class _ClassifierLearner(Learner):
         samples = np.append(split.train, n_labeled + used)
         y = np.append(data.positive[split.train], pseudo_labels[used] > 0).astype(np.intp)
         weights = {} if data.weight is None else {"sample_weight": data.weight[samples]}
-        model = clone(self.estimator.estimator).fit(safe_indexing(data.X, samples), y, **weights)
+        model = clone(self.parent.estimator).fit(safe_indexing(data.X, samples), y, **weights)
         unlabeled = n_labeled + np.arange(len(pseudo_labels))
         scores = np.full(n_labeled + len(unlabeled), np.nan)
         for part in (split.validation, unlabeled, split.calibration):

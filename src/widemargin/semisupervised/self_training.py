@@ -58,14 +58,14 @@ class Learner:
 
     Parameters
     ----------
-    estimator : estimator
+    parent : estimator
         With the parameters `update`, `max_rounds`, `min_new` and `threshold`.
     data : PartialLabels
     split : LabelSplit
     """
 
-    def __init__(self, estimator: Any, data: PartialLabels, split: LabelSplit) -> None:
-        self.estimator, self.data, self.split = estimator, data, split
+    def __init__(self, parent: Any, data: PartialLabels, split: LabelSplit) -> None:
+        self.parent, self.data, self.split = parent, data, split
 
     def train(self, pseudo_labels: np.ndarray) -> RoundModel:
         """Train with the labeled samples and these pseudo-labels."""
@@ -165,7 +165,7 @@ def self_train(
     report : callable
         Called with the state after every round. If it returns True, training stops.
     """
-    options = learner.estimator
+    options = learner.parent
     limit = options.max_rounds
     while not state.finished and (limit is None or len(state.seen) < limit):
         trained = learner.train(state.pseudo_labels)
@@ -197,7 +197,7 @@ def _evaluate(
     """
     samples = learner.scored(trained, learner.split.validation)
     scores, positive, weight = samples
-    threshold = learner.estimator.threshold
+    threshold = learner.parent.threshold
     at_zero = ThresholdCurve(samples, np.zeros(1))
     upper = 0.0 if threshold == "zero" else constraints.adjusted_threshold(samples)
     negative_weight = None if weight is None else weight[~positive]

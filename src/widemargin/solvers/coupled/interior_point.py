@@ -178,7 +178,7 @@ class InteriorPoint:
         self.multipliers = np.where(self.bounded, 1.0, 0.0)
         self.unknowns = np.zeros(equations.size)
         self.iterations = 0
-        self.progress = Progress(options.precision, options.near)
+        self.progress = Progress(options.stopping_distance, options.rounding_distance)
 
     def advance(self) -> bool:
         """Take one step; return whether the method has ended."""
@@ -196,7 +196,7 @@ class InteriorPoint:
         drift = np.abs(self.equations.residual(self.unknowns, g, h)).max()
         drift /= max(1.0, np.abs(g).sum() + np.abs(h).sum())
         violation = np.abs(residual).max() / _function_size(F, E)
-        distance = float(max(gap, violation, drift**2 / options.near))
+        distance = float(max(gap, violation, drift**2 / options.rounding_distance))
         stop = self.progress.update(distance, (self.distances, self.multipliers, self.unknowns))
         if stop or self.iterations >= interior_point_options.iterations:
             return True
@@ -266,9 +266,9 @@ class InteriorPoint:
         not, as the error goes with its square root. Constants are not unique and do not count.
         """
         progress = self.progress
-        if progress.best < options.precision:
+        if progress.best < options.stopping_distance:
             return True
-        if progress.best >= options.near or progress.point[-1] is self.unknowns:
+        if progress.best >= options.rounding_distance or progress.point[-1] is self.unknowns:
             return False
         last = self.equations.values(self.unknowns)
         change = max(float(np.ptp(b - a)) for a, b in zip((F, E), last, strict=True))

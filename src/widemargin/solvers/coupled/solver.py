@@ -123,11 +123,11 @@ def solve_coupled(
 
 def advance(state: State) -> bool:
     """Work for a fraction of a second; return whether the solver has finished."""
-    left = state.max_iter - state.iterations if state.max_iter >= 0 else options.slice_work
+    left = state.max_iter - state.iterations if state.max_iter >= 0 else options.slice_visits
     if state.finished or left <= 0:
         state.finished = True
     elif state.iterations < state.update_limit:
-        _update_pairs(state, min(left, options.slice_work // state.point.size + 1))
+        _update_pairs(state, min(left, options.slice_visits // state.point.size + 1))
     elif state.last:
         state.finished = True
     elif state.interior is None:
@@ -237,7 +237,8 @@ def _constants(state: State) -> np.ndarray:
             known = [end for end in (least, greatest) if np.isfinite(end)]
             if not known:
                 continue
-            value, weight = np.mean(known), 1e-4 if len(known) == 2 else 1e-8
+            value = np.mean(known)
+            weight = options.interval_weight if len(known) == 2 else options.ray_weight
         rows.append(weight * direction)
         values.append(weight * value)
-    return np.linalg.lstsq(np.array(rows), np.array(values), rcond=1e-14)[0]
+    return np.linalg.lstsq(np.array(rows), np.array(values), rcond=options.multiplier_rank_tol)[0]

@@ -246,7 +246,7 @@ def finish(state: State) -> Solution:
     found = (_conditions(state, point) for point in points)
     beta, residual, violation = min(found, key=lambda conditions: conditions[-1])
     solution = certify(state.problem, beta, residual, state.iterations, True)
-    converged = violation < state.tol or solution.gap < options.accepted_gap
+    converged = violation < state.tol or solution.gap < options.certified_gap
     return replace(solution, converged=converged)
 
 
@@ -268,7 +268,7 @@ def _refined(state: State, near: np.ndarray) -> np.ndarray:
     dual = near.copy()
     for _ in range(options.corrections):
         support = np.flatnonzero(dual)
-        if not 0 < len(support) <= options.most_free:
+        if not 0 < len(support) <= options.most_support_vectors:
             break
         sign, K = state.problem.sign[support], state.equations.block(support)
         beta = sign * dual[support]

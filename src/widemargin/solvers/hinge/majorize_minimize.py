@@ -162,7 +162,7 @@ def _try_active_sets(state: State) -> Solution:
     cost, bounds = problem.cost, problem.bounds()
     for distance in options.distances:
         free, short = np.abs(slack) <= distance * state.unit, slack > 0.0
-        for _ in range(options.corrections):
+        for _ in range(options.margin_corrections):
             if np.count_nonzero(free) > newton_options.most_free:
                 break
             alpha = np.where(short & ~free, cost, 0.0)

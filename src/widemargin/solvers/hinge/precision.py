@@ -37,7 +37,7 @@ def check_residual(state: Any) -> bool:
     value = float(np.sum(active.dual * (linear + active.residual)))
     # Whether errors of this size change the dual objective by next to nothing.
     allowed = options.objective_error * abs(value) * len(sample)
-    if error <= 0.1 * state.tol and float(errors.sum()) * size <= allowed:
+    if error <= options.float32_share * state.tol and float(errors.sum()) * size <= allowed:
         return True
     if error <= state.tol:
         active.residual[support] = exact_residual(active, linear, support)

@@ -321,7 +321,7 @@ def _working_set_round(state: State, violation: float, steps: int) -> None:
     """Update pairs of the most violating samples, whose rows of the Gram matrix are computed."""
     active, working_set = state.active, _most_violating(state)
     rows, positions = active.gram.rows(working_set)
-    tol = max(0.5 * state.tol, 0.1 * violation)
+    tol = max(0.5 * state.tol, options.violation_share * violation)
     dual, residual = active.dual[working_set], active.residual[working_set]
     dense = DenseMatrix(pairs.gather_columns(rows, positions, working_set))
     steps = min(steps, options.slice_work // len(working_set))
@@ -443,7 +443,7 @@ def _check_separable(state: State) -> None:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
     if not state.problem.separable and 2.0 * value * active.largest > options.separability:
         raise NotSeparableError
-    if cone and gain > 1.5 * norm > 0.0:
+    if cone and gain > options.cone_growth * norm > 0.0:
         factor = gain / norm
         active.dual *= factor
         active.residual -= (factor - 1.0) * (linear - active.residual)

@@ -130,7 +130,7 @@ def finish(state: State, iterations: int = 0) -> tuple[Solution, np.ndarray]:
                 # Rounding errors of the sum are multiplied by the mean of the features.
                 beta[weight.argmax()] -= math.fsum(beta)
             found.append(_certified(state, np.clip(beta, *problem.bounds()), iterations))
-            if found[-1][0].gap <= options.accepted_gap:
+            if found[-1][0].gap <= options.certified_gap:
                 return found[-1]
     return min(found, key=lambda candidate: candidate[0].gap)
 

@@ -68,7 +68,7 @@ def advance(state: State) -> bool:
     elif state.iterations >= state.max_iter:
         state.set_status(finished=True, converged=False)
     else:
-        _optimize_worst(state, violation, max(0.5 * state.tol, 0.1 * worst))
+        _optimize_worst(state, violation, max(0.5 * state.tol, options.violation_share * worst))
         state.counts[PASSES] += 1
     return state.finished
 

@@ -8,12 +8,15 @@ step of a sample is the same in both.
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin._base.options import crammer_singer_options as options
 from widemargin.solvers.jit import column_of, draw, row_ends
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION
 
 # Further entries of the counts of `PassState`, and entries of the levels.
 FULL = POSITION + 1
 WORST, LOOSE = range(2)
+
+_SKIPPED, _BATCH_SKIPPED = options.skipped_share, options.batch_skipped_share
 
 
 @compiled
@@ -60,7 +63,7 @@ def sweep(
             continue
         counts[POSITION] += 1
         levels[WORST] = max(levels[WORST], highest - lowest)
-        if highest - lowest > 1e-3 * tol:
+        if highest - lowest > _SKIPPED * tol:
             _optimize_sample(gradient, mine, own, cost[i], norms[i], members, m, change)
             _update_weights(data, indices, indptr, i, bias, members, m, change, weights, moved)
     return steps
@@ -91,7 +94,7 @@ def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol
                 continue
             position += 1
             worst = max(worst, highest - lowest)
-            if highest - lowest > 0.1 * tol:
+            if highest - lowest > _BATCH_SKIPPED * tol:
                 _optimize_sample(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
                 row = matrix[i]
                 for k in range(n_classes):

@@ -35,20 +35,20 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import coulomb_options
 from widemargin._base.threads import for_each
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
-from widemargin.solvers.structured.problem import Array, OracleSubset
+from widemargin.solvers.structured.problem import OracleSubset
 
 
-def coulomb_energy(W: Array, exponent: float = 1.0) -> float:
+def coulomb_energy(W: np.ndarray, exponent: float = 1.0) -> float:
     """Return the energy of the directions of weight vectors, each pair counted once."""
     return _repulsion(_directions(W)[0], exponent, coulomb_options.nearest)[0]
 
 
-def coulomb_forces(U: Array, exponent: float = 1.0) -> Array:
+def coulomb_forces(U: np.ndarray, exponent: float = 1.0) -> np.ndarray:
     """Return minus the gradient of the energy in each of the unit vectors ``U``."""
     return _repulsion(np.asarray(U, dtype=float), exponent, coulomb_options.nearest)[1]
 
 
-def rotation(W: Array, step: float, exponent: float = 1.0) -> Array:
+def rotation(W: np.ndarray, step: float, exponent: float = 1.0) -> np.ndarray:
     """Return the change of weights that rotates them by ``step`` times the force on them."""
     U, norms = _directions(W)
     target = U + step * coulomb_forces(U, exponent)
@@ -61,7 +61,7 @@ class CoulombState:
 
     Attributes
     ----------
-    oracle : Oracle
+    oracle : PlainOracle, GraphOracle or OracleSubset
         The samples.
     cost : ndarray of shape (n_samples,)
         Costs of the slacks.
@@ -93,20 +93,20 @@ class CoulombState:
     """
 
     oracle: Any
-    cost: Array
+    cost: np.ndarray
     alpha: float
     exponent: float
-    assign: Callable[[Array, np.random.Generator], Sequence[Array]] | None
+    assign: Callable[[np.ndarray, np.random.Generator], Sequence[np.ndarray]] | None
     random: np.random.Generator
-    W: Array
+    W: np.ndarray
     max_iter: int
     check_every: int
     offset: float
     fix_first: bool = False
     tol: float = 1e-3
     passes: int = 50
-    best: Array = field(init=False)
-    converged: Array = field(init=False)
+    best: np.ndarray = field(init=False)
+    converged: np.ndarray = field(init=False)
     objective: float = np.inf
     iterations: int = 0
     curves: dict[str, list] = field(
@@ -120,13 +120,13 @@ class CoulombState:
         """Return ``function(m)`` of all members, computed in the threads of the oracle."""
         return for_each(function, range(len(self.W)), getattr(self.oracle, "threads", 1))
 
-    def assigned(self) -> Sequence[Array]:
+    def assigned(self) -> Sequence[np.ndarray]:
         """Return the samples that each member is trained on."""
         if self.assign is None:
             return [np.arange(len(self.cost))] * len(self.W)
         return self.assign(self.W, self.random)
 
-    def evaluate(self, W: Array, assigned: Sequence) -> tuple[float, float, float]:
+    def evaluate(self, W: np.ndarray, assigned: Sequence) -> tuple[float, float, float]:
         """Return the objective, its energy and its risk on the assigned samples."""
 
         def risk(m: int) -> float:
@@ -189,7 +189,7 @@ def advance_anchored(state: CoulombState) -> bool:
     forces = _tangential_forces(state)
     seeds = state.random.integers(np.iinfo(np.int32).max, size=len(state.W))
 
-    def solve(m: int) -> Array:
+    def solve(m: int) -> np.ndarray:
         samples = assigned[m]
         if len(samples) == 0 or (state.fix_first and m == 0):
             return state.W[m]
@@ -216,14 +216,14 @@ def advance_anchored(state: CoulombState) -> bool:
     return state.iterations >= state.max_iter or step <= shortest
 
 
-def best_weights(state: CoulombState) -> Array:
+def best_weights(state: CoulombState) -> np.ndarray:
     """Return the weights with the least objective."""
     if not state.curves["iteration"] or state.curves["iteration"][-1] != state.iterations:
         state.record_objective()
     return state.best
 
 
-def _tangential_forces(state: CoulombState) -> Array:
+def _tangential_forces(state: CoulombState) -> np.ndarray:
     U, norms = _directions(state.W)
     forces = coulomb_forces(U, state.exponent)
     # Along u the energy does not change: its gradient in w is tangential.
@@ -232,7 +232,7 @@ def _tangential_forces(state: CoulombState) -> Array:
     return forces
 
 
-def _directions(W: Array) -> tuple[Array, Array]:
+def _directions(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the unit vectors and the norms of weight vectors."""
     norms = np.maximum(np.sqrt(np.sum(W**2, axis=1)), TINY**0.5)
     return W / norms[:, np.newaxis], norms

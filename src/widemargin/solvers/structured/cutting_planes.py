@@ -31,7 +31,7 @@ import numpy as np
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
-from widemargin.solvers.structured.problem import Array, SolverState, StructuredSolution, dot
+from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot
 
 
 @dataclass(kw_only=True)
@@ -60,9 +60,9 @@ class CuttingPlanesState(SolverState):
     planes: Any = ()
     offsets: Any = ()
     # Inner products of the planes, their weights, and the rounds since these were positive.
-    gram: Array = field(init=False)
-    weights: Array = field(init=False)
-    idle: Array = field(init=False)
+    gram: np.ndarray = field(init=False)
+    weights: np.ndarray = field(init=False)
+    idle: np.ndarray = field(init=False)
     # Labels returned by the oracle, newest last; they are not part of a checkpoint.
     cached_labels: list = field(default_factory=list)
     last_violation: float = np.inf
@@ -107,7 +107,7 @@ class CuttingPlanesState(SolverState):
             self._add_oracle_plane()
         return self.record.solution(self.iterations, self.tol)
 
-    def add_plane(self, plane: Array, offset: float) -> None:
+    def add_plane(self, plane: np.ndarray, offset: float) -> None:
         """Add a plane without weight."""
         self.planes = np.concatenate([self.planes, plane[np.newaxis]])
         self.offsets = np.append(self.offsets, offset)
@@ -145,7 +145,7 @@ class CuttingPlanesState(SolverState):
         if self.cache:
             self.cached_labels = [*self.cached_labels, found.labels][-self.cache :]
 
-    def _cached_plane(self) -> tuple[Array, float] | None:
+    def _cached_plane(self) -> tuple[np.ndarray, float] | None:
         """Return the most violated plane of the cache, or None if it is not violated enough."""
         if not self.cached_labels or not np.isfinite(self.last_violation):
             return None
@@ -158,19 +158,21 @@ class CuttingPlanesState(SolverState):
         least = max(self.cache_tol * self.last_violation, self.tol * self.record.level)
         return (difference, offset) if self._violation(difference, offset) > least else None
 
-    def _violation(self, plane: Array, offset: float) -> float:
+    def _violation(self, plane: np.ndarray, offset: float) -> float:
         """Return by how much a plane exceeds the others at the current weights."""
         planes = zip(self.planes, self.offsets, strict=True)
         return offset - dot(self.w, plane) - max(b - dot(self.w, g) for g, b in planes)
 
-    def _linear(self) -> Array:
+    def _linear(self) -> np.ndarray:
         if not self.anchor.any():
             return self.offsets
         return self.offsets - np.array([dot(self.anchor, plane) for plane in self.planes])
 
 
 @compiled
-def simplex_ascent(gram: Array, linear: Array, weights: Array, tol: float, most_steps: int) -> int:
+def simplex_ascent(
+    gram: np.ndarray, linear: np.ndarray, weights: np.ndarray, tol: float, most_steps: int
+) -> int:
     """Maximise linear . a - 1/2 a' gram a over the simplex, from ``weights`` and in place.
 
     Stops when no move of weight between two coordinates gains at a rate of more than ``tol``.

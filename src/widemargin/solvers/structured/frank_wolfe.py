@@ -28,19 +28,19 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
-from widemargin.solvers.structured.problem import Array, PassState, StructuredSolution, lower_bound
+from widemargin.solvers.structured.problem import PassState, StructuredSolution, lower_bound
 
 SAMPLE_METHODS = ("perm", "rnd", "seq")
 
 
 def solve_frank_wolfe(
-    oracle: Any, cost: Array, *, report: Callable | None = None, **parameters: Any
+    oracle: Any, cost: np.ndarray, *, report: Callable | None = None, **parameters: Any
 ) -> StructuredSolution:
     """Solve the problem.
 
     Parameters
     ----------
-    oracle : Oracle
+    oracle : PlainOracle, GraphOracle or OracleSubset
         Loss-augmented inference on the samples.
     cost : ndarray of shape (n_samples,)
         Non-negative factors of the H_i.
@@ -81,7 +81,7 @@ class FrankWolfeState(PassState):
     sampling: str = "perm"
     blocks: Any = None
     losses: Any = None
-    average: Array = field(init=False)
+    average: np.ndarray = field(init=False)
     average_loss: float = field(init=False)
     steps: int = 0
 
@@ -114,13 +114,13 @@ class FrankWolfeState(PassState):
             dual = max(dual, lower_bound(w - self.anchor, self.average_loss, self.anchor))
         self.record_at(w, dual)
 
-    def _order(self) -> Array:
+    def _order(self) -> np.ndarray:
         n, random = self.oracle.n_samples, self.random
         if self.sampling == "perm":
             return random.permutation(n)
         return random.integers(n, size=n) if self.sampling == "rnd" else np.arange(n)
 
-    def _step_samples(self, order: Array) -> None:
+    def _step_samples(self, order: np.ndarray) -> None:
         """Take a step for each sample, with one call of the oracle for each."""
         corner = np.empty(self.oracle.size)
         total = float(self.losses.sum())
@@ -137,9 +137,9 @@ class FrankWolfeState(PassState):
 
 @compiled
 def step_block(
-    k: int, corner: Array, corner_loss: float, slack: float, steps: int, line_search: bool,
-    averaging: bool, weights: Array, blocks: Array, losses: Array,
-    average: Array, total: float, average_loss: float,
+    k: int, corner: np.ndarray, corner_loss: float, slack: float, steps: int, line_search: bool,
+    averaging: bool, weights: np.ndarray, blocks: np.ndarray, losses: np.ndarray,
+    average: np.ndarray, total: float, average_loss: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Move block ``k`` towards a corner, after ``steps`` earlier steps.
 
@@ -169,7 +169,9 @@ def step_block(
 
 
 @compiled
-def block_products(weights: Array, block: Array, corner: Array) -> tuple[float, float]:
+def block_products(
+    weights: np.ndarray, block: np.ndarray, corner: np.ndarray
+) -> tuple[float, float]:
     """Return weights . block and ||corner - block||^2, each in four interleaved sums."""
     whole = len(weights) - len(weights) % 4
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0

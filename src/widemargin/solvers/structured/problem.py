@@ -3,13 +3,13 @@ r"""The structured problem: what its solvers share.
     min over w   1/2 ||w - anchor||^2  +  sum_i cost_i * H_i(w)
     H_i(w) = max over y of   loss_i(y) - w . d_i(y)
 
-where d_i(y) is the joint feature of the true output of sample i minus that of y. An `Oracle`
+where d_i(y) is the joint feature of the true output of sample i minus that of y. An oracle
 finds the maximizers. Any convex combination of their losses and differences is a plane below the
 sum of the H_i, which gives lower bounds: with g = sum_i cost_i d_i and b = sum_i cost_i loss_i
 
     min over w   1/2 ||w - anchor||^2 + b - w . g  =  b - anchor . g - 1/2 ||g||^2
 
-An `Oracle` is an object with these attributes and methods, which all solvers need:
+An oracle is an object with these attributes and methods, which all solvers need:
 
 - ``n_samples`` and ``size``, the numbers of samples and of weights;
 - ``violation(i, w, out)`` writes d_i of the maximizer to ``out`` and returns its loss and H_i;
@@ -29,15 +29,13 @@ solution, `to_dict` and `resume` save and restore the state as plain arrays.
 
 from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
-
-Array: TypeAlias = np.ndarray
 
 _CURVES = ("iteration", "objective", "dual_objective", "gap", "seconds")
 
@@ -65,7 +63,7 @@ class StructuredSolution:
         Whether the gap is at most tol.
     """
 
-    w: Array
+    w: np.ndarray
     objective: float
     bound: float
     dual_objective: float
@@ -78,7 +76,7 @@ class StructuredSolution:
 class Record:
     """The best weights and lower bound so far, and the curves of both."""
 
-    w: Array
+    w: np.ndarray
     objective: float = np.inf
     bound: float = np.inf
     dual: float = -np.inf
@@ -107,7 +105,9 @@ class Record:
             gap = (self.level - self.dual) / max(self.level, TINY)
         return bool(gap <= tol)
 
-    def add(self, iteration: int, w: Array, objective: float, bound: float, dual: float) -> None:
+    def add(
+        self, iteration: int, w: np.ndarray, objective: float, bound: float, dual: float
+    ) -> None:
         """Add weights with their objective, and a lower bound."""
         if objective < self.objective:
             self.objective, self.bound, self.w = objective, bound, w.copy()
@@ -144,7 +144,7 @@ class SolverState:
 
     Parameters
     ----------
-    oracle : Oracle
+    oracle : PlainOracle, GraphOracle or OracleSubset
         Loss-augmented inference on the samples.
     cost : ndarray of shape (n_samples,)
         Non-negative factors of the H_i.
@@ -172,7 +172,7 @@ class SolverState:
     """
 
     oracle: Any
-    cost: Array
+    cost: np.ndarray
     _: KW_ONLY
     anchor: Any = None
     tol: float = 1e-3
@@ -207,7 +207,7 @@ class SolverState:
         """Return the solution at the current state."""
         raise NotImplementedError
 
-    def record_at(self, w: Array, dual: float) -> Any:
+    def record_at(self, w: np.ndarray, dual: float) -> Any:
         """Add ``w``, its objective and a lower bound to the record; return the violations."""
         objective, bound, found = upper_bounds(self.oracle, w, self.cost, self.anchor)
         self.record.add(self.iterations, w, objective, bound, dual)
@@ -290,7 +290,7 @@ class OracleSubset:
 
     Parameters
     ----------
-    oracle : Oracle
+    oracle : PlainOracle, GraphOracle or OracleSubset
         Its `violation` and `violations` take ``extra`` if that is given here.
     samples : ndarray of int
         The samples.
@@ -299,30 +299,32 @@ class OracleSubset:
         loss, relative to their value at the true output.
     """
 
-    def __init__(self, oracle: Any, samples: Any, extra: list[Array] | None = None) -> None:
+    def __init__(self, oracle: Any, samples: Any, extra: list[np.ndarray] | None = None) -> None:
         self.oracle, self.samples, self.extra = oracle, np.asarray(samples), extra
         self.n_samples, self.size = len(self.samples), oracle.size
 
-    def violation(self, i: Any, w: Array, out: Array) -> tuple[float, float]:
+    def violation(self, i: Any, w: np.ndarray, out: np.ndarray) -> tuple[float, float]:
         """Write the difference of sample ``i`` and return its loss and slack."""
         if self.extra is None:
             return self.oracle.violation(self.samples[i], w, out)
         _, slack = self.oracle.violation(self.samples[i], w, out, extra=self.extra[i])
         return slack + dot(w, out), slack
 
-    def violations(self, w: Array, samples: Any = None, weight: Any = None) -> Any:
+    def violations(self, w: np.ndarray, samples: Any = None, weight: Any = None) -> Any:
         """Return the violations of several samples."""
         chosen = np.arange(self.n_samples) if samples is None else np.asarray(samples)
         extra = {} if self.extra is None else {"extra": [self.extra[i] for i in chosen]}
         return self.oracle.violations(w, samples=self.samples[chosen], weight=weight, **extra)
 
-    def run_pass(self, order: Array, state: Any) -> bool:
+    def run_pass(self, order: np.ndarray, state: Any) -> bool:
         """Run a pass over the samples in compiled code, if the oracle can."""
         run_pass = getattr(self.oracle, "run_pass", None)
         return run_pass is not None and run_pass(order, state, self.samples, self.extra)
 
 
-def upper_bounds(oracle: Any, w: Array, cost: Array, anchor: Any) -> tuple[float, float, Any]:
+def upper_bounds(
+    oracle: Any, w: np.ndarray, cost: np.ndarray, anchor: Any
+) -> tuple[float, float, Any]:
     """Return the objective at ``w``, an upper bound on it, and the violations there."""
     found = oracle.violations(w, weight=cost)
     distance = w if anchor is None else w - anchor
@@ -332,13 +334,13 @@ def upper_bounds(oracle: Any, w: Array, cost: Array, anchor: Any) -> tuple[float
     return objective, base + float(np.sum(cost[counts] * found.bounds[counts])), found
 
 
-def lower_bound(gradient: Array, loss: float, anchor: Array) -> float:
+def lower_bound(gradient: np.ndarray, loss: float, anchor: np.ndarray) -> float:
     """Return the minimum of 1/2 ||w - anchor||^2 + loss - w . gradient."""
     return loss - dot(anchor, gradient) - 0.5 * dot(gradient, gradient)
 
 
 @compiled
-def dot(a: Array, b: Array) -> float:
+def dot(a: np.ndarray, b: np.ndarray) -> float:
     """Return the inner product, with the same bits for any number of BLAS threads."""
     sums = np.zeros(8)
     whole = len(a) - len(a) % 8

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin.solvers.structured.problem import Array, PassState, lower_bound
+from widemargin.solvers.structured.problem import PassState, lower_bound
 
 AVERAGINGS = ("linear", "squared")
 
@@ -51,9 +51,9 @@ class SubgradientState(PassState):
     momentum: float = 0.0
     averaging: str | None = "linear"
     shuffle: bool = True
-    velocity: Array = field(init=False)
-    average: Array = field(init=False)
-    plane: Array = field(init=False)
+    velocity: np.ndarray = field(init=False)
+    average: np.ndarray = field(init=False)
+    plane: np.ndarray = field(init=False)
     average_weight: float = 0.0
     plane_loss: float = 0.0
     steps: int = 0
@@ -91,7 +91,7 @@ class SubgradientState(PassState):
         w = self.w if self.averaging is None else self.average
         self.record_at(w, lower_bound(self.plane, self.plane_loss, self.anchor))
 
-    def _step(self, pull: Array) -> None:
+    def _step(self, pull: np.ndarray) -> None:
         self.steps += 1
         rate = 1.0 / self.offset if self.rate is None else self.rate
         eta = rate / (1.0 + self.steps / self.offset) ** self.decay

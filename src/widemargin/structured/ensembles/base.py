@@ -26,7 +26,7 @@ class EnsembleProblem(NamedTuple):
 
     Attributes
     ----------
-    oracle : Oracle
+    oracle : PlainOracle, GraphOracle or OracleSubset
         The samples.
     cost : ndarray of shape (n_samples,)
         Costs of the slacks.

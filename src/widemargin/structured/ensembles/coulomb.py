@@ -247,4 +247,4 @@ def _default_offset(oracle: Any, cost: np.ndarray, w: np.ndarray) -> float:
     differences = oracle.violations(w, samples=samples, rows=True).difference
     length = np.sum(cost) * np.mean(np.sqrt(np.sum(differences**2, axis=1)))
     norm = max(np.sqrt(np.sum(w**2)), TINY**0.5)
-    return max(options.smallest_offset, options.step_share * length / norm)
+    return max(options.smallest_offset, options.norm_per_step * length / norm)

@@ -74,9 +74,6 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
     }
 
-    # The reward for outputs that differ from those of other members: a parameter of the subclass.
-    _diversity = 0.0
-
     def __init__(
         self,
         model,
@@ -147,15 +144,20 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             return for_each(solve, range(self.n_estimators), oracle.threads)
         # One after the other: trained simultaneously, equal members would remain equal.
         rewards, found = [self._rewards(oracle, w) for w in W], []
+        factor = self._diversity() / (len(W) - 1)
         for m in range(len(W)):
             others = zip(*(own for k, own in enumerate(rewards) if k != m), strict=True)
-            found.append(solve(m, [self._diversity / (len(W) - 1) * sum(own) for own in others]))
+            found.append(solve(m, [factor * sum(own) for own in others]))
             rewards[m] = self._rewards(oracle, found[m].w)
         return found
 
     def _rewards_diversity(self) -> bool:
         """Return whether the training loss of a member depends on the outputs of the others."""
-        return self._diversity > 0.0 and self.n_estimators > 1
+        return self._diversity() > 0.0 and self.n_estimators > 1
+
+    def _diversity(self) -> float:
+        """Return the reward for outputs that differ: a parameter of the subclass."""
+        return getattr(self, "diversity", 0.0)
 
     def _rewards(self, oracle: Any, w: np.ndarray) -> list[np.ndarray]:
         """Return minus the loss of each state of each part, relative to the outputs of ``w``."""
@@ -237,14 +239,11 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         random_state=None,
         verbose=False,
     ):
-        StructuredEnsemble.__init__(self, model, C, max_iter, tol, n_jobs, random_state, verbose)
-        self.n_estimators = n_estimators
+        super().__init__(
+            model, n_estimators, C, n_rounds=n_rounds, max_iter=max_iter, tol=tol, n_jobs=n_jobs,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.diversity = diversity
-        self.n_rounds = n_rounds
-
-    @property
-    def _diversity(self) -> float:  # type: ignore[override]
-        return self.diversity
 
 
 def _groups(member: np.ndarray, slacks: Any, n_members: int, random: Any) -> list[np.ndarray]:

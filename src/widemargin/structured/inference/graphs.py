@@ -19,7 +19,6 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin.solvers.structured.frank_wolfe import block_products, step_block
-from widemargin.solvers.structured.problem import Array
 from widemargin.structured.inference.search import incidence
 
 
@@ -40,11 +39,11 @@ class Layout(NamedTuple):
         Factor of the weight at that position.
     """
 
-    signs: Array
+    signs: np.ndarray
     shared: bool
     n_unary: int
-    position: Array
-    factor: Array
+    position: np.ndarray
+    factor: np.ndarray
 
     @property
     def n_states(self) -> int:
@@ -83,27 +82,32 @@ class Graphs(NamedTuple):
     """
 
     layout: Layout
-    nodes: Array
-    links: Array
-    first: Array
-    last: Array
-    shift: Array
-    column: Array
-    value: Array
-    edges: Array
-    edge_first: Array
-    edge_index: Array
-    edge_value: Array
-    order: Array
-    parent: Array
-    via: Array
-    forest: Array
-    truth: Array
-    cost: Array
+    nodes: np.ndarray
+    links: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    shift: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+    edges: np.ndarray
+    edge_first: np.ndarray
+    edge_index: np.ndarray
+    edge_value: np.ndarray
+    order: np.ndarray
+    parent: np.ndarray
+    via: np.ndarray
+    forest: np.ndarray
+    truth: np.ndarray
+    cost: np.ndarray
 
 
 def make_graphs(
-    layout: Layout, nodes: Array, links: Array, features: tuple, edges: Array, edge_features: tuple
+    layout: Layout,
+    nodes: np.ndarray,
+    links: np.ndarray,
+    features: tuple,
+    edges: np.ndarray,
+    edge_features: tuple,
 ) -> Graphs:
     """Return the `Graphs` of samples.
 
@@ -174,7 +178,12 @@ def _find_forests(nodes, links, edges, order, parent, via, forest):
 
 @compiled
 def decode(
-    graphs: Graphs, weights: Array, extra: Array, samples: Array, labels: Array, scores: Array
+    graphs: Graphs,
+    weights: np.ndarray,
+    extra: np.ndarray,
+    samples: np.ndarray,
+    labels: np.ndarray,
+    scores: np.ndarray,
 ) -> None:
     """Write the best labels of samples that are forests, and their scores.
 
@@ -189,8 +198,13 @@ def decode(
 
 @compiled
 def violations(
-    graphs: Graphs, weights: Array, extra: Array, samples: Array, weight: Array, rows: Array
-) -> tuple[Array, Array, Array]:
+    graphs: Graphs,
+    weights: np.ndarray,
+    extra: np.ndarray,
+    samples: np.ndarray,
+    weight: np.ndarray,
+    rows: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return labels, losses and slacks of loss-augmented inference on samples that are forests.
 
     For each of ``samples``: the labels, at its nodes, with the largest score + loss, where the loss
@@ -211,9 +225,10 @@ def violations(
 
 @compiled
 def run_pass(
-    graphs: Graphs, extra: Array, extra_first: Array, samples: Array, order: Array, cost: Array,
-    line_search: bool, averaging: bool, steps: int, weights: Array, blocks: Array, losses: Array,
-    average: Array, average_loss: float,
+    graphs: Graphs, extra: np.ndarray, extra_first: np.ndarray, samples: np.ndarray,
+    order: np.ndarray, cost: np.ndarray, line_search: bool, averaging: bool, steps: int,
+    weights: np.ndarray, blocks: np.ndarray, losses: np.ndarray, average: np.ndarray,
+    average_loss: float,
 ) -> float:  # fmt: skip
     """Take steps of block-coordinate Frank-Wolfe on samples that are forests.
 
@@ -247,8 +262,8 @@ def run_pass(
 
 @compiled
 def evaluate(
-    graphs: Graphs, weights: Array, labels: Array, weight: Array, row: Array
-) -> tuple[Array, Array]:
+    graphs: Graphs, weights: np.ndarray, labels: np.ndarray, weight: np.ndarray, row: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return losses and slacks of labels of all samples; add their differences to ``row``."""
     losses, slacks = np.empty(len(weight)), np.empty(len(weight))
     matrices, unary, _, _ = _buffers(graphs, weights, np.arange(len(losses)))
@@ -262,7 +277,7 @@ def evaluate(
 
 
 @compiled
-def potentials(graphs: Graphs, weights: Array, i: int) -> tuple[Array, Array]:
+def potentials(graphs: Graphs, weights: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the unary and pairwise potentials of sample ``i``."""
     n_edges = graphs.links[i + 1] - graphs.links[i]
     matrices, unary, mixed, _ = _buffers(graphs, weights, np.array([i]))
@@ -274,7 +289,9 @@ def potentials(graphs: Graphs, weights: Array, i: int) -> tuple[Array, Array]:
 
 
 @compiled
-def add_difference(graphs: Graphs, labels: Array, i: int, weight: float, row: Array) -> None:
+def add_difference(
+    graphs: Graphs, labels: np.ndarray, i: int, weight: float, row: np.ndarray
+) -> None:
     """Add weight times the difference of joint features of the truth and labels of a sample."""
     layout, n_states = graphs.layout, len(graphs.layout.signs)
     for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
@@ -294,7 +311,7 @@ def add_difference(graphs: Graphs, labels: Array, i: int, weight: float, row: Ar
 
 @compiled
 def add_marginals(
-    graphs: Graphs, i: int, unary: Array, pairwise: Array, weight: float, row: Array
+    graphs: Graphs, i: int, unary: np.ndarray, pairwise: np.ndarray, weight: float, row: np.ndarray
 ) -> None:
     """Add weight times the joint feature of fractional labels: beliefs of nodes and edges."""
     layout, n_states = graphs.layout, len(graphs.layout.signs)

@@ -52,6 +52,8 @@ class GridCRF(GraphCRF):
            [0, 0, 0]])
     """
 
+    _directed = False
+
     def __init__(
         self,
         n_states: int | None = None,
@@ -60,7 +62,7 @@ class GridCRF(GraphCRF):
         neighborhood: int = 4,
         class_weight: Any = None,
     ) -> None:
-        super().__init__(n_states, n_features, inference_method, class_weight, directed=False)
+        super().__init__(n_states, n_features, inference_method, class_weight, self._directed)
         self.neighborhood = neighborhood
 
     def parse_input(self, x: Any) -> InputGraph:
@@ -106,6 +108,8 @@ class DirectionalGridCRF(GridCRF):
     >>> model.joint_feature([[[1, 0, 0], [0, 1, 0]]], [[0, 1]])
     array([1., 0., 0., 0., 1., 0., 0., 1., 0., 0., 0., 0., 0., 0.])
     """
+
+    _directed = True
 
     def parse_input(self, x: Any) -> InputGraph:
         features, shape = _pixels(x)

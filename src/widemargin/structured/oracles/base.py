@@ -17,10 +17,9 @@ import numpy as np
 
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
-from widemargin.solvers.structured.problem import Array
 
 # Labels, losses, slacks and bounds of a chunk of samples.
-Chunk = tuple[list, Array, Array, Array]
+Chunk = tuple[list, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Violations(NamedTuple):
@@ -42,10 +41,10 @@ class Violations(NamedTuple):
     """
 
     labels: list
-    losses: Array
-    slacks: Array
-    bounds: Array
-    difference: Array
+    losses: np.ndarray
+    slacks: np.ndarray
+    bounds: np.ndarray
+    difference: np.ndarray
 
 
 class Decoded(NamedTuple):
@@ -66,8 +65,8 @@ class Decoded(NamedTuple):
     """
 
     labels: list
-    energies: Array
-    bounds: Array
+    energies: np.ndarray
+    bounds: np.ndarray
     exact: bool
     methods: set
 
@@ -90,7 +89,7 @@ class StructuredOracle:
     threads: int | None
 
     def solve_chunk(
-        self, w: Array, samples: Array, weight: Array, extra: Any, difference: Any
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
     ) -> Chunk:
         """Solve loss-augmented inference for some samples; the method a new oracle must define.
 
@@ -105,7 +104,7 @@ class StructuredOracle:
         extra : list of ndarray or None
             As in `violations`.
         difference : ndarray of shape (len(samples), size) or (1, size)
-            Array to which the differences are added, each to its row or all to the only one.
+            np.ndarray to which the differences are added, each to its row or all to the only one.
 
         Returns
         -------
@@ -116,7 +115,7 @@ class StructuredOracle:
         raise NotImplementedError
 
     def violations(
-        self, w: Array, samples: Any = None, weight: Any = None, extra: Any = None,
+        self, w: np.ndarray, samples: Any = None, weight: Any = None, extra: Any = None,
         rows: bool = False,
     ) -> Violations:  # fmt: skip
         """Solve loss-augmented inference for several samples.
@@ -142,7 +141,7 @@ class StructuredOracle:
         samples = np.arange(self.n_samples) if samples is None else np.asarray(samples)
         weight = np.ones(len(samples)) if weight is None else np.asarray(weight, dtype=float)
         # Sums are made chunk by chunk, in this order, for any number of threads.
-        size = max(options.smallest_chunk, -(-len(samples) // options.most_chunks))
+        size = max(options.chunk_samples, -(-len(samples) // options.most_chunks))
         chunks = [slice(k, min(k + size, len(samples))) for k in range(0, len(samples), size)]
         difference = np.zeros((len(samples) if rows else len(chunks), self.size))
 
@@ -160,7 +159,7 @@ class StructuredOracle:
         total = difference if rows else difference.sum(axis=0)
         return Violations(labels, losses, slacks, bounds, total)
 
-    def violation(self, i: Any, w: Any, out: Array, extra: Any = None) -> tuple[float, float]:
+    def violation(self, i: Any, w: Any, out: np.ndarray, extra: Any = None) -> tuple[float, float]:
         """Write the difference of sample ``i`` to ``out``; return its loss and slack."""
         out[:] = 0.0
         added = None if extra is None else [extra]
@@ -168,11 +167,11 @@ class StructuredOracle:
         _, losses, slacks, _ = self.solve_chunk(w, *one, added, out[np.newaxis])
         return losses[0], slacks[0]
 
-    def from_model_order(self, w: Array) -> Array:
+    def from_model_order(self, w: np.ndarray) -> np.ndarray:
         """Return weights in the order of the oracle, from the order of the model."""
         return np.array(w, dtype=float)
 
-    def to_model_order(self, w: Array) -> Array:
+    def to_model_order(self, w: np.ndarray) -> np.ndarray:
         """Return weights in the order of the model, from the order of the oracle."""
         return np.array(w, dtype=float)
 
@@ -203,12 +202,12 @@ class PlainOracle(StructuredOracle):
         self.exact = model.maximizes_loss()
 
     @cached_property
-    def true_features(self) -> list[Array]:
+    def true_features(self) -> list[np.ndarray]:
         """Joint features of the samples with their true outputs."""
         return [self.model.joint_feature(x, y) for x, y in zip(self.X, self.Y, strict=True)]
 
     def solve_chunk(
-        self, w: Array, samples: Array, weight: Array, extra: Any, difference: Any
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
     ) -> Chunk:
         labels, (losses, slacks) = [], np.empty((2, len(samples)))
         for k, i in enumerate(samples):
@@ -230,7 +229,7 @@ class PlainOracle(StructuredOracle):
             difference[min(k, len(difference) - 1)] += weight[k] * change
         return labels, losses, slacks, slacks if self.exact else np.full(len(slacks), np.inf)
 
-    def evaluate(self, labels: list, w: Array, weight: Array) -> tuple[Array, ...]:
+    def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference, losses, slacks = np.zeros(self.size), [], []
         for i, y in enumerate(labels):
@@ -240,15 +239,15 @@ class PlainOracle(StructuredOracle):
             difference += weight[i] * change
         return np.array(losses), np.array(slacks), difference
 
-    def true_joint_features(self) -> Array:
+    def true_joint_features(self) -> np.ndarray:
         """Return the joint features of the samples with their true outputs, one per row."""
         return np.array(self.true_features)
 
-    def best_states(self, w: Array) -> list[Array]:
+    def best_states(self, w: np.ndarray) -> list[np.ndarray]:
         """Return the states of the parts of the predicted output of each sample."""
         return [self.model.states(self.model.inference(x, w)) for x in self.X]
 
-    def task_losses(self, w: Array) -> Array:
+    def task_losses(self, w: np.ndarray) -> np.ndarray:
         """Return the losses of the predicted outputs of all samples."""
         found = [self.model.inference(x, w) for x in self.X]
         return np.array([self.model.loss(y, y_hat) for y, y_hat in zip(self.Y, found, strict=True)])

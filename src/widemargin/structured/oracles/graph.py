@@ -6,7 +6,6 @@ import numpy as np
 
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
-from widemargin.solvers.structured.problem import Array
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import check_method, infer
 from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
@@ -39,15 +38,17 @@ class GraphOracle(StructuredOracle):
         self.is_forest = self.graphs.forest & (self.method in ("auto", "max-product"))
         self.no_extra = np.empty((0, self.layout.n_states))
 
-    def from_model_order(self, w: Array) -> Array:
+    def from_model_order(self, w: np.ndarray) -> np.ndarray:
         return self.joint.check_weights(w)[self.joint.order]
 
-    def to_model_order(self, w: Array) -> Array:
+    def to_model_order(self, w: np.ndarray) -> np.ndarray:
         in_model_order = np.empty(self.size)
         in_model_order[self.joint.order] = w
         return in_model_order
 
-    def run_pass(self, order: Array, state: Any, samples: Any = None, extra: Any = None) -> bool:
+    def run_pass(
+        self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
+    ) -> bool:
         """Run a pass of block-coordinate Frank-Wolfe in compiled code, if there is any.
 
         Parameters
@@ -84,7 +85,7 @@ class GraphOracle(StructuredOracle):
             state.steps += len(piece)
         return True
 
-    def decode(self, w: Array, extra: Any = None, relaxed: bool = False) -> Decoded:
+    def decode(self, w: np.ndarray, extra: Any = None, relaxed: bool = False) -> Decoded:
         """Find the best labels of all samples, without the loss.
 
         Parameters
@@ -105,7 +106,7 @@ class GraphOracle(StructuredOracle):
         extra = None if extra is None else self.check_extra(extra)
         stacked = self.no_extra if extra is None else np.concatenate(extra)
 
-        def work(samples: Array) -> None:
+        def work(samples: np.ndarray) -> None:
             forest = self.is_forest[samples]
             if forest.any():
                 flat.decode(self.graphs, w, stacked, samples[forest], labels, scores)
@@ -113,7 +114,7 @@ class GraphOracle(StructuredOracle):
                 added = None if extra is None else extra[i]
                 inferred[i] = infer(self.potentials(i, w, added), self.method)
 
-        size = max(1, min(options.smallest_chunk, -(-self.n_samples // options.most_chunks)))
+        size = max(1, min(options.chunk_samples, -(-self.n_samples // options.most_chunks)))
         whole = np.arange(self.n_samples)
         for_each(work, [whole[k : k + size] for k in range(0, self.n_samples, size)], self.threads)
         found: list = [labels[self.nodes(i)] for i in whole]
@@ -125,7 +126,7 @@ class GraphOracle(StructuredOracle):
             methods.add(own.method)
         return Decoded(found, -scores, -bounds, exact, methods)
 
-    def loss_terms(self, extra: list[Array] | None = None) -> list[Array]:
+    def loss_terms(self, extra: list[np.ndarray] | None = None) -> list[np.ndarray]:
         """Return the loss of each state of each node, plus ``extra``, for each sample."""
         wrong = 1.0 - np.eye(self.layout.n_states)[self.graphs.truth]
         losses = self.graphs.cost[:, np.newaxis] * wrong
@@ -133,7 +134,7 @@ class GraphOracle(StructuredOracle):
             losses += np.concatenate(self.check_extra(extra))
         return [losses[self.nodes(i)] for i in range(self.n_samples)]
 
-    def evaluate(self, labels: list, w: Array, weight: Array) -> tuple[Array, ...]:
+    def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference = np.zeros(self.size)
         if not any(isinstance(label, tuple) for label in labels):
@@ -148,18 +149,18 @@ class GraphOracle(StructuredOracle):
             difference += weight[i] * change
         return losses, slacks, difference
 
-    def true_joint_features(self) -> Array:
+    def true_joint_features(self) -> np.ndarray:
         """Return the joint features of the samples with their true outputs, one per row."""
         rows = np.zeros((self.n_samples, self.size))
         for i, row in enumerate(rows):
             self._add_true_feature(i, 1.0, row)
         return rows
 
-    def best_states(self, w: Array) -> list[Array]:
+    def best_states(self, w: np.ndarray) -> list[np.ndarray]:
         """Return the states of the nodes of the predicted output of each sample."""
         return self.decode(w).labels
 
-    def task_losses(self, w: Array) -> Array:
+    def task_losses(self, w: np.ndarray) -> np.ndarray:
         """Return the losses of the predicted outputs of all samples."""
         return self._losses(self.best_states(w))
 
@@ -172,7 +173,7 @@ class GraphOracle(StructuredOracle):
         """Return what identifies the training problem: the flat arrays."""
         return [*self.graphs[1:], *self.layout]
 
-    def check_extra(self, extra: Any) -> list[Array]:
+    def check_extra(self, extra: Any) -> list[np.ndarray]:
         """Return terms for all samples as float64; compiled code does not check shapes."""
         extra = [np.asarray(terms, dtype=float) for terms in extra]
         expected = [(int(n), self.layout.n_states) for n in np.diff(self.graphs.nodes)]
@@ -191,11 +192,11 @@ class GraphOracle(StructuredOracle):
         """Return the nodes of sample ``i``."""
         return slice(self.graphs.nodes[i], self.graphs.nodes[i + 1])
 
-    def edges(self, i: Any) -> Array:
+    def edges(self, i: Any) -> np.ndarray:
         """Return the edges of sample ``i``."""
         return self.graphs.edges[self.graphs.links[i] : self.graphs.links[i + 1]]
 
-    def potentials(self, i: Any, w: Array, extra: Any = None) -> Potentials:
+    def potentials(self, i: Any, w: np.ndarray, extra: Any = None) -> Potentials:
         """Return the potentials of sample ``i``, with ``extra`` added to the unary ones."""
         unary, pairwise = flat.potentials(self.graphs, w, i)
         if extra is not None:
@@ -203,7 +204,7 @@ class GraphOracle(StructuredOracle):
         return Potentials(unary, self.edges(i), pairwise)
 
     def solve_chunk(
-        self, w: Array, samples: Array, weight: Array, extra: Any, difference: Any
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray, extra: Any, difference: Any
     ) -> Chunk:
         if self.is_forest[samples].all():
             return self._solve_forests(w, samples, weight, extra, difference)
@@ -235,15 +236,15 @@ class GraphOracle(StructuredOracle):
         labels, losses, slacks = found
         return [labels[self.nodes(i)] for i in samples], losses, slacks, slacks
 
-    def _losses(self, labels: list) -> Array:
+    def _losses(self, labels: list) -> np.ndarray:
         """Return the losses of labels of all samples."""
         return np.array([node_loss(label, *self._truth(i)) for i, label in enumerate(labels)])
 
-    def _truth(self, i: Any) -> tuple[Array, Array]:
+    def _truth(self, i: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the true states of the nodes of a sample, and the costs of wrong ones."""
         return self.graphs.truth[self.nodes(i)], self.graphs.cost[self.nodes(i)]
 
-    def _add_difference(self, i: Any, label: Any, weight: float, row: Array) -> None:
+    def _add_difference(self, i: Any, label: Any, weight: float, row: np.ndarray) -> None:
         if isinstance(label, tuple):
             self._add_true_feature(i, weight, row)
             flat.add_marginals(self.graphs, i, *label, -weight, row)
@@ -252,19 +253,19 @@ class GraphOracle(StructuredOracle):
         labels[self.nodes(i)] = label
         flat.add_difference(self.graphs, labels, i, weight, row)
 
-    def _add_true_feature(self, i: Any, weight: float, row: Array) -> None:
+    def _add_true_feature(self, i: Any, weight: float, row: np.ndarray) -> None:
         beliefs = one_hot(self._truth(i)[0], self.edges(i), self.layout.n_states)
         flat.add_marginals(self.graphs, i, *beliefs, weight, row)
 
 
-def node_loss(label: Any, truth: Array, cost: Array) -> float:
+def node_loss(label: Any, truth: np.ndarray, cost: np.ndarray) -> float:
     """Return the sum of costs of wrong nodes, from states or from beliefs of nodes and edges."""
     if isinstance(label, tuple):
         return float(cost @ (1.0 - label[0][np.arange(len(truth)), truth]))
     return float(cost @ (label != truth))
 
 
-def add_node_losses(unary: Array, truth: Array, cost: Array) -> None:
+def add_node_losses(unary: np.ndarray, truth: np.ndarray, cost: np.ndarray) -> None:
     """Add to unary potentials the loss of each state."""
     unary += cost[:, np.newaxis]
     unary[np.arange(len(truth)), truth] -= cost

@@ -244,7 +244,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fraction = confidence / (3.0 * (np.abs(confidence) + 1.0))
         if self._decoding == "hamming":
             return agreement(scores, matrix) + smallest_step(matrix) * fraction
-        return options.tie * fraction - total_loss(scores, matrix, self._loss)
+        return options.tied_losses * fraction - total_loss(scores, matrix, self._loss)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.
