@@ -3,7 +3,8 @@
 import gc
 import weakref
 from itertools import combinations
-from threading import Barrier, Thread
+from sys import getswitchinterval, setswitchinterval
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
@@ -176,6 +177,29 @@ def test_memory_for_rows_is_given_back():
     assert 0 < cache.nbytes <= cache.cache_bytes
     del union
     gc.collect()
+    assert cache.nbytes == 0
+
+
+def test_memory_is_counted_while_other_threads_give_up_rows():
+    cache, ended, failures = GramCache(gram_of(8), 1 << 20), Event(), []
+
+    def count():
+        try:
+            while not ended.is_set():
+                cache.nbytes  # noqa: B018
+        except RuntimeError as error:  # the set of caches changed size during iteration
+            failures.append(error)
+
+    interval, thread = getswitchinterval(), Thread(target=count)
+    setswitchinterval(1e-6)
+    thread.start()
+    for _ in range(200):
+        rows = [cache.row_cache(cache.gram) for _ in range(20)]
+        del rows
+    setswitchinterval(interval)
+    ended.set()
+    thread.join()
+    assert failures == []
     assert cache.nbytes == 0
 
 

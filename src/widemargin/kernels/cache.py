@@ -59,7 +59,7 @@ class GramCache:
         self._whole: np.ndarray | None = None
         self._blocks: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._block_bytes = 0
-        self._row_caches: weakref.WeakSet[RowCache] = weakref.WeakSet()
+        self._row_caches: list[weakref.ref[RowCache]] = []
         self._shared_rows: weakref.ref | None = None
         self._shared_rows_held: RowCache | None = None
 
@@ -125,7 +125,8 @@ class GramCache:
             source = gram if float64 else gram.as_float32(self.cache_bytes // 4)
             rows = RowCache(source, capacity, at_once)
             self._evict(rows.nbytes)
-            self._row_caches.add(rows)
+            alive = [other for other in self._row_caches if other() is not None]
+            self._row_caches = [*alive, weakref.ref(rows)]
             return rows
 
     def shared_rows(self) -> "RowCache":
@@ -144,7 +145,8 @@ class GramCache:
 
     def _fixed_bytes(self) -> int:
         """Memory that eviction does not free."""
-        rows = sum(rows.nbytes for rows in self._row_caches)
+        # Not a WeakSet: another thread that gives up its rows would change it meanwhile.
+        rows = sum(getattr(rows(), "nbytes", 0) for rows in self._row_caches)
         return rows + (0 if self._whole is None else self._whole.nbytes)
 
     def _evict(self, needed: int) -> None:

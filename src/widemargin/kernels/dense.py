@@ -87,7 +87,7 @@ class SubsetGram(Gram):
 
 def dense_matrix(gram: Gram) -> DenseMatrix:
     """Return the whole of a Gram matrix, filled when needed if it is part of one in memory."""
-    own = getattr(gram, "dense", None)
+    own = gram.dense
     return DenseMatrix(gram.block(slice(None), slice(None))) if own is None else own
 
 

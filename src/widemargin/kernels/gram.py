@@ -22,13 +22,18 @@ class Gram:
     """Base class of Gram matrices: what a solver and a cache need of them.
 
     A subclass implements `diagonal`, `block` and `subset`; also `rows` if it has them in memory,
-    and `fits_float32` and `as_float32` if rows in float32 are faster.
+    and `fits_float32` and `as_float32` if rows in float32 are faster. A `RowCache` over it needs
+    `dtype`, and writes rows to an argument ``out`` of `block`.
     """
 
     size: int
     """Number of samples."""
     positive_semidefinite: bool
     """Whether this is known; an indefinite kernel has no duality gap."""
+    dtype: Any
+    """Type of the values that `block` computes, and of the rows in a cache."""
+    dense: Any = None
+    """The whole as a `DenseMatrix`, if it is part of a matrix in memory."""
 
     @property
     def max_rows(self) -> int:
