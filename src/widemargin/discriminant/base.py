@@ -389,8 +389,7 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
 
 def encode_samples(y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the classes of samples of positive weight, the class indices, and the weights."""
-    sample_weight = to_numpy(sample_weight)
-    samples, weight = validate_weights(sample_weight, y)
+    samples, positive = validate_weights(to_numpy(sample_weight), y)
     classes = np.unique(y[samples])
     if len(classes) < 2:
         raise ValueError(
@@ -399,7 +398,10 @@ def encode_samples(y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.nd
         )
     # Samples of weight 0 remain, so that X is not copied; their labels may not be in classes.
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return classes, codes, None if weight is None else validate_all_weights(sample_weight, y)
+    weight = None if positive is None else np.zeros(len(y))
+    if weight is not None:
+        weight[samples] = positive
+    return classes, codes, weight
 
 
 def class_priors(priors: Any, weight: np.ndarray) -> np.ndarray:
