@@ -86,6 +86,13 @@ def test_a_class_that_is_not_named_has_margin_one():
     assert_allclose(class_weights("effective", classes, y).mean(), 1.0)
 
 
+def test_weights_and_margins_are_in_the_order_of_the_classes():
+    classes, y = np.array(["a", "b"]), np.array(["a", "b", "b"])
+    for compute, name in ((class_weights, "effective"), (class_margins, "ldam")):
+        assert_allclose(compute(name, classes[::-1], y), compute(name, classes, y)[::-1])
+        assert compute(name, classes, y)[0] > compute(name, classes, y)[1]
+
+
 @pytest.mark.parametrize(
     ("margins", "message"),
     [

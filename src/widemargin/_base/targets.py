@@ -205,7 +205,8 @@ def class_margins(
     if class_margin is None:
         return np.ones(len(classes))
     if isinstance(class_margin, str):
-        return _ldam(_class_counts(y, sample_weight)[1])
+        present, counts = _class_counts(y, sample_weight)
+        return _ldam(counts)[np.searchsorted(present, classes)]
     names = classes.tolist()
     unknown = [name for name in class_margin if name not in names]
     if unknown:
