@@ -360,6 +360,15 @@ def test_the_positive_class_may_be_the_first(estimator):
     )
 
 
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_the_decision_function_agrees_with_a_prediction_at_the_threshold(pos_label):
+    X, _, marked = make_samples()
+    model = PreferenceSVC(pos_label=pos_label, gamma=0.05).fit(X, marked)
+    model.threshold_ = model.score_samples(X)[0]
+    assert model.predict(X[:1]) == 1 - pos_label  # a score has to be greater than the threshold
+    assert_array_equal(model.predict(X) == 1, model.decision_function(X) > 0)
+
+
 def test_effective_class_weights_are_those_of_the_classes_if_the_positive_one_is_the_first():
     X, y, marked = make_samples()
     first = PreferenceSVC(pos_label=0, split="resubstitution", gamma=0.05)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -109,3 +110,17 @@ def test_other_than_two_labels_and_unknown_ones_are_refused(data):
         cross_fitted_threshold(LogisticRegression(), X, np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match=r"pos_label must be one of \[0, 1\], got 5"):
         prior_threshold(LogisticRegression(), X, y, new, pos_label=5)
+
+
+def test_a_classifier_without_scores_is_refused_before_it_is_trained(data, monkeypatch):
+    X, y, new = data
+    monkeypatch.setattr(NearestNeighbour, "fit", lambda *_: pytest.fail("trained"))
+    for baseline in (cross_fitted_threshold, lambda *args: prior_threshold(*args, new)):
+        with pytest.raises(AttributeError, match="decision_function or predict_proba; Nearest"):
+            baseline(NearestNeighbour(), X, y)
+
+
+class NearestNeighbour(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self

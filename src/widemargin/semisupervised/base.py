@@ -149,7 +149,10 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             Difference of score and threshold, positive for ``classes_[1]``.
         """
         above = self.score_samples(X) - self.threshold_
-        return above if self._positive_is_second else -above
+        if self._positive_is_second:
+            return above
+        # A score equal to the threshold is not accepted: the sign is that of ``classes_[1]``.
+        return np.where(above == 0.0, np.finfo(np.float64).tiny, -above)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict class labels.

@@ -83,10 +83,10 @@ def cross_fitted_threshold(
     True
     """
     y, pos_label = _check_labels(y, pos_label)
+    method = _response_method(estimator)
     # An integer, so that the folds are those of one draw.
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-    method = _response_method(estimator)
     response = cross_val_predict(clone(estimator), X, y, cv=folds, method=method)
     samples = ScoredSamples(_positive_scores(response, y, pos_label), y == pos_label)
     threshold = (constraints or Constraints()).tuned_threshold(samples)
@@ -116,8 +116,9 @@ def prior_threshold(
         Fitted classifier.
     """
     y, pos_label = _check_labels(y, pos_label)
+    method = _response_method(estimator)
     model = labels_only(estimator, X, y)
-    response = getattr(model, _response_method(model))(X_unlabeled)
+    response = getattr(model, method)(X_unlabeled)
     scores = _positive_scores(response, y, pos_label)
     distinct, counts = np.unique(scores, return_counts=True)
     accepted = np.append(np.cumsum(counts[::-1])[::-1], 0)
@@ -138,7 +139,13 @@ def _check_labels(y: ArrayLike, pos_label: Any) -> tuple[np.ndarray, Any]:
 
 
 def _response_method(estimator: Any) -> str:
-    return "decision_function" if hasattr(estimator, "decision_function") else "predict_proba"
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            return method
+    raise AttributeError(
+        f"estimator must have decision_function or predict_proba; {type(estimator).__name__} has "
+        "neither."
+    )
 
 
 def _positive_scores(response: np.ndarray, y: np.ndarray, pos_label: Any) -> np.ndarray:
