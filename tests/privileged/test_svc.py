@@ -478,3 +478,14 @@ def test_a_refit_without_privileged_columns_forgets_them():
     with pytest.warns(UserWarning, match="without privileged features"):
         model.fit(X, y)
     assert not any(name.startswith(("slack", "privileged_int")) for name in vars(model))
+
+
+@pytest.mark.parametrize("name", ["multi_class", "decision_function_shape", "break_ties"])
+def test_parameters_of_an_svc_that_it_has_not_are_not_read(name):
+    X, Z, y = data(n=60, n_classes=3)
+    model = PrivilegedSVC(gamma=0.5).fit(X, y, privileged=Z)
+    assert not hasattr(model, name)
+    expected = model.decision_function(X)
+    setattr(model, name, {"break_ties": True}.get(name, "ovo"))
+    np.testing.assert_array_equal(model.fit(X, y, privileged=Z).decision_function(X), expected)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[expected.argmax(axis=1)])

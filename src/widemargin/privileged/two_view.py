@@ -12,6 +12,7 @@ from widemargin._base.sklearn_compat import Interval
 from widemargin.privileged.base import PrivilegedBase
 from widemargin.privileged.problems import SVM2K, Subproblems
 from widemargin.privileged.slack_functions import FitData
+from widemargin.svm.scores import best_classes
 
 
 @shared_docs
@@ -196,9 +197,7 @@ class TwoViewSVC(PrivilegedBase):
         -------
         <<returns_labels>>
         """
-        scores = self.decision_function(X, privileged)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        return best_classes(self.decision_function(X, privileged), self.classes_)
 
     def score(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, privileged: Any = None

@@ -9,6 +9,7 @@ for increasing C, each starting from the previous solution.
 import warnings
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -24,12 +25,10 @@ from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import validate_all_weights, validate_kernel_training
 from widemargin.kernels import Gram, MatrixGram
 from widemargin.kernels.dense import SubsetGram, gather
-from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.gram import gram_matrices
-from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
-from widemargin.svm.cross_validation import Search, accuracy, accuracy_scorer
-from widemargin.svm.svc import SVC, KernelClassifier, check_break_ties, predict_labels
+from widemargin.svm.cross_validation import Search, accuracy_scorer
+from widemargin.svm.svc import SVC, KernelClassifier
 from widemargin.svm.training import (
     Training,
     fit_binary_problems,
@@ -293,6 +292,8 @@ class SVCCV(Search, KernelClassifier):
         """Return scores by C, gamma and fold, nan where the fit failed."""
         shape = len(grid["C"]), len(grid["gamma"]), 1 + max(fold.number for fold in folds)
         scores, failed, scorer = np.full(shape, np.nan), 0, self._scorer()
+        # Scorers made by scikit-learn need predictions only, others may read any attribute.
+        whole = scorer is not accuracy_scorer and not hasattr(scorer, "_score_func")
         for fold in folds:
             X_train, _ = safe_split(self, X, None, fold.train)
             X_test, y_test = safe_split(self, X, y, fold.test, fold.train)
@@ -302,12 +303,8 @@ class SVCCV(Search, KernelClassifier):
                 if step in fold.failed:
                     failed += len(fold.columns)
                     continue
-                if scorer is accuracy_scorer and fold.values_known:
-                    score = accuracy(fold.labels(step), y_test, **weights)
-                else:
-                    model = fold.fitted_model(step, X_train, X_test)
-                    score = scorer(model, X_test, y_test, **weights)
-                scores[row, fold.columns, fold.number] = score
+                model = fold.fitted_model(step, X_train, X_test, whole)
+                scores[row, fold.columns, fold.number] = scorer(model, X_test, y_test, **weights)
         if failed == scores.size:
             raise NotSeparableError
         if failed:
@@ -422,35 +419,25 @@ class Fold:
             solutions.append(solution)
             unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
-    def labels(self, step: int) -> np.ndarray:
-        """Return the labels that the model at a C of the path predicts for the test samples."""
-        classes, one_vs_one = self.training.classes, self.training.reduction.one_vs_one
-        check_break_ties(self.model)
-        return predict_labels(self.model, self.values[:, :, step], classes, one_vs_one)
+    def fitted_model(self, step: int, X_train: Any, X_test: Any, whole: bool) -> SVC:
+        """Return the `SVC` at a C of the path, for scorers.
 
-    def fitted_model(self, step: int, X_train: Any, X_test: Any) -> SVC:
-        """Return the `SVC` at a C of the path, for scorers."""
-        solutions = [path[step] for path in self.solutions]
-        model = copy(self.model)
+        Unless it has to be ``whole`` it predicts the test samples only, if their values are known.
+        """
+        model, training = copy(self.model), self.training
         model.C = self.path[step]
-        model.__dict__.update(support_attributes(X_train, self.training, solutions))
-        if not callable(model.kernel):
-            model.n_features_in_ = X_train.shape[1]
+        model.classes_, model._one_vs_one = training.classes, training.reduction.one_vs_one
+        if whole or not self.values_known:
+            solutions = [path[step] for path in self.solutions]
+            model.__dict__.update(support_attributes(X_train, training, solutions))
+            if not callable(model.kernel):
+                model.n_features_in_ = X_train.shape[1]
         if self.values_known:
-            known = X_test, np.ascontiguousarray(self.values[:, :, step])
-            model._expansion = FoldExpansion(self.training.parameters, model._expansion, *known)
+            values = np.ascontiguousarray(self.values[:, :, step])
+            model.__dict__["_decision_values"] = partial(_values_at, model, X_test, values)
         return model
 
 
-@dataclass(frozen=True)
-class FoldExpansion:
-    """The functions of a fold, whose values at the test samples are known."""
-
-    parameters: KernelParameters
-    expansion: KernelExpansion
-    X_test: Any
-    values: np.ndarray
-
-    def evaluate(self, X: Any) -> np.ndarray:
-        """Compute the values of all functions."""
-        return self.values if X is self.X_test else self.expansion.evaluate(X)
+def _values_at(model: SVC, X_test: Any, values: np.ndarray, X: Any) -> np.ndarray:
+    """Return the decision values, which are known for the test samples."""
+    return values if X is X_test else SVC._decision_values(model, X)

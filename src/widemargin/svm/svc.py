@@ -29,13 +29,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base class of estimators whose fitted attributes `support_attributes` has returned.
 
     Predictions depend on fitted attributes only, and on the parameters
-    ``decision_function_shape`` and ``break_ties``, which may be changed after fit.
+    ``decision_function_shape`` and ``break_ties`` of those that have binary subproblems for pairs
+    of classes, which may be changed after fit.
     """
-
-    # Of estimators without these parameters.
-    multi_class = decision_function_shape = "ovr"
-    class_margin = None
-    break_ties = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -74,8 +70,15 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         <<returns_labels>>
         """
-        check_break_ties(self)
-        return predict_labels(self, self._decision_values(X), self.classes_, self._one_vs_one)
+        break_ties = "break_ties" in self._parameter_constraints and self.break_ties
+        if break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
+        values, n_classes = self._decision_values(X), len(self.classes_)
+        if n_classes == 2:
+            values = values[:, 0]
+        elif self._one_vs_one:
+            values = (class_scores if break_ties else count_votes)(values, n_classes)
+        return best_classes(values, self.classes_)
 
     @property
     def _gamma(self) -> float:
@@ -277,26 +280,6 @@ class SVC(KernelClassifier):
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
-
-
-def check_break_ties(options: Any) -> None:
-    """Raise a ValueError if ``break_ties`` contradicts ``decision_function_shape``."""
-    if options.break_ties and options.decision_function_shape == "ovo":
-        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
-
-
-def predict_labels(options: Any, values: Any, classes: np.ndarray, one_vs_one: bool) -> np.ndarray:
-    """Return class labels from the decision values of all binary subproblems.
-
-    ``options`` is an estimator with ``break_ties``.
-    """
-    if len(classes) == 2:
-        values = values[:, 0]
-    elif one_vs_one and options.break_ties:
-        values = class_scores(values, len(classes))
-    elif one_vs_one:
-        values = count_votes(values, len(classes))
-    return best_classes(values, classes)
 
 
 def validate_samples(estimator: Any, X: Any, sparse: bool) -> Any:

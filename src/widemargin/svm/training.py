@@ -80,8 +80,8 @@ def prepare_training(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) 
     Parameters
     ----------
     estimator : estimator
-        With the kernel parameters, and ``multi_class``, ``class_weight`` and ``class_margin``, of
-        an `SVC`.
+        With the kernel parameters and ``class_weight`` of an `SVC`. Subproblems are one-vs-rest
+        with margins of 1 unless it has the parameters ``multi_class`` and ``class_margin``, too.
     X : ndarray, CSR matrix, or what a callable kernel takes
         Validated training samples.
     y : ndarray of shape (n_samples,)
@@ -92,13 +92,17 @@ def prepare_training(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) 
     -------
     Training
     """
-    if estimator.multi_class == "ovr" and estimator.decision_function_shape == "ovo":
+    multi_class, margin, shape = "ovr", None, "ovr"
+    if "multi_class" in estimator._parameter_constraints:
+        multi_class, margin = estimator.multi_class, estimator.class_margin
+        shape = estimator.decision_function_shape
+    if multi_class == "ovr" and shape == "ovo":
         raise ValueError(
             "decision_function_shape='ovo' needs a binary subproblem for each pair of classes. "
             "Set multi_class='ovo'."
         )
-    kept, targets = encode_targets(y, sample_weight, estimator.class_weight, estimator.class_margin)
-    reduction = reduce_classes(targets.codes, len(targets.classes), estimator.multi_class)
+    kept, targets = encode_targets(y, sample_weight, estimator.class_weight, margin)
+    reduction = reduce_classes(targets.codes, len(targets.classes), multi_class)
     return Training(
         **vars(targets.reordered(reduction.order)),
         reduction=reduction,
