@@ -374,7 +374,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             coef, intercept = np.ascontiguousarray(solution.weights[:-1].T), solution.weights[-1]
             # No kernel: callbacks evaluate copies that may still have one from an earlier fit.
             return {**attributes, "coef_": coef, "intercept_": bias * intercept, "_expansion": None}
-        positions = np.flatnonzero(solution.dual.any(axis=1))
+        # The variables of a sample sum to zero: a single one that is not zero is a rounding error.
+        positions = np.flatnonzero(np.count_nonzero(solution.dual, axis=1) > 1)
         functions = expansion_attributes(
             training.X,
             training.parameters,
