@@ -413,7 +413,7 @@ def test_frames_are_arrays(library):
     ("X", "Y", "weight", "message"),
     [
         ([np.ones((2, 2))], [[0, 1], [0, 1]], None, "inconsistent numbers of samples: 1 and 2"),
-        ([], [], None, "equal lengths of at least 1"),
+        ([], [], None, "at least one sample, got none"),
         ([np.ones((2, 2))], [np.array([0, 1])], [0.0], "[Ss]ample.weight"),
         ([np.ones((2, 2))], [np.array([0, 1])], [-1.0], "sample_weight"),
     ],
