@@ -1,7 +1,7 @@
 """Dense Gram matrices of small problems, filled row by row when rows are needed.
 
-A problem over some samples of a larger matrix seldom needs more than the rows of its support
-vectors: only those are copied.
+A problem seldom needs more than the rows of its support vectors: only those are copied from a
+larger matrix, or computed.
 """
 
 from typing import Any
@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin.kernels.functions import rbf_row
 from widemargin.kernels.gram import Gram, MatrixGram
 
 
 class DenseMatrix:
-    """A dense Gram matrix in float64 whose rows are copied from another one when needed.
+    """A dense Gram matrix in float64 whose rows are copied or computed when needed.
 
     Parameters
     ----------
-    source : ndarray of shape (m, m)
-        A matrix in memory.
+    source : ndarray of shape (m, m) or (d, n)
+        A matrix in memory. With ``gamma`` the features of the samples, from which rows of the rbf
+        kernel are computed.
     samples : ndarray of shape (n,), optional
         Which rows and columns of it make this one; all by default.
+    gamma : float, optional
 
     Attributes
     ----------
@@ -29,8 +32,14 @@ class DenseMatrix:
     filled : ndarray of shape (n,)
     """
 
-    def __init__(self, source: np.ndarray, samples: np.ndarray | None = None):
-        if samples is None:
+    def __init__(
+        self, source: np.ndarray, samples: np.ndarray | None = None, gamma: float | None = None
+    ):
+        self.gamma = 0.0 if gamma is None else gamma
+        if gamma is not None:
+            self.source, self.samples = source, None
+            self._set_empty(source.shape[1])
+        elif samples is None:
             matrix = np.ascontiguousarray(source, dtype=np.float64)
             # Compiled code that may fill rows does not take arrays that are read-only.
             self.matrix = self.source = matrix if matrix.flags.writeable else matrix.copy()
@@ -38,13 +47,16 @@ class DenseMatrix:
             self.filled = np.ones(len(source), dtype=bool)
         else:
             self.source, self.samples = source, samples
-            self.matrix = np.empty((len(samples), len(samples)))
-            self.filled = np.zeros(len(samples), dtype=bool)
+            self._set_empty(len(samples))
+
+    def _set_empty(self, size: int) -> None:
+        self.matrix = np.empty((size, size))
+        self.filled = np.zeros(size, dtype=bool)
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The arrays that compiled code needs to fill rows."""
-        return self.matrix, self.filled, self.source, self.samples
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, float]:
+        """What compiled code needs to fill rows."""
+        return self.matrix, self.filled, self.source, self.samples, self.gamma
 
     def rows(self, index: np.ndarray) -> np.ndarray:
         """Return the matrix with the rows ``index`` filled."""
@@ -53,6 +65,8 @@ class DenseMatrix:
 
     def subset(self, index: np.ndarray) -> "DenseMatrix":
         """Return the matrix of some of the samples."""
+        if self.samples is None:
+            return DenseMatrix(self.source[:, index], gamma=self.gamma)
         return DenseMatrix(self.source, self.samples[index])
 
 
@@ -65,6 +79,8 @@ class SubsetGram(Gram):
     samples : ndarray of shape (n,)
         Which of its samples.
     """
+
+    float64_rows = True
 
     def __init__(self, whole: MatrixGram, samples: np.ndarray):
         self.whole, self.samples = whole, samples
@@ -98,21 +114,24 @@ def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndar
 
 
 @compiled
-def fill_rows(matrix, filled, source, samples, index):
-    """Copy those of the rows ``index`` that are not filled yet."""
+def fill_rows(matrix, filled, source, samples, gamma, index):
+    """Fill those of the rows ``index`` that are not filled yet."""
     for i in index:
-        filled_row(matrix, filled, source, samples, i)
+        filled_row(matrix, filled, source, samples, gamma, i)
 
 
 @compiled
-def filled_row(matrix, filled, source, samples, i):
-    """Return row i, copied first if it is not filled yet."""
+def filled_row(matrix, filled, source, samples, gamma, i):
+    """Return row i, copied or (without ``samples``) computed first if it is not filled yet."""
     row = matrix[i]
     if not filled[i]:
         filled[i] = True
-        whole = source[samples[i]]
-        for k in range(samples.shape[0]):
-            row[k] = whole[samples[k]]
+        if samples is None:
+            rbf_row(source, gamma, i, matrix)
+        else:
+            whole = source[samples[i]]
+            for k in range(samples.shape[0]):
+                row[k] = whole[samples[k]]
     return row
 
 

@@ -376,6 +376,30 @@ def _finish_rbf_float32(out, start, stop, first, last, row_norms, column_norms, 
 
 
 @compiled
+def rbf_row(features, gamma, i, out):
+    """Write the rbf kernel values of sample i against all to ``out[i]``.
+
+    ``features`` has a row for each feature, so that the loops over samples vectorize. Differences
+    of features, unlike norms, lose no digits: the value of sample i itself is 1.
+    """
+    d, row = features.shape[0], out[i]
+    row[:] = 0.0
+    even = d - d % 4
+    for f in range(0, even, 4):
+        w, x, y, z = features[f], features[f + 1], features[f + 2], features[f + 3]
+        a, b, c, e = w[i], x[i], y[i], z[i]
+        for j in range(row.shape[0]):
+            p, q, r, s = w[j] - a, x[j] - b, y[j] - c, z[j] - e
+            row[j] -= 0.5 * ((p * p + q * q) + (r * r + s * s))
+    for f in range(even, d):
+        w, a = features[f], features[f, i]
+        for j in range(row.shape[0]):
+            row[j] -= 0.5 * ((w[j] - a) * (w[j] - a))
+    zeros = np.zeros(row.shape[0])
+    _finish_rbf_float64(out, i, i + 1, 0, row.shape[0], zeros, zeros, gamma, False)
+
+
+@compiled
 def _mirror(out):
     """Copy what is above the diagonal to below it."""
     for i in range(out.shape[0]):

@@ -32,6 +32,8 @@ class Gram:
     """Whether this is known; an indefinite kernel has no duality gap."""
     dtype: Any
     """Type of the values that `block` computes, and of the rows in a cache."""
+    float64_rows: bool = False
+    """Whether `rows` returns float64 values from the start."""
     dense: Any = None
     """The whole as a `DenseMatrix`, if it is part of a matrix in memory."""
 

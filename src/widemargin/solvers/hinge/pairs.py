@@ -2,8 +2,8 @@
 
 All functions update ``dual`` and ``residual`` = p - K dual in place. ``matrix`` is a dense Gram
 matrix whose ``diagonal`` is passed separately. Rows of it that are not ``filled`` are copied from
-the ``samples`` of ``source`` when they are needed (see `kernels.dense`). ``floor`` is the smallest
-curvature along a pair.
+the ``samples`` of ``source``, or computed with ``gamma``, when they are needed (see
+`kernels.dense`). ``floor`` is the smallest curvature along a pair.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def residual_extremes(dual, residual, lower, upper):
 
 @compiled
 def descend_with_intercept(
-    matrix, filled, source, samples, diagonal, lower, upper, dual, residual, tol, steps, floor
+    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps, floor
 ):
     """Move pairs of dual variables against each other until none violates by ``tol``.
 
@@ -52,7 +52,7 @@ def descend_with_intercept(
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own, best = filled_row(matrix, filled, source, samples, i), diagonal[i], 0
+        row, own, best = filled_row(matrix, filled, source, samples, gamma, i), diagonal[i], 0
         for k in range(n):
             slope = highest - (residual[k] + falling[k])
             slope = slope if slope > 0.0 else 0.0
@@ -68,7 +68,7 @@ def descend_with_intercept(
         for k in (i, j):
             rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
             falling[k] = 0.0 if dual[k] > lower[k] else np.inf
-        other = filled_row(matrix, filled, source, samples, j)
+        other = filled_row(matrix, filled, source, samples, gamma, j)
         top, bottom = _SMALLEST, _LARGEST
         for k in range(n):
             r = residual[k] - length * (row[k] - other[k])
@@ -81,7 +81,7 @@ def descend_with_intercept(
 
 @compiled
 def descend_without_intercept(
-    matrix, filled, source, samples, diagonal, lower, upper, dual, residual, tol, steps, floor
+    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps, floor
 ):
     """Move dual variables without an equality constraint until none violates by ``tol``.
 
@@ -101,7 +101,7 @@ def descend_without_intercept(
         if not best & mask or worst < _rank(tol, 0, _ALL_BITS):
             return step
         i = best & ~mask
-        row, rest = filled_row(matrix, filled, source, samples, i), residual[i]
+        row, rest = filled_row(matrix, filled, source, samples, gamma, i), residual[i]
         curvature = diagonal[i] if diagonal[i] > floor else floor
         smallest, largest = lower[i] - dual[i], upper[i] - dual[i]
         for k in range(n):
@@ -122,7 +122,7 @@ def descend_without_intercept(
             )  # fmt: skip
             dual[j] = _moved_within(dual[j], move, lower[j], upper[j])
         dual[i] = _moved_within(dual[i], own, lower[i], upper[i])
-        other = filled_row(matrix, filled, source, samples, j)
+        other = filled_row(matrix, filled, source, samples, gamma, j)
         for k in range(n):
             residual[k] = residual[k] - own * row[k] - move * other[k]
     return steps

@@ -134,7 +134,8 @@ class State(Resumable):
         # Whether some costs are infinite.
         self.hard = bool((problem.cost == np.inf).any())
         self.iterations = self.rounds = self.rechecks = 0
-        self.float64 = self.finished = self.converged = False
+        self.float64 = gram.float64_rows
+        self.finished = self.converged = False
         self.working_set = np.empty(0, dtype=np.intp)
         # Kernel values used so far, and how many before the interior-point method takes over.
         self.worked = 0.0
