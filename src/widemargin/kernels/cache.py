@@ -15,9 +15,11 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._base.options import kernel_options as options
 from widemargin.kernels.dense import DenseMatrix
+from widemargin.kernels.functions import RBF
 from widemargin.kernels.gram import Gram, MatrixGram, is_everything
 
 
@@ -76,6 +78,19 @@ class GramCache:
     def diagonal(self) -> np.ndarray:
         """The values k(x_i, x_i) of all samples."""
         return self.gram.diagonal()
+
+    @cached_property
+    def features(self) -> np.ndarray | None:
+        """The features of the samples, a row for each, where small problems compute rows from them.
+
+        The whole matrix takes longer where most of its rows are needed by no problem.
+        """
+        gram, rbf = self.gram, isinstance(getattr(self.gram, "function", None), RBF)
+        if self.shared or not rbf or sp.issparse(gram.X) or gram.X.dtype != np.float64:  # type: ignore[attr-defined]
+            return None
+        X = gram.X  # type: ignore[attr-defined]
+        few = X.shape[1] <= options.direct_features and len(X) >= options.direct_samples
+        return np.ascontiguousarray(X.T) if few else None
 
     def whole(self) -> np.ndarray | None:
         """Return the whole matrix in float64 if it fits."""
@@ -209,9 +224,13 @@ class UnionGram(CachedGram):
     def diagonal(self) -> np.ndarray:
         return np.concatenate([self._cache.diagonal[s] for s in self._slices])
 
-    @property
-    def dense(self) -> DenseMatrix | None:
-        """The whole matrix, copied by rows from that of the cache if it has one."""
+    @cached_property
+    def dense(self) -> DenseMatrix | None:  # type: ignore[override]
+        """The whole matrix, whose rows are computed when needed or copied from that of the cache."""
+        features = self._cache.features
+        if features is not None:
+            own = np.concatenate([features[:, s] for s in self._slices], axis=1)
+            return DenseMatrix(own, gamma=self._gram.function.gamma)  # type: ignore[attr-defined]
         whole = self._cache.whole()
         if whole is None:
             return None

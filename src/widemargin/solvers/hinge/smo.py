@@ -43,6 +43,7 @@ from widemargin.solvers.hinge import pairs, soft_margin
 from widemargin.solvers.hinge.precision import check_residual, exact_residual, recompute_residual
 from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError, certify
 from widemargin.solvers.hinge.shrinking import ActiveSet, shrink, subtract_rows, unshrink
+from widemargin.solvers.hinge.small import SmallSolver
 from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import initial_tol, next_tol
@@ -67,9 +68,27 @@ def solve_hinge(
     -------
     Solution
     """
+    small, tol = None, parameters.get("tol", 1e-3)
+    if exact and report is None and problem.intercept and _is_plain(**parameters):
+        small = SmallSolver(problem.gram) if SmallSolver.applies(problem.gram) else None
+        solution = None if small is None else small.solve(problem, tol)
+        if solution is not None:
+            return solution
     state = State(problem, **parameters)
+    if small is not None and small.updates:
+        state.active.dual[:] = small.dual
+        state.active.update_residual(state.active.dual)
+        state.iterations, state.rounds = small.updates, 1
     run_in_slices(advance, state, report)
     return finish(state, exact)
+
+
+def _is_plain(
+    tol: float = 1e-3, gap_tol: Any = None, max_iter: int = -1, shrinking: bool = True,
+    dual: Any = None, values: Any = None,
+) -> bool:  # fmt: skip
+    """Return whether the parameters of `State` are those of the small solver."""
+    return gap_tol is None and max_iter < 0 and dual is None
 
 
 @dataclass
