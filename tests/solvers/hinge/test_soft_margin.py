@@ -84,6 +84,7 @@ def test_pair_updates_hand_over_to_the_same_optimum(monkeypatch):
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("parameters", [{}, {"C": 10.0}, {"C": 1e-8}, {"gap_tol": 1e-3}])
 def test_unscaled_features_end_with_an_honest_certificate(parameters):
     X, y = unscaled(300, scale=1e4)
@@ -93,6 +94,7 @@ def test_unscaled_features_end_with_an_honest_certificate(parameters):
     assert model.fit_status_ == 0
 
 
+@pytest.mark.large
 def test_a_gap_that_floating_point_does_not_allow_is_reported():
     X, y = unscaled(300, scale=1e8)
     with pytest.warns(UserWarning, match="floating-point precision"):
@@ -101,6 +103,7 @@ def test_a_gap_that_floating_point_does_not_allow_is_reported():
     assert gap_in_extended_precision(model, X, y) <= model.dual_gap_[0]
 
 
+@pytest.mark.large
 def test_large_offset_gap_is_not_optimistic():
     X, y = unscaled(300, offset=1e7)
     model = SVC(kernel="linear").fit(X, y)
@@ -112,6 +115,7 @@ def test_large_offset_gap_is_not_optimistic():
     assert model.dual_gap_[0] < 1e-6
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("C", [1e-8, 1.0, 1e6])
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
 def test_linear_hinge_converges_on_unscaled_data(load, C):
@@ -120,6 +124,7 @@ def test_linear_hinge_converges_on_unscaled_data(load, C):
     assert model.dual_gap_[0] <= 1e-3
 
 
+@pytest.mark.large
 def test_squared_hinge_with_a_large_offset_has_a_small_gap():
     X, y = unscaled(300, offset=1e7)
     assert LinearSVC().fit(X, y).dual_gap_[0] <= 1e-3
