@@ -45,6 +45,14 @@ class kernel_options:
     definite_shift = 1e-10
     """Addition to the diagonal before the factorization, relative to the mean of the diagonal.
     Smaller rejects matrices for their rounding errors, larger accepts indefinite ones."""
+    far_exponent = 1e6
+    """gamma times the largest squared norm above which the distances of the rbf kernel are computed
+    from differences of features. Smaller does so, which is slower, for ordinary samples; larger
+    leaves larger errors to kernel values: this, times the float64 epsilon."""
+    exact_work = 30_000_000
+    """Most multiplications with twice the digits of float64 for one certificate: a second."""
+    exact_entries = 1 << 18
+    """The same for the arrays of one step of it, which stay in the cache of the processor."""
     float32_range = 1e-3
     """Share of the largest float32 number that values to be summed may reach. Larger risks
     overflow, smaller computes more in float64."""
@@ -180,11 +188,16 @@ class smo_options:
     """Relative error of the dual objective by float32 values that is accepted."""
     slack_error_factor = 10.0
     """Samples whose slack is within this many errors of 0 get float64 kernel values as well."""
-    negligible_rounding = 1e-8
-    """Bound of the rounding error of the objectives, relative to them, from which on the gap
-    includes it. The error itself is mostly a hundred times smaller."""
+    negligible_rounding = 1e-9
+    """Bound of the rounding error of the objectives, relative to them, from which on they are
+    computed with twice the digits of float64, or the gap includes it. The error itself is mostly a
+    hundred times smaller."""
     rounded_gap = 1e-3
     """Relative gap at which a point that rounding keeps from tol is accepted as converged."""
+    strict_tol = 1e-3
+    """Largest tol with which a point has to have such a gap in any case. Larger works more than
+    users of a loose tolerance want, smaller returns points far from the optimum where C is
+    large."""
     flat_curvature = 1e-12
     """Smallest curvature along a pair, relative to the largest kernel value."""
     separability = 1e10
@@ -255,6 +268,12 @@ class interior_point_options:
     """The same where a step takes the third power of the number of samples."""
     largest_rank = 1500
     """Largest rank of a Gram matrix up to which its pivoted Cholesky factor replaces it."""
+    accepted_gap = 1e-3
+    """Relative duality gap with which its result for a linear classifier is accepted."""
+    most_linear_features = 1000
+    linear_products = 5e9
+    """Largest number of features of a linear classifier, and of products of its normal equations,
+    with which the method ends what others do not: some ten seconds for all steps."""
     largest_dense = 5000
     """Largest number of samples with whose whole Gram matrix the method works: a step takes the
     third power of it in time."""
@@ -296,10 +315,10 @@ class coordinate_descent_options:
     handover_passes = 500
     """Passes after which the interior-point method takes over from the hinge: half of the default
     of ``max_iter``. Measured by `benchmarks/hard.py`."""
-    handover_features = 1000
-    """Largest number of features with which it does: a step takes the square of it per sample."""
     accepted_gap = 1e-3
     """Relative duality gap with which its result is accepted as converged."""
+    strict_tol = 1e-3
+    """Largest tol with which a result has to have such a gap in any case."""
     refined_entries = 20_000
     """Problems with up to this many values in X are solved to machine precision, in less time than
     is noticed."""
@@ -332,6 +351,10 @@ class primal_newton_options:
     """Largest tol, and relative duality gap above which steps continue at a point that meets it."""
     offset = 0.9999
     """Share of the mean in the mean square of the features above which it is subtracted."""
+    stalled_steps = 10
+    stalled_change = 1e-13
+    """Newton steps that each change the objective by less than this, relative to it, after which
+    the method stops: rounding errors hide the gradient."""
     stalled_gap = 1e-6
     """Relative duality gap with which a point is accepted that rounding keeps from tol."""
 

@@ -191,6 +191,16 @@ class CachedGram(Gram):
     def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
         return self._gram.block(rows, columns)
 
+    @property
+    def offset(self) -> Any:  # type: ignore[override]
+        return self._gram.offset
+
+    def rounding(self) -> float:
+        return self._gram.rounding()
+
+    def exact_sums(self, dual: np.ndarray) -> Any:
+        return self._gram.exact_sums(dual)
+
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._rows().rows(index)
 
@@ -249,6 +259,10 @@ class UnionGram(CachedGram):
     def features(self) -> np.ndarray | None:
         features = self._gram.features()
         return None if features is None else features[self._index()]
+
+    def exact_sums(self, dual: np.ndarray) -> Any:
+        gram = self._gram if self._is_whole() else self._gram.subset(self._index())
+        return gram.exact_sums(dual)
 
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self._shares_rows() or (self._is_whole() and self._cache.jobs == 1):

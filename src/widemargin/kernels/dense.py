@@ -91,6 +91,9 @@ class SubsetGram(Gram):
     def diagonal(self) -> np.ndarray:
         return self.whole.diagonal()[self.samples]
 
+    def rounding(self) -> float:
+        return self.whole.rounding()
+
     def block(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
         return gather(self.whole.matrix, self.samples[rows], self.samples[columns])
 

@@ -13,9 +13,18 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base import extended
+from widemargin._base.extended import Pair
+from widemargin._base.numeric import EPSILON
 from widemargin._base.options import kernel_options as options
 from widemargin._base.threads import for_each
-from widemargin.kernels.functions import KernelFunction, PlusOne, squared_norms
+from widemargin.kernels.functions import (
+    DirectRBF,
+    KernelFunction,
+    Linear,
+    PlusOne,
+    squared_norms,
+)
 
 
 class Gram:
@@ -36,11 +45,17 @@ class Gram:
     """Whether `rows` returns float64 values from the start."""
     dense: Any = None
     """The whole as a `DenseMatrix`, if it is part of a matrix in memory."""
+    offset: Any = None
+    """Offset of the features that the values are without, see `KernelGram.without_offset`."""
 
     @property
     def max_rows(self) -> int:
         """Number of rows that can be requested at once."""
         return self.size
+
+    def rounding(self) -> float:
+        """Return a bound of the errors of k(x_i, x_j), relative to sqrt(k(x_i, x_i) k(x_j, x_j))."""
+        return EPSILON
 
     def diagonal(self) -> np.ndarray:
         """Return k(x_i, x_i) of all samples, float64."""
@@ -61,6 +76,35 @@ class Gram:
     def features(self) -> np.ndarray | None:
         """Return R with K = R R' where it is known: the features of a linear kernel."""
         return None
+
+    def exact_sums(self, dual: np.ndarray) -> tuple[Pair, np.ndarray] | None:
+        """Return K dual with twice the digits of float64, and bounds of its errors.
+
+        None if that takes too long. K includes the `offset`.
+        """
+        support = np.flatnonzero(dual)
+        if self._exact_work(len(support)) > options.exact_work:
+            return None
+        height = max(1, options.exact_entries // max(1, self._exact_work(len(support)) // self.size))
+        parts = [slice(start, start + height) for start in range(0, self.size, height)]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            found = [self._exact_rows(rows, support, dual[support]) for rows in parts]
+        total, rest, errors = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return ((total, rest), errors) if np.isfinite(total + rest + errors).all() else None
+
+    def _exact_work(self, n_support: int) -> int:
+        """Return the number of products in twice the digits that `exact_sums` needs."""
+        return self.size * max(1, n_support)
+
+    def _exact_rows(self, rows: slice, support: np.ndarray, dual: np.ndarray) -> tuple:
+        """Return sums for some samples, what they lack, and bounds of their errors."""
+        values, roots = self.block(rows, support), np.sqrt(np.abs(self.diagonal()))
+        sums = extended.weighted_sum(extended.exact(values), extended.exact(dual))
+        return *sums, self.rounding() * float(np.abs(dual) @ roots[support]) * roots[rows]
+
+    def without_offset(self) -> "Gram":
+        """Return a Gram matrix that differs in what the intercept makes up for."""
+        return self
 
     def use_float64(self) -> None:
         """Return rows in float64 from now on, if they are not."""
@@ -98,7 +142,13 @@ class KernelGram(Gram):
         center = center or (function.translation_invariant and function.uses_norms)
         if center and not sp.issparse(X) and len(X):
             self.origin = X.mean(axis=0)
-            X = X - self.origin
+            centred = X - self.origin
+            self.function = function.accurate(centred)
+            if self.function is not function and function.translation_invariant:
+                self.origin, centred = None, X  # differences of features lose no digits
+            X = centred
+        else:
+            self.function = function.accurate(X)
         self._set_samples(X)
 
     def _set_samples(self, X: Any, norms: np.ndarray | None = None) -> Self:
@@ -108,11 +158,31 @@ class KernelGram(Gram):
         self.size, self.dtype = X.shape[0], X.dtype
         return self
 
+    def without_offset(self) -> "KernelGram":
+        """Return the Gram matrix of a linear kernel without the offset of the features.
+
+        This changes f by a constant for dual variables that sum to 0, and permits to compute with
+        more digits. Features are changed where their difference from the offset is exact.
+        """
+        if not isinstance(self.function, Linear) or sp.issparse(self.X) or not self.size:
+            return self
+        mean, low, high = self.X.mean(axis=0), self.X.min(axis=0), self.X.max(axis=0)
+        same_sign = (low > 0.0) | (high < 0.0)
+        sizes = np.sort(np.abs([low, high]), axis=0)
+        near = same_sign & (2.0 * sizes[0] >= np.abs(mean)) & (sizes[1] <= 2.0 * np.abs(mean))
+        if not near.any():
+            return self
+        gram = copy(self)
+        gram.offset = np.where(near, mean, 0.0)
+        return gram._set_samples(self.X - gram.offset)
+
     def is_finite(self) -> bool:
         norms = self.diagonal() if self.norms is None else self.norms
         return bool(np.isfinite(norms).all())
 
     def fits_float32(self) -> bool:
+        if isinstance(self.function, DirectRBF):
+            return False  # float32 hides the distances that matter
         return fits_float32(np.abs(self.diagonal())) and fits_float32(self._squared_norms())
 
     def diagonal(self) -> np.ndarray:
@@ -135,6 +205,39 @@ class KernelGram(Gram):
         if self.function.name != "linear" or isinstance(self.function, PlusOne):
             return None
         X: Any = self.X
+        return X.toarray() if sp.issparse(X) else X
+
+    def rounding(self) -> float:
+        return self.function.rounding(self._squared_norms())
+
+    def exact_sums(self, dual: np.ndarray) -> tuple[Pair, np.ndarray] | None:
+        linear = isinstance(self.function, Linear) and self.size * self.X.shape[1]
+        if not 0 < linear <= options.exact_work:
+            return None if linear else super().exact_sums(dual)
+        X = self._dense(slice(None))
+        offset = np.zeros(X.shape[1]) if self.offset is None else self.offset
+        samples = extended.two_sum(X, offset)
+        support = np.flatnonzero(dual)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            columns = samples[0][support].T, samples[1][support].T
+            weights = extended.matrix_product(columns, extended.exact(dual[support]))
+            total, rest = extended.matrix_product(samples, weights)
+            sizes = np.abs(samples[0]) @ (np.abs(dual[support]) @ np.abs(samples[0][support]))
+            errors = extended.rounding(len(support) + X.shape[1]) * sizes
+        return ((total, rest), errors) if np.isfinite(total + rest + errors).all() else None
+
+    def _exact_work(self, n_support: int) -> int:
+        digits = not self.function.translation_invariant  # products of features need them, too
+        return super()._exact_work(n_support) * (self.X.shape[1] + 1 if digits else 1)
+
+    def _exact_rows(self, rows: slice, support: np.ndarray, dual: np.ndarray) -> tuple:
+        values, errors = self.function.exact_values(self._dense(rows), self._dense(support))
+        sums = extended.weighted_sum(values, extended.exact(dual))
+        sizes = errors * np.abs(values[0]) * np.abs(dual)
+        return *sums, sizes.sum(axis=1)
+
+    def _dense(self, index: Any) -> np.ndarray:
+        X: Any = self.X[index]
         return X.toarray() if sp.issparse(X) else X
 
     def cross_values(self, X: Any) -> np.ndarray:
@@ -171,16 +274,24 @@ class MatrixGram(Gram):
     matrix : ndarray of shape (n, n)
     positive_semidefinite : bool, default=True
         Whether the caller knows that it is.
+    error : float, default=0.0
+        Bound of the rounding errors of its values, see `Gram.rounding`.
     """
 
-    def __init__(self, matrix: np.ndarray, positive_semidefinite: bool = True):
+    def __init__(
+        self, matrix: np.ndarray, positive_semidefinite: bool = True, error: float = 0.0
+    ):
         self.matrix = matrix
+        self.error = error
         self.size = len(matrix)
         self.positive_semidefinite = positive_semidefinite
         self._diagonal: np.ndarray | None = None
 
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.matrix).all())
+
+    def rounding(self) -> float:
+        return self.error
 
     def diagonal(self) -> np.ndarray:
         if self._diagonal is None:
@@ -196,7 +307,9 @@ class MatrixGram(Gram):
         return self.matrix, index
 
     def subset(self, index: np.ndarray) -> "MatrixGram":
-        return MatrixGram(self.matrix[np.ix_(index, index)], self.positive_semidefinite)
+        return MatrixGram(
+            self.matrix[np.ix_(index, index)], self.positive_semidefinite, self.error
+        )
 
 
 def gram_matrices(
@@ -227,17 +340,17 @@ def gram_matrices(
             yield gram
         elif n_matrices < 1:
             yield None
-        elif n_matrices < 2 or len(gammas) == 1:
+        elif n_matrices < 2 or len(gammas) == 1 or isinstance(gram.function, DirectRBF):
             matrix = None  # free the previous one first
             matrix = gram.block(slice(None))
-            yield MatrixGram(matrix, gram.positive_semidefinite)
+            yield MatrixGram(matrix, gram.positive_semidefinite, gram.rounding())
         else:
             if common is None or matrix is None:
                 common = np.empty((gram.size, gram.size), dtype=gram.dtype)
                 gram.function.fill(gram.X, gram.X, common)
                 matrix = np.empty_like(common)
             _finish(gram, common, matrix)
-            yield MatrixGram(matrix, gram.positive_semidefinite)
+            yield MatrixGram(matrix, gram.positive_semidefinite, gram.rounding())
 
 
 def _finish(gram: KernelGram, common: np.ndarray, out: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from widemargin._base.jit import compiled
 from widemargin._base.matmul import tiled_product
+from widemargin._base.numeric import EPSILON
 from widemargin.kernels.gram import Gram, MatrixGram, fits_float32, is_everything
 
 
@@ -37,6 +38,9 @@ class PrivilegedGram(Gram):
 
     def fits_float32(self) -> bool:
         return self.gram.fits_float32() and fits_float32(self.diagonal())
+
+    def rounding(self) -> float:
+        return self.gram.rounding()
 
     def diagonal(self) -> np.ndarray:
         diagonal = self.gram.diagonal() + np.einsum("ij,ij->i", self.factor, self.factor)
@@ -98,7 +102,7 @@ class SignedSum:
             changed = ~changed
         self._sign = sign
         _write(self._first, self._second, sign, np.flatnonzero(changed), self._sum)
-        return MatrixGram(self._sum, self._positive_semidefinite)
+        return MatrixGram(self._sum, self._positive_semidefinite, EPSILON)
 
 
 @compiled

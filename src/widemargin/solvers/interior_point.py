@@ -129,7 +129,7 @@ def sum_over_chunks(part: Callable[[slice], np.ndarray], n: int) -> np.ndarray:
     The slices have a fixed size, so that the result is the same for any number of threads.
     """
     chunk = options.chunk
-    parts = for_each(lambda first: part(slice(first, first + chunk)), range(0, n, chunk))
+    parts = for_each(lambda first: part(slice(first, first + chunk)), range(0, max(n, 1), chunk))
     return sum(parts[1:], start=parts[0])
 
 

@@ -37,6 +37,9 @@ class Solution:
     converged : bool
     weights : ndarray or None
         Weights of the features and of the constant feature, for linear functions.
+    rounded : bool
+        Whether rounding errors of float64 are not negligible in the objectives. If so, they were
+        computed with more digits, or the gap includes a bound of the errors.
     """
 
     dual: np.ndarray
@@ -47,6 +50,7 @@ class Solution:
     iterations: int
     converged: bool
     weights: np.ndarray | None = None
+    rounded: bool = False
 
 
 def relative_gap(objective: float, bound: float, positive_semidefinite: bool = True) -> float:
@@ -55,4 +59,5 @@ def relative_gap(objective: float, bound: float, positive_semidefinite: bool = T
         return np.nan
     if objective == np.inf:
         return np.inf
-    return max(0.0, objective - bound) / max(abs(objective), TINY)
+    # No objective is negative: 0 is a bound, too.
+    return max(0.0, objective - max(bound, 0.0)) / max(abs(objective), TINY)

@@ -13,8 +13,8 @@ machine precision. With ``gap_tol``, it stops on the relative duality gap, which
 few passes and wherever a tolerance is met (see `stopping`): with margins that differ by sample a
 small violation does not bound the objective.
 
-With the hinge and few features, the interior-point method of `soft_margin` takes over after
-`handover_passes` passes: they are many only where the features are ill-conditioned.
+With few features, the interior-point method of `soft_margin` takes over after `handover_passes`
+passes: they are many only where the features are ill-conditioned.
 
 References
 ----------
@@ -35,12 +35,11 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import coordinate_descent_options as options
 from widemargin._base.options import newton_options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.kernels.functions import kernel_function, squared_norms
-from widemargin.kernels.gram import KernelGram
+from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.free_set_newton import free_set_newton
 from widemargin.solvers.hinge import soft_margin
 from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
-from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
+from widemargin.solvers.hinge.problem import NotSeparableError
 from widemargin.solvers.jit import add_row, dot_row, row_arrays, shuffle
 from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION, PassState
@@ -90,6 +89,7 @@ class State(PassState):
     shrinking: bool = True
     # Passes at the last computation of the gap.
     passes_at_check: int = 0
+    handed_over: bool = False
     interior: Any = None
     best: Any = None
 
@@ -123,7 +123,9 @@ class State(PassState):
 
 def advance(state: State) -> bool:
     """Work for about 0.2 seconds; return whether the solver has finished."""
-    if not state.finished and _hands_over(state):
+    if not state.handed_over and state.iterations >= options.handover_passes:
+        _hand_over(state)
+    if state.interior is not None and not state.finished:
         _interior_point_step(state)
     elif not state.finished:
         per_row = state.problem.X.size // state.problem.size + options.step_work
@@ -148,7 +150,11 @@ def finish(state: State) -> Solution:
     small = state.problem.X.size <= options.refined_entries
     if state.converged and state.gap_tol is None and small:
         _refine(state)
-    return solution_at(state)
+    solution = solution_at(state)
+    strict = state.gap_tol is None and state.tol <= options.strict_tol
+    if state.converged and strict and solution.gap > options.accepted_gap:
+        return soft_margin.end_linear(state, solution)
+    return solution
 
 
 def solution_at(state: State) -> Solution:
@@ -159,34 +165,21 @@ def solution_at(state: State) -> Solution:
     return certify(state, weights, dual, weights)
 
 
-def _hands_over(state: State) -> bool:
-    """Return whether the interior-point method ends what coordinate descent does not."""
-    problem = state.problem
-    few = problem.X.shape[1] <= options.handover_features and not problem.loss.differentiable
-    return few and state.iterations >= options.handover_passes
-
-
 def _interior_point_step(state: State) -> None:
     """Take a step of the interior-point method, whose weights and dual point are the result."""
-    problem = state.problem
-    if state.interior is None:
-        X = problem.X.toarray() if sp.issparse(problem.X) else problem.X
-        features = np.hstack([X, np.full((problem.size, 1), problem.bias)])
-        gram = KernelGram(kernel_function("linear"), features)
-        hinge = HingeProblem(gram, problem.sign, problem.margin, problem.ceiling(), False)
-        state.interior = soft_margin.start(hinge)
     with single_threaded_blas():
         if not soft_margin.advance(state.interior):
             return
-        dual = soft_margin.finish(state.interior)[0].dual
-    combined = problem.combine(dual)
-    weights = [combined, state.interior.weights]
-    state.set_status(finished=True, converged=True)
-    found = [certify(state, w, dual, combined) for w in weights if w is not None]
-    best = min(found, key=lambda solution: solution.gap)
+        state.set_status(finished=True, converged=True)
+        best = soft_margin.finish_linear(state.interior, state)
     enough = options.accepted_gap if state.gap_tol is None else state.gap_tol
     state.set_status(finished=True, converged=best.gap <= enough)
     state.best = replace(best, converged=state.converged)
+
+
+def _hand_over(state: State) -> None:
+    """Begin the interior-point method, which ends what coordinate descent does not."""
+    state.handed_over, state.interior = True, soft_margin.start_linear(state.problem)
 
 
 def _descend(state: State, tol: float, max_iter: int, steps: int) -> None:

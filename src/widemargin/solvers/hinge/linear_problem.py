@@ -20,8 +20,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
+from widemargin._base import extended
+from widemargin._base.numeric import EPSILON
+from widemargin._base.options import kernel_options
+from widemargin._base.options import smo_options as options
 from widemargin._base.threads import single_threaded_blas
+from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.hinge.losses import Loss
 from widemargin.solvers.solution import Solution, relative_gap
 
@@ -92,14 +98,60 @@ def certify(state: Any, weights: np.ndarray, dual: np.ndarray, combined: np.ndar
     """Return the solution at ``weights``, with the bound given by the signed ``dual``.
 
     ``combined`` is ``problem.combine(dual)``. The state has the problem, and how far its solver is.
+    Where rounding errors may matter, both are computed with twice the digits of float64, as far as
+    that does not take too long; otherwise a bound of the errors is added to the gap.
     """
     problem = state.problem
-    loss = problem.loss.value(problem.slack(problem.scores(weights)))
+    slack = problem.slack(problem.scores(weights))
+    objective, bound = _objectives(problem, weights, slack, dual, np.sum(combined * combined))
+    error = _rounding_error(problem, weights, slack, dual, combined)
+    rounded = error > options.negligible_rounding * objective
+    if rounded and problem.size * len(weights) <= kernel_options.exact_work:
+        exact = _exact_objectives(problem, weights, dual)
+        if np.isfinite(exact).all():
+            (objective, bound), error = exact, 0.0
+    gap = relative_gap(objective, bound - error if rounded else bound)
+    intercept, status = problem.bias * float(weights[-1]), (state.iterations, state.converged)
+    return Solution(dual, intercept, objective, bound, gap, *status, weights, rounded)
+
+
+def _objectives(
+    problem: LinearProblem, weights: np.ndarray, slack: np.ndarray, dual: np.ndarray, norm: float
+) -> tuple[float, float]:
+    """Return the primal and the dual objective; ``norm`` is ||sum_i dual_i z_i||^2."""
+    loss = problem.loss.value(slack)
     objective = float(0.5 * np.sum(weights * weights) + np.sum(problem.cost * loss))
-    linear = np.sum(problem.sign * problem.margin * dual)
-    bound = float(linear - 0.5 * np.sum(combined * combined))
+    bound = float(np.sum(problem.sign * problem.margin * dual) - 0.5 * norm)
     if problem.loss.differentiable:
         bound -= float(0.5 * np.sum(problem.softness() * dual * dual))
-    gap = relative_gap(objective, max(bound, 0.0))  # no objective is negative
-    intercept, status = problem.bias * float(weights[-1]), (state.iterations, state.converged)
-    return Solution(dual, intercept, objective, bound, gap, *status, weights)
+    return objective, bound
+
+
+def _exact_objectives(
+    problem: LinearProblem, weights: np.ndarray, dual: np.ndarray
+) -> tuple[float, float]:
+    """Return both objectives from sums with twice the digits of float64."""
+    dense = problem.X.toarray() if sp.issparse(problem.X) else problem.X
+    samples = np.hstack([dense, np.full((problem.size, 1), problem.bias)])
+    scores = extended.matrix_product(extended.exact(samples), extended.exact(weights))
+    slack = problem.slack(scores[0]) - problem.sign * scores[1]
+    combined, rest = extended.matrix_product(extended.exact(samples.T), extended.exact(dual))
+    norm = float(np.sum(combined * combined) + 2.0 * np.sum(combined * rest))
+    return _objectives(problem, weights, slack, dual, norm)
+
+
+def _rounding_error(
+    problem: LinearProblem,
+    weights: np.ndarray,
+    slack: np.ndarray,
+    dual: np.ndarray,
+    combined: np.ndarray,
+) -> float:
+    """Return a bound of the rounding errors of both objectives."""
+    norms = squared_norms(problem.X) if problem.norms is None else problem.norms
+    roots = np.sqrt(norms + problem.bias**2)
+    errors = EPSILON * (np.sqrt(np.sum(weights * weights)) * roots + np.abs(slack))
+    loss = problem.loss.value(slack + errors) - problem.loss.value(slack)
+    moved = EPSILON * float(np.sum(np.abs(dual) * roots))
+    norm = moved * (float(np.sqrt(np.sum(combined * combined))) + moved)
+    return float(np.sum(problem.cost * loss)) + norm

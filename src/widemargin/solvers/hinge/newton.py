@@ -28,6 +28,7 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
 from widemargin._base.options import primal_newton_options as options
 from widemargin._base.threads import single_threaded_blas
+from widemargin.solvers.hinge import soft_margin
 from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
 from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import Resumable
@@ -52,7 +53,7 @@ def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters:
     """
     state = State(problem, **parameters)
     run_in_slices(advance, state, report)
-    return solution_at(state)
+    return finish(state)
 
 
 @dataclass
@@ -79,8 +80,14 @@ class State(Resumable):
     iterations: int = 0
     finished: bool = False
     converged: bool = False
+    stalled: bool = False
+    objective: float = np.inf
+    unchanged: int = 0
+    """Steps that have not changed the objective."""
 
-    saved: ClassVar[tuple[str, ...]] = ("weights", "iterations", "curved", "matrix", "scores")
+    saved: ClassVar[tuple[str, ...]] = (
+        *("weights", "iterations", "curved", "matrix", "scores", "objective", "unchanged"),
+    )
 
     def __post_init__(self) -> None:
         problem, loss, (n, d) = self.problem, self.problem.loss, self.problem.X.shape
@@ -127,11 +134,31 @@ def advance(state: State) -> bool:
         state.weights = state.weights + length * step
         state.scores = state.scores + length * change
         state.iterations += 1
-        if length == 0.0:
+        if length == 0.0 or _has_stalled(state):
             # Rounding errors hide the gradient: the gap decides whether this is the optimum.
-            state.finished = True
+            state.finished = state.stalled = True
             state.converged = solution_at(state).gap <= options.stalled_gap
     return state.finished
+
+
+def finish(state: State) -> Solution:
+    """Return the solution, by the interior-point method where rounding has kept it from tol."""
+    solution = solution_at(state)
+    strict = state.stalled or (state.converged and state.tol <= options.accepted_gap)
+    if strict and solution.gap > options.accepted_gap:
+        return soft_margin.end_linear(state, solution)
+    return solution
+
+
+def _has_stalled(state: State) -> bool:
+    """Return whether several steps have not changed the objective."""
+    problem, weights = state.problem, state.weights
+    loss = problem.loss.value(problem.slack(state.scores))
+    objective = 0.5 * float(np.sum(weights * weights)) + float(np.sum(problem.cost * loss))
+    changed = objective < (1.0 - options.stalled_change) * state.objective
+    state.unchanged = 0 if changed else state.unchanged + 1
+    state.objective = min(objective, state.objective)
+    return state.unchanged >= options.stalled_steps
 
 
 def _gap_is_small(state: State) -> bool:

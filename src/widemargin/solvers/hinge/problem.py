@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base import extended
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import smo_options as options
@@ -124,10 +125,11 @@ def certify(
     residual: np.ndarray,
     iterations: int,
     converged: bool,
-    norms: np.ndarray | None = None,
-    errors: tuple[float, float] = (EPSILON, 0.0),
 ) -> Solution:
     """Return the solution of a hinge problem at a dual point.
+
+    Where rounding errors of the residual may matter, it is computed with twice the digits of
+    float64, as far as that does not take too long. What error remains is added to the gap.
 
     Parameters
     ----------
@@ -138,21 +140,56 @@ def certify(
         p - K dual.
     iterations : int
     converged : bool
-    norms : ndarray of shape (n,), optional
-        k(x_i, x_i), the diagonal of the Gram matrix by default. Rounding errors of the residual,
-        which grow with it, are added to the gap where they are not negligible.
-    errors : tuple of two floats, optional
-        Further errors of f: the same for all samples, and a factor of the square root of ``norms``.
     """
-    data = problem.sign, problem.margin, *problem.bounds()
-    intercept, objective, bound = _certificate(*data, dual, residual, problem.intercept)
-    norms = problem.gram.diagonal() if norms is None else norms
+    gram, bounds = problem.gram, problem.bounds()
+    data = problem.sign, problem.margin, *bounds, dual
+    intercept, objective, bound = _certificate(*data, residual, 0.0, problem.intercept)
     error = _rounding_error(
-        problem.sign, *problem.bounds(), dual, residual - intercept, norms, *errors
+        problem.sign, *bounds, dual, residual - intercept, gram.diagonal(), gram.rounding()
     )
+    rounded = error > options.negligible_rounding * objective
+    if gram.offset is not None or rounded:
+        exact = gram.exact_sums(dual)
+        if exact is not None:
+            intercept, objective, bound, error = _exact_certificate(problem, dual, *exact)
     error = error if error > options.negligible_rounding * objective else 0.0
-    gap = relative_gap(objective, bound - error, problem.gram.positive_semidefinite)
-    return Solution(dual, intercept, objective, bound, gap, iterations, converged)
+    gap = relative_gap(objective, bound - error, gram.positive_semidefinite)
+    return Solution(dual, intercept, objective, bound, gap, iterations, converged, rounded=rounded)
+
+
+def _exact_certificate(
+    problem: HingeProblem, dual: np.ndarray, values: extended.Pair, errors: np.ndarray
+) -> tuple[float, float, float, float]:
+    """Return the intercept of the least loss, both objectives and a bound of their error.
+
+    ``values`` is K dual with twice the digits, up to ``errors``.
+    """
+    sign, margin, linear = problem.sign, problem.margin, problem.linear()
+    data = sign, margin, *problem.bounds(), dual
+    candidates, excess = [0.0], math.fsum(dual) if problem.intercept else 0.0
+    if problem.intercept:
+        residual = linear - values[0]
+        first, *_ = _certificate(*data, residual, 0.0, True)
+        candidates = [first, _least_loss_intercept(problem, residual)]
+    found = []
+    for intercept in candidates:
+        total, rest = extended.two_sum(-values[0], np.float64(-intercept))
+        shifted = (total + linear) + (rest - values[1])
+        _, objective, bound = _certificate(*data, shifted, intercept * excess, False)
+        # Moving a variable to where the sum is 0 changes the dual objective by its residual.
+        free = np.argmin(np.abs(shifted))
+        bound -= abs(excess * (shifted[free] + intercept))
+        found.append((objective, intercept, bound, shifted))
+    objective, intercept, bound, shifted = min(found, key=lambda point: point[0])
+    return intercept, objective, bound, _objective_error(*data, shifted, errors)
+
+
+def _least_loss_intercept(problem: HingeProblem, residual: np.ndarray) -> float:
+    """Return the intercept of the least loss: its slope rises by the cost at every kink."""
+    cost = np.minimum(problem.cost, np.finfo(np.float64).max / problem.size)
+    order = np.argsort(residual)
+    slopes = np.cumsum(cost[order]) - cost[problem.sign > 0.0].sum()
+    return float(residual[order][min(np.searchsorted(slopes, 0.0), problem.size - 1)])
 
 
 def _per_sample(value: Any, sign: np.ndarray) -> np.ndarray:
@@ -186,8 +223,10 @@ def _dual_form(sign, margin, cost):
 
 
 @compiled
-def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
+def _certificate(sign, margin, lower, upper, dual, residual, excess, with_intercept):
     """Return the intercept, the primal objective and the dual objective at a dual point.
+
+    ``excess`` is what the squared norm of f is too large by, computed from the residual.
 
     The intercept is the mean of those at which the free samples are on the margin; without free
     samples it is the middle of the interval that the others permit. Where samples of infinite cost
@@ -197,7 +236,7 @@ def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
     n = dual.shape[0]
     total, free = 0.0, 0
     least, greatest = -np.inf, np.inf
-    norm, gain = 0.0, 0.0
+    norm, gain = -excess, 0.0
     for k in range(n):
         norm += dual[k] * (sign[k] * margin[k] - residual[k])
         gain += dual[k] * sign[k] * margin[k]
@@ -228,7 +267,9 @@ def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
     if scale < np.inf:
         objective = 0.5 * norm * scale * scale
         for k in range(n):
-            slack = margin[k] - scale * (margin[k] - sign[k] * (residual[k] - intercept))
+            slack = sign[k] * (residual[k] - intercept)
+            if scale > 1.0:
+                slack = margin[k] - scale * (margin[k] - slack)
             cost = upper[k] - lower[k]
             if cost < np.inf:
                 objective += cost * max(slack, 0.0)
@@ -238,22 +279,31 @@ def _certificate(sign, margin, lower, upper, dual, residual, with_intercept):
 
 
 @compiled
-def _rounding_error(sign, lower, upper, dual, residual, norms, constant, factor):
+def _rounding_error(sign, lower, upper, dual, residual, norms, rounding):
     """Return a bound of the error of the objectives by rounding errors of the residual.
 
-    They are at most epsilon times the sum of the sizes of its terms. Errors of slacks are
-    multiplied by finite costs; f is scaled to satisfy the margins where costs are infinite.
+    They are at most ``rounding`` times the sum of the sizes of its terms.
     """
     size = 0.0
     for k in range(dual.shape[0]):
         size += abs(dual[k]) * math.sqrt(abs(norms[k]))
-    total = 0.0
-    if size == 0.0:
-        return total
+    errors = np.empty(dual.shape[0])
     for k in range(dual.shape[0]):
-        error = constant + (factor + EPSILON * size) * math.sqrt(abs(norms[k]))
+        errors[k] = max(rounding, EPSILON) * (size * math.sqrt(abs(norms[k])) + abs(residual[k]))
+    return _objective_error(sign, errors, lower, upper, dual, residual, errors)
+
+
+@compiled
+def _objective_error(sign, margin, lower, upper, dual, residual, errors):
+    """Return a bound of the error of the objectives by errors of the residual.
+
+    Errors of slacks are multiplied by finite costs; f is scaled to satisfy the margins where costs
+    are infinite.
+    """
+    total = 0.0
+    for k in range(dual.shape[0]):
         cost = upper[k] - lower[k]
-        if cost < np.inf and sign[k] * residual[k] > -error:
-            total += cost * error
-        total += abs(dual[k]) * error
+        if cost < np.inf and sign[k] * residual[k] > -errors[k]:
+            total += cost * errors[k]
+        total += abs(dual[k]) * errors[k]
     return total

@@ -36,6 +36,7 @@ from widemargin._base.callbacks import run_in_slices
 from widemargin._base.numeric import TINY
 from widemargin._base.options import newton_options
 from widemargin._base.options import smo_options as options
+from widemargin._base.options import stopping_options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.dense import DenseMatrix, dense_matrix
 from widemargin.solvers.free_set_newton import free_set_newton
@@ -232,7 +233,9 @@ def finish(state: State, exact: bool = True) -> Solution:
     if exact and state.converged and state.active.dense is not None and _newton_applies(state):
         _refine(state)
     recompute_residual(state)
-    return solution_at(state)
+    solution = solution_at(state)
+    missed = state.gap_tol is not None and solution.gap > state.gap_tol
+    return replace(solution, converged=False) if missed else solution
 
 
 def solution_at(state: State) -> Solution:
@@ -287,8 +290,15 @@ def _finish_if_accurate(state: State) -> None:
         state.converged = closed
     else:
         # A point that rounding keeps from tol is a solution if its gap is small (or nan).
-        met = state.violation < state.tol >= state.active.rounding()
-        state.converged = met or not solution_at(state).gap > options.rounded_gap
+        solution, floor = solution_at(state), state.active.rounding()
+        met = state.violation < state.tol >= floor and not solution.rounded
+        small = not solution.gap > options.rounded_gap
+        # A gap of this size after a small violation: the costs are large beside the objective.
+        strict = state.tol <= options.strict_tol and state.limit < np.inf
+        if met and not small and strict and state.tol > stopping_options.smallest_tol:
+            state.tol *= stopping_options.tightening
+            return
+        state.converged = small or (met and not strict)
     if state.converged or state.limit == np.inf:
         state.finished = True
     else:

@@ -13,16 +13,22 @@ to this method where pair updates converge slowly.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import linalg
 
 from widemargin._base.numeric import EPSILON, TINY
 from widemargin._base.options import interior_point_options as options
+from widemargin._base.threads import single_threaded_blas
+from widemargin.kernels import KernelGram, kernel_function
 from widemargin.solvers import interior_point
+from widemargin.solvers.hinge import linear_problem
 from widemargin.solvers.hinge.hard_margin import FeatureEquations, SampleEquations
+from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.problem import HingeProblem, certify
 from widemargin.solvers.solution import Solution
 
@@ -41,11 +47,14 @@ class State:
     equations : FeatureEquations or SampleEquations
     mean : ndarray, optional
         Mean of the features, if it was subtracted from them.
+    softness : ndarray of shape (n,) or float, default=0.0
+        Coefficients of 1/2 beta^2 in the dual, for differentiable losses (see `linear_problem`).
     """
 
     problem: HingeProblem
     equations: FeatureEquations | SampleEquations
     mean: np.ndarray | None = None
+    softness: Any = 0.0
 
     def __post_init__(self) -> None:
         self.span = np.maximum(self.problem.cost, TINY)
@@ -66,10 +75,15 @@ class State:
     @property
     def weights(self) -> np.ndarray | None:
         """Weights of the features of a linear kernel at the best point, if they are unknowns."""
-        known = isinstance(self.equations, FeatureEquations) and self.problem.gram.features()
-        return None if known is False or known is None else self.progress.point[-1][:-1]
+        linear = isinstance(self.equations, FeatureEquations) and self.mean is None
+        known = linear and self.problem.gram.features() is not None
+        return self.progress.point[-1][:-1] if known and self.progress.point else None
 
 
+_QUIET = np.errstate(over="ignore", divide="ignore", invalid="ignore")
+
+
+@_QUIET
 def advance(state: State) -> bool:
     """Take one step; return whether the method has ended."""
     problem, sign, equations = state.problem, state.problem.sign, state.equations
@@ -77,13 +91,14 @@ def advance(state: State) -> bool:
     scores = equations.scores(state.unknowns)
     # All in terms of alpha = sign * beta, whose bounds are 0 and the cost.
     residual = problem.margin - sign * scores + multipliers[0] - multipliers[1]
+    residual -= state.softness * distances[0]
     value = abs(float(problem.margin @ distances[0]))
     gap = float((multipliers * distances).sum()) / max(value, TINY)
     distance = max(gap, float(np.abs(residual).max()) / (1.0 + float(np.abs(scores).max())))
     point = distances, multipliers, state.unknowns
     if state.progress.update(distance, point) or state.iterations >= options.iterations:
         return True
-    inverse = 1.0 / (multipliers / distances).sum(axis=0)
+    inverse = 1.0 / (state.softness + (multipliers / distances).sum(axis=0))
     try:
         solve = equations.factorize(inverse)
     except linalg.LinAlgError:
@@ -111,17 +126,28 @@ def advance(state: State) -> bool:
     return False
 
 
+@_QUIET
 def finish(state: State, iterations: int = 0) -> tuple[Solution, np.ndarray]:
-    """Return the best of the points next to the last one, and its residual.
+    """Return the best of the points next to the last one, and its residual."""
+    found = []
+    for beta in points(state):
+        found.append(_certified(state, beta, iterations))
+        if found[-1][0].gap <= options.certified_gap:
+            break
+    return min(found, key=lambda candidate: candidate[0].gap)
+
+
+def points(state: State) -> Iterator[np.ndarray]:
+    """Generate feasible points next to the last one.
 
     Variables whose distance to a bound is small beside their multiplier are moved there, and the
     others such that the equations still hold.
     """
     problem, sign = state.problem, state.problem.sign
-    (inside, above), (low, high), unknowns = state.progress.point
+    last = state.distances, state.multipliers, state.unknowns
+    (inside, above), (low, high), unknowns = state.progress.point or last
     at_zero, at_cost = inside < low * state.span, above < high * state.span
     snapped = np.where(at_cost & ~at_zero, problem.cost, np.where(at_zero, 0.0, inside))
-    found = []
     for alpha in (snapped, np.minimum(inside, problem.cost)):
         beta, weight = sign * alpha, np.minimum(alpha, problem.cost - alpha)
         for _ in range(options.refinements):
@@ -129,41 +155,23 @@ def finish(state: State, iterations: int = 0) -> tuple[Solution, np.ndarray]:
             if problem.intercept:
                 # Rounding errors of the sum are multiplied by the mean of the features.
                 beta[weight.argmax()] -= math.fsum(beta)
-            found.append(_certified(state, np.clip(beta, *problem.bounds()), iterations))
-            if found[-1][0].gap <= options.certified_gap:
-                return found[-1]
-    return min(found, key=lambda candidate: candidate[0].gap)
+            yield np.clip(beta, *problem.bounds())
 
 
 def _certified(state: State, beta: np.ndarray, iterations: int) -> tuple[Solution, np.ndarray]:
-    """Return the solution at a dual point, with the intercept of the least loss, and its residual.
-
-    Over features f is more accurate without their mean, which only the intercept depends on.
-    """
-    problem, mean, accuracy = state.problem, state.mean, {}
-    weights, value = state.equations.unknowns(beta), 0.0
+    """Return the solution at a dual point, and its residual."""
+    problem, mean = state.problem, state.mean
     if isinstance(state.equations, SampleEquations) or problem.gram.features() is None:
         support = np.flatnonzero(beta)
         scores = problem.gram.block(slice(None), slice(None))[:, support] @ beta[support]
     else:
+        weights = state.equations.unknowns(beta)
         scores = state.equations.scores(weights)
-        accuracy["norms"] = state.equations.squared_norms
-    if mean is not None:
-        total, size = math.fsum(beta), float(np.sum(mean * mean))
-        value = float(np.sum(weights[:-1] * mean)) + total * size
-        accuracy["errors"] = EPSILON * (1.0 + abs(value)), abs(total) * math.sqrt(size)
+        if mean is not None:
+            size = float(np.sum(mean * mean))
+            scores = scores + (float(np.sum(weights[:-1] * mean)) + math.fsum(beta) * size)
     residual = problem.linear() - scores
-    solution = certify(problem, beta, residual, iterations, True, **accuracy)
-    if problem.intercept:
-        # The slope of the loss rises by the cost at every kink.
-        order = np.argsort(residual)
-        slopes = np.cumsum(problem.cost[order]) - problem.cost[problem.sign > 0.0].sum()
-        intercept = float(residual[order][min(np.searchsorted(slopes, 0.0), problem.size - 1)])
-        fixed = replace(problem, intercept=False)
-        best = certify(fixed, beta, residual - intercept, iterations, True, **accuracy)
-        if best.gap < solution.gap:
-            solution = replace(best, intercept=intercept)
-    return replace(solution, intercept=solution.intercept - value), residual - value
+    return certify(problem, beta, residual, iterations, True), residual
 
 
 def start(problem: HingeProblem) -> State | None:
@@ -184,6 +192,54 @@ def start(problem: HingeProblem) -> State | None:
     else:
         return None
     return State(problem, FeatureEquations(factor, problem.intercept), mean)
+
+
+def start_linear(problem: LinearProblem) -> State | None:
+    """Return the state for a linear classifier; None if its features are too many."""
+    (n, d), cost = problem.X.shape, problem.ceiling()
+    few = d <= options.most_linear_features and n * d * d <= options.linear_products
+    if not few or not (problem.cost > 0.0).all():
+        return None
+    if problem.loss.slope == np.inf:
+        # The objective at 0 bounds the losses, so that these bounds are never reached.
+        margin = np.full(n, problem.margin)
+        highest = np.sum(problem.cost * problem.loss.value(np.abs(margin)))
+        slack = np.sqrt(2.0 * highest / problem.loss.curvature / problem.cost)
+        cost = 2.0 * problem.cost * problem.loss.curvature * slack
+    X = problem.X.toarray() if sp.issparse(problem.X) else problem.X
+    features = np.hstack([X, np.full((n, 1), problem.bias)])
+    gram = KernelGram(kernel_function("linear"), features)
+    hinge = HingeProblem(gram, problem.sign, problem.margin, cost, False)
+    return State(hinge, FeatureEquations(features, False), softness=problem.softness())
+
+
+@_QUIET
+def finish_linear(state: State, solver: Any) -> Solution:
+    """Return the best of the points next to the last one, with weights of the linear classifier.
+
+    ``solver`` is the state of the solver that has handed over, as for `linear_problem.certify`.
+    """
+    problem, found = solver.problem, []
+    for dual in points(state):
+        combined = problem.combine(dual)
+        for weights in (combined, state.weights):
+            if weights is not None and np.isfinite(weights).all():
+                found.append(linear_problem.certify(solver, weights, dual, combined))
+        if found and found[-1].gap <= options.certified_gap:
+            break
+    return min(found, key=lambda solution: solution.gap)
+
+
+def end_linear(solver: Any, solution: Solution) -> Solution:
+    """Return the solution of this method, if it is better than what a solver has stopped at."""
+    state = start_linear(solver.problem)
+    if state is None:
+        return replace(solution, converged=solution.converged and not solution.rounded)
+    with single_threaded_blas():
+        while not advance(state):
+            pass
+        best = min(solution, finish_linear(state, solver), key=lambda found: found.gap)
+    return replace(best, converged=best.gap <= options.accepted_gap)
 
 
 def pivoted_cholesky(gram: Any, most: int) -> np.ndarray | None:
