@@ -2,8 +2,8 @@
 
 A number is a pair of float64: a value, and the rest that it lacks (T. J. Dekker: A floating-point
 technique for extending the available precision. Numerische Mathematik 1971). Whole arrays are
-computed at a time, element by element, so that the bits do not depend on the processor. Certificates
-use this where sums cancel.
+computed at a time, element by element, so that the bits do not depend on the processor.
+Certificates use this where sums cancel.
 """
 
 import numpy as np

@@ -366,6 +366,13 @@ class crammer_singer_options:
     """Multiplications between two reports: about a fifth of a second."""
     visit_work = 50
     """Work of visiting a sample apart from its features, in multiplications."""
+    handover_passes = 500
+    """Passes after which the interior-point method takes over, if there are few features: half of
+    the default of ``max_iter``. Measured by `benchmarks/hard.py`."""
+    accepted_gap = 1e-3
+    """Relative duality gap with which its result is accepted as converged."""
+    strict_tol = 1e-3
+    """Largest tol with which a result has to have such a gap in any case."""
     newton_passes = 5
     """Passes over the samples between two attempts at a Newton step."""
     cheap_newton_work = 2_000_000

@@ -192,7 +192,7 @@ class CachedGram(Gram):
         return self._gram.block(rows, columns)
 
     @property
-    def offset(self) -> Any:  # type: ignore[override]
+    def offset(self) -> Any:
         return self._gram.offset
 
     def rounding(self) -> float:

@@ -54,7 +54,7 @@ class Gram:
         return self.size
 
     def rounding(self) -> float:
-        """Return a bound of the errors of k(x_i, x_j), relative to sqrt(k(x_i, x_i) k(x_j, x_j))."""
+        """Return a bound of the errors of k(x, y), relative to sqrt(k(x, x) k(y, y))."""
         return EPSILON
 
     def diagonal(self) -> np.ndarray:
@@ -85,7 +85,9 @@ class Gram:
         support = np.flatnonzero(dual)
         if self._exact_work(len(support)) > options.exact_work:
             return None
-        height = max(1, options.exact_entries // max(1, self._exact_work(len(support)) // self.size))
+        height = max(
+            1, options.exact_entries // max(1, self._exact_work(len(support)) // self.size)
+        )
         parts = [slice(start, start + height) for start in range(0, self.size, height)]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             found = [self._exact_rows(rows, support, dual[support]) for rows in parts]
@@ -278,9 +280,7 @@ class MatrixGram(Gram):
         Bound of the rounding errors of its values, see `Gram.rounding`.
     """
 
-    def __init__(
-        self, matrix: np.ndarray, positive_semidefinite: bool = True, error: float = 0.0
-    ):
+    def __init__(self, matrix: np.ndarray, positive_semidefinite: bool = True, error: float = 0.0):
         self.matrix = matrix
         self.error = error
         self.size = len(matrix)
@@ -307,9 +307,7 @@ class MatrixGram(Gram):
         return self.matrix, index
 
     def subset(self, index: np.ndarray) -> "MatrixGram":
-        return MatrixGram(
-            self.matrix[np.ix_(index, index)], self.positive_semidefinite, self.error
-        )
+        return MatrixGram(self.matrix[np.ix_(index, index)], self.positive_semidefinite, self.error)
 
 
 def gram_matrices(

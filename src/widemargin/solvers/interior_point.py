@@ -32,6 +32,9 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import interior_point_options as options
 from widemargin._base.threads import for_each
 
+quiet = np.errstate(over="ignore", divide="ignore", invalid="ignore")
+"""Decorator of functions that check their results: extreme samples may overflow in a step."""
+
 
 def predictor_corrector(
     direction: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],

@@ -62,7 +62,10 @@ class Training(Targets):
 
     def cache(self, X: Any, cache_size: float, jobs: int) -> Any:
         """Return the kernel cache that all binary subproblems share, of ``cache_size`` MB."""
-        gram, sizes = self.parameters.gram(X, self.order).without_offset(), self.reduction.group_sizes
+        gram, sizes = (
+            self.parameters.gram(X, self.order).without_offset(),
+            self.reduction.group_sizes,
+        )
         several = self.n_problems > len(sizes) == 1
         jobs = min(jobs, self.n_problems)
         return GramCache(gram, int(cache_size * 2**20), sizes, shared=several, jobs=jobs)

@@ -173,7 +173,7 @@ def _exact_certificate(
         candidates = [first, _least_loss_intercept(problem, residual)]
     found = []
     for intercept in candidates:
-        total, rest = extended.two_sum(-values[0], np.float64(-intercept))
+        total, rest = extended.two_sum(-values[0], np.array(-intercept))
         shifted = (total + linear) + (rest - values[1])
         _, objective, bound = _certificate(*data, shifted, intercept * excess, False)
         # Moving a variable to where the sum is 0 changes the dual objective by its residual.
@@ -189,7 +189,8 @@ def _least_loss_intercept(problem: HingeProblem, residual: np.ndarray) -> float:
     cost = np.minimum(problem.cost, np.finfo(np.float64).max / problem.size)
     order = np.argsort(residual)
     slopes = np.cumsum(cost[order]) - cost[problem.sign > 0.0].sum()
-    return float(residual[order][min(np.searchsorted(slopes, 0.0), problem.size - 1)])
+    kink = min(int(np.searchsorted(slopes, 0.0)), problem.size - 1)
+    return float(residual[order[kink]])
 
 
 def _per_sample(value: Any, sign: np.ndarray) -> np.ndarray:

@@ -34,9 +34,8 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.numeric import TINY
-from widemargin._base.options import newton_options
+from widemargin._base.options import newton_options, stopping_options
 from widemargin._base.options import smo_options as options
-from widemargin._base.options import stopping_options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.dense import DenseMatrix, dense_matrix
 from widemargin.solvers.free_set_newton import free_set_newton

@@ -80,10 +80,7 @@ class State:
         return self.progress.point[-1][:-1] if known and self.progress.point else None
 
 
-_QUIET = np.errstate(over="ignore", divide="ignore", invalid="ignore")
-
-
-@_QUIET
+@interior_point.quiet
 def advance(state: State) -> bool:
     """Take one step; return whether the method has ended."""
     problem, sign, equations = state.problem, state.problem.sign, state.equations
@@ -126,7 +123,7 @@ def advance(state: State) -> bool:
     return False
 
 
-@_QUIET
+@interior_point.quiet
 def finish(state: State, iterations: int = 0) -> tuple[Solution, np.ndarray]:
     """Return the best of the points next to the last one, and its residual."""
     found = []
@@ -213,7 +210,7 @@ def start_linear(problem: LinearProblem) -> State | None:
     return State(hinge, FeatureEquations(features, False), softness=problem.softness())
 
 
-@_QUIET
+@interior_point.quiet
 def finish_linear(state: State, solver: Any) -> Solution:
     """Return the best of the points next to the last one, with weights of the linear classifier.
 

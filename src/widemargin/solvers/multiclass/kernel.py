@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base import extended
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.numeric import EPSILON
 from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.kernels import Gram
@@ -87,8 +89,11 @@ def finish(state: State) -> Solution:
 
 def solution_at(state: State) -> Solution:
     """Return the solution at the state."""
+    gram, known = state.gram, state.gram.positive_semidefinite
     norm = float(np.sum(state.dual * state.scores.T))
-    return state.certify(state.scores, norm, state.gram.positive_semidefinite)
+    roots = np.sqrt(np.abs(state.norms))
+    errors = max(gram.rounding(), EPSILON) * float(np.abs(state.dual).sum(axis=1) @ roots) * roots
+    return state.certify(extended.exact(state.scores), norm, known, errors)
 
 
 def _violations(state: State) -> np.ndarray:

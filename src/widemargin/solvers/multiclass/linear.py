@@ -1,21 +1,26 @@
 """The problem of Crammer and Singer with linear functions (see `problem`).
 
 Samples are visited in a new random order in every pass. Samples and classes that are optimal are
-left out of the passes until the others have converged.
+left out of the passes until the others have converged. With few features the interior-point method
+of `interior` takes over after `handover_passes` passes.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base import extended
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.numeric import EPSILON
 from widemargin._base.options import crammer_singer_options as options
-from widemargin._base.options import newton_options
+from widemargin._base.options import kernel_options, newton_options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
+from widemargin.solvers import interior_point
 from widemargin.solvers.jit import row_arrays
+from widemargin.solvers.multiclass import interior
 from widemargin.solvers.multiclass.newton import free_samples, newton_step
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem, CrammerSingerState
 from widemargin.solvers.multiclass.steps import FULL, WORST, sweep
@@ -53,6 +58,9 @@ class State(CrammerSingerState):
     """State of the solver."""
 
     X: Any
+    _: KW_ONLY
+    handed_over: bool = False
+    best: Any = None
 
     saved = (
         *CrammerSingerState.saved, "weights", "order", "classes", "active_classes", "levels",
@@ -91,11 +99,16 @@ def advance(state: State) -> bool:
             state.set_status(finished=False, converged=False)
         if not state.finished:
             _newton_step_if_cheap(state)
+        if not state.handed_over and state.iterations >= options.handover_passes:
+            state.handed_over = True
+            _end_by_interior_point(state)
     return state.finished
 
 
 def finish(state: State) -> Solution:
     """Return the solution, refined to high precision where that is cheap."""
+    if state.best is not None:
+        return state.best
     small = state.X.shape[1] * state.dual.size <= options.refined_size
     if state.converged and state.gap_tol is None and small:
         passes = state.iterations
@@ -108,15 +121,69 @@ def finish(state: State) -> Solution:
                 break
         state.set_status(finished=True, converged=True)
         state.counts[PASSES] = passes
-    return solution_at(state)
+    solution = solution_at(state)
+    strict = state.gap_tol is None and state.tol <= options.strict_tol
+    if state.converged and strict and solution.gap > options.accepted_gap:
+        _end_by_interior_point(state)
+        solution = state.best or replace(solution, converged=not solution.rounded)
+    return solution
 
 
 def solution_at(state: State) -> Solution:
     """Return the solution at the state."""
     # Not the weights of the state, which carry the rounding errors of all steps.
-    weights = _combine(state.X, state.problem.bias, state.dual)
-    scores = _scores(state.X, state.problem.bias, weights)
-    return state.certify(scores.T, float(np.sum(weights * weights)), True, weights)
+    return _certified(state, _combine(state.X, state.problem.bias, state.dual))
+
+
+def _certified(state: State, weights: np.ndarray) -> Solution:
+    """Return the solution at ``weights``, with the bound given by the dual variables.
+
+    Where rounding errors may matter, the sums have twice the digits of float64 if that does not
+    take too long.
+    """
+    bias, combined = state.problem.bias, _combine(state.X, state.problem.bias, state.dual)
+    scores, norm = _scores(state.X, bias, weights).T, float(np.sum(weights * weights))
+    roots = np.sqrt(state.norms)
+    sizes = float(np.abs(state.dual).sum(axis=1) @ roots), np.sqrt(norm)
+    found = {"weights": weights, "bound_norm": float(np.sum(combined * combined))}
+    errors = EPSILON * max(sizes) * roots
+    solution = state.certify(extended.exact(scores), norm, True, errors, **found)
+    if solution.rounded and weights.size * state.problem.size <= kernel_options.exact_work:
+        dense = state.X.toarray() if sp.issparse(state.X) else state.X
+        samples = np.hstack([dense, np.full((len(dense), 1), bias)])
+        exact_scores = _exact_product(samples, weights)
+        combined, rest = _exact_product(samples.T, state.dual)
+        found["bound_norm"] = float(np.sum(combined * combined) + 2.0 * np.sum(combined * rest))
+        precise = state.certify(exact_scores, norm, True, **found)
+        solution = replace(precise, rounded=True) if np.isfinite(precise.gap) else solution
+    return solution
+
+
+def _exact_product(matrix: np.ndarray, columns: np.ndarray) -> extended.Pair:
+    """Return the products with twice the digits, one row for each of the columns."""
+    pairs = [extended.matrix_product(extended.exact(matrix), extended.exact(c)) for c in columns.T]
+    return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+
+
+@interior_point.quiet
+def _end_by_interior_point(state: State) -> None:
+    """Set the solution of the interior-point method, if it is better than the current one."""
+    before = solution_at(state)
+    with single_threaded_blas():
+        inner = interior.start(state.X, state.problem)
+        if inner is None:
+            return
+        while not interior.advance(inner):
+            pass
+        found = []
+        for dual, weights in interior.points(inner):
+            state.dual = dual
+            found.append(_certified(state, weights))
+    best = min([before, *found], key=lambda solution: solution.gap)
+    state.dual = best.dual
+    enough = options.accepted_gap if state.gap_tol is None else state.gap_tol
+    state.set_status(finished=True, converged=best.gap <= enough)
+    state.best = replace(best, converged=state.converged)
 
 
 def _combine(X: Any, bias: float, dual: np.ndarray) -> np.ndarray:

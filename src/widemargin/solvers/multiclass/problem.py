@@ -36,6 +36,8 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.extended import Pair
+from widemargin._base.options import smo_options as options
 from widemargin.solvers.solution import Solution, relative_gap
 from widemargin.solvers.states import PassState
 
@@ -122,26 +124,34 @@ class CrammerSingerState(PassState):
         self.dual = np.zeros(shape) if self.dual is None else make_feasible(self.dual)
 
     def certify(
-        self, scores: np.ndarray, norm: float, known: bool, weights: Any = None
+        self, scores: Pair, norm: float, known: bool, errors: Any = 0.0, **others: Any
     ) -> Solution:
         """Return the solution at the dual point, with the bound that it gives.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_classes, n)
+        scores : Pair of ndarray of shape (n_classes, n)
+            With what they lack.
         norm : float
             sum_k ||f_k||^2.
         known : bool
             Whether the kernel is known to be positive semidefinite.
-        weights : ndarray of shape (d + 1, n_classes), optional
-            Weights of the features and of the constant one, for linear functions.
+        errors : ndarray of shape (n,) or float, default=0.0
+            Bounds of the rounding errors of the scores.
+        **others
+            ``bound_norm``, the squared norm of the functions of the dual point where they are not
+            those of the scores, and fields of the `Solution`.
         """
         problem, dual = self.problem, self.dual.copy()
         samples, label = np.arange(problem.size), problem.label
-        own, others = scores[label, samples], scores + problem.margin
-        others[label, samples] = own
-        objective = 0.5 * norm + float(np.sum(problem.cost * (others.max(axis=0) - own)))
-        bound = float(np.sum(problem.margin * dual[samples, label])) - 0.5 * norm
-        gap = relative_gap(objective, max(bound, 0.0), known)
-        status = self.iterations, self.converged
-        return Solution(dual, 0.0, objective, bound, gap, *status, weights)
+        own = [part[label, samples] for part in scores]
+        loss = (scores[0] - own[0]) + (scores[1] - own[1]) + problem.margin
+        loss[label, samples] = 0.0
+        objective = 0.5 * norm + float(np.sum(problem.cost * loss.max(axis=0)))
+        bound_norm = others.pop("bound_norm", norm)
+        bound = float(np.sum(problem.margin * dual[samples, label])) - 0.5 * bound_norm
+        error = float(np.sum((2.0 * problem.cost + np.abs(dual).sum(axis=1)) * errors))
+        rounded = error > options.negligible_rounding * objective
+        gap = relative_gap(objective, bound - error if rounded else bound, known)
+        fields = {"rounded": rounded, **others}
+        return Solution(dual, 0.0, objective, bound, gap, self.iterations, self.converged, **fields)
