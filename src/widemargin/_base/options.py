@@ -339,6 +339,9 @@ class primal_newton_options:
     exact_work = 5_000_000
     """Problems whose second derivatives take up to this many multiplications are solved to machine
     precision, which takes one or two more steps."""
+    small_work = 1_000_000
+    """Problems whose second derivatives take up to this many multiplications are solved in one
+    compiled call. Larger ones gain more by BLAS than they lose by calls."""
     exact_tol = 1e-13
     """Relative norm of the gradient that counts as machine precision."""
     gradient_steps = 1000

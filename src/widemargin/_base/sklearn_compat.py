@@ -38,6 +38,13 @@ __version__: str = import_module("widemargin").__version__
 class BaseEstimator(sklearn.base.BaseEstimator):
     """scikit-learn's base class of estimators; pickles contain the version of widemargin."""
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        # Read from the signature once: every fit needs them, which takes long beside a small one.
+        if "_names" not in vars(cls):
+            cls._names = super()._get_param_names()
+        return list(cls._names)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_widemargin_version": __version__}
 

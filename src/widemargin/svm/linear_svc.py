@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -349,9 +349,9 @@ class LinearTraining(Targets):
         positive = 1 if len(self.classes) == 2 else number
         sign = np.where(self.codes == positive, 1.0, -1.0)
         arrays = self.X, sign, costs, self.loss, self.bias, margins
+        if self.solver is newton:
+            return newton.solve_primal(LinearProblem(*arrays), weights=start, **options)
         with single_threaded_blas():  # once for all products
-            if self.solver is newton:
-                return newton.solve_primal(LinearProblem(*arrays), weights=start, **options)
             problem = LinearProblem(*arrays, self.norms)
             return dual_coordinate_descent.solve_dual(problem, seed=seed, dual=start, **options)
 
@@ -409,9 +409,15 @@ class LinearTraining(Targets):
 
 
 def random_seeds(random_state: Any, size: int | None = None) -> Any:
-    """Return seeds for solvers; a fixed one stands for None, so that fits are reproducible."""
-    random = check_random_state(0 if random_state is None else random_state)
-    return random.randint(np.iinfo(np.int32).max, size=size)
+    """Return seeds for solvers; fixed ones stand for None, so that fits are reproducible."""
+    if random_state is None:
+        return _fixed_seeds(size)
+    return check_random_state(random_state).randint(np.iinfo(np.int32).max, size=size)
+
+
+@cache
+def _fixed_seeds(size: int | None) -> Any:
+    return random_seeds(0, size)
 
 
 def constant_feature(estimator: Any) -> float:

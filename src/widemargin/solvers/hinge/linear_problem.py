@@ -115,6 +115,16 @@ def certify(state: Any, weights: np.ndarray, dual: np.ndarray, combined: np.ndar
     return Solution(dual, intercept, objective, bound, gap, *status, weights, rounded)
 
 
+def is_rounded(
+    problem: LinearProblem, weights: np.ndarray, dual: np.ndarray, combined: np.ndarray
+) -> bool:
+    """Return whether rounding errors of the objectives matter; see `certify`."""
+    slack = problem.slack(problem.scores(weights))
+    loss = 0.5 * np.sum(weights * weights) + np.sum(problem.cost * problem.loss.value(slack))
+    error = _rounding_error(problem, weights, slack, dual, combined)
+    return bool(error > options.negligible_rounding * loss)
+
+
 def _objectives(
     problem: LinearProblem, weights: np.ndarray, slack: np.ndarray, dual: np.ndarray, norm: float
 ) -> tuple[float, float]:

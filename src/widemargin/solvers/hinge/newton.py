@@ -17,6 +17,7 @@ Stops when the norm of the gradient, relative to that at zero, is at most liblin
 multiple of it gives the bound.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,10 +30,12 @@ from widemargin._base.jit import compiled
 from widemargin._base.options import primal_newton_options as options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.hinge import soft_margin
-from widemargin.solvers.hinge.linear_problem import LinearProblem, certify
-from widemargin.solvers.solution import Report, Solution
+from widemargin.solvers.hinge.linear_problem import LinearProblem, certify, is_rounded
+from widemargin.solvers.solution import Report, Solution, relative_gap
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import rounding_floor
+
+_ROUNDING = rounding_floor(1.0)
 
 
 def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters: Any) -> Solution:
@@ -51,9 +54,33 @@ def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters:
     -------
     Solution
     """
-    state = State(problem, **parameters)
-    run_in_slices(advance, state, report)
-    return finish(state)
+    solution = _solve_small(problem, **parameters) if report is None else None
+    if solution is None:
+        with single_threaded_blas():  # once for all products
+            state = State(problem, **parameters)
+            run_in_slices(advance, state, report)
+            solution = finish(state)
+    return solution
+
+
+def _solve_small(
+    problem: LinearProblem, tol: float = 1e-4, max_iter: int = 1000, weights: Any = None
+) -> Solution | None:
+    """Take all steps in one compiled call; return None if they do not solve the problem."""
+    X, loss, (n, d) = problem.X, problem.loss, problem.X.shape
+    if sp.issparse(X) or X.size * d > options.small_work or not loss.differentiable:
+        return None
+    weights = np.zeros(d + 1) if weights is None else np.array(weights, float)
+    margin, dual = np.broadcast_to(problem.margin, n), np.empty(n)
+    numbers = problem.bias, loss.curvature, loss.slope, min(tol, options.exact_tol)
+    limits = max_iter, options.offset, options.line_steps, options.line_tol
+    arrays = X, problem.sign, problem.cost, margin, weights, dual
+    steps, objective, bound = _newton(*arrays, *numbers, *limits)
+    gap = relative_gap(objective, max(bound, 0.0))
+    if steps < 0 or not gap <= options.accepted_gap or is_rounded(problem, weights, dual, weights):
+        return None
+    intercept = problem.bias * float(weights[-1])
+    return Solution(dual, intercept, objective, bound, gap, steps, True, weights)
 
 
 @dataclass
@@ -285,6 +312,162 @@ def _line_search(state: State, slack: np.ndarray, step: np.ndarray, change: np.n
 def _norm(vector: np.ndarray) -> float:
     """Return the norm, summed in an order that does not depend on the threads of BLAS."""
     return float(np.sqrt(np.sum(vector * vector)))
+
+
+@compiled
+def _newton(
+    X, sign, cost, margin, weights, dual, bias, curvature, slope, tol, most, offset, line_steps,
+    line_tol,
+):  # fmt: skip
+    """Take Newton steps in place until the norm of the gradient is small.
+
+    Returns their number, negative if they did not succeed, the objective and the bound; writes the
+    dual point of the bound.
+    """
+    n, d = X.shape
+    slack, factor, left = np.empty(n), np.empty(n), np.empty(n)
+    gradient, step, matrix = np.empty(d + 1), np.empty(d + 1), np.empty((d + 1, d + 1))
+    positive, target = 0, 0.0
+    for i in range(n):
+        positive += sign[i] > 0.0
+        dual[i] = sign[i] * cost[i] * min(max(0.0, curvature * margin[i]), slope)
+    _combine(X, bias, dual, gradient)
+    for k in range(d + 1):
+        target += gradient[k] * gradient[k]
+    share = max(min(positive, n - positive), 1) / n
+    target = max(tol * share, _ROUNDING) * math.sqrt(target)
+    if _offset_share(X) > offset:
+        return -1, 0.0, 0.0
+    for steps in range(most + 1):
+        _scores(X, bias, weights, left)
+        for i in range(n):
+            slack[i] = margin[i] - sign[i] * left[i]
+            dual[i] = sign[i] * cost[i] * min(max(0.0, curvature * slack[i]), slope)
+        _combine(X, bias, dual, gradient)
+        norm = 0.0
+        for k in range(d + 1):
+            gradient[k] = weights[k] - gradient[k]
+            step[k] = -gradient[k]
+            norm += gradient[k] * gradient[k]
+        if math.sqrt(norm) <= target:
+            return steps, *_bound(X, sign, cost, margin, weights, slack, dual, bias, curvature, slope)
+        matrix[:] = 0.0
+        for i in range(n):
+            if slack[i] > 0.0 and curvature * slack[i] < slope:
+                row, bend = X[i], curvature * cost[i]
+                for k in range(d):
+                    for m in range(k + 1):
+                        matrix[k, m] += bend * row[k] * row[m]
+                    matrix[d, k] += bend * bias * row[k]
+                matrix[d, d] += bend * bias * bias
+        for k in range(d + 1):
+            matrix[k, k] += 1.0
+        if not _solve_in_place(matrix, step):
+            break
+        _scores(X, bias, step, left)
+        first = second = 0.0
+        for k in range(d + 1):
+            first += weights[k] * step[k]
+            second += step[k] * step[k]
+        for i in range(n):
+            left[i] *= sign[i]
+            factor[i] = curvature * cost[i] * left[i]
+        width = slope / curvature
+        length = _root(first, second, slack, left, factor, width, line_steps, line_tol)
+        if length == 0.0:
+            break
+        for k in range(d + 1):
+            weights[k] += length * step[k]
+    return -1, 0.0, 0.0
+
+
+@compiled
+def _offset_share(X):
+    """Return the share of the mean in the mean square of the features, see `_has_offset`."""
+    means = square = 0.0
+    for k in range(X.shape[1]):
+        total = 0.0
+        for i in range(X.shape[0]):
+            total += X[i, k]
+            square += X[i, k] * X[i, k]
+        means += total * total / X.shape[0]
+    return means / square if square > 0.0 else 0.0
+
+
+@compiled
+def _bound(X, sign, cost, margin, weights, slack, dual, bias, curvature, slope):
+    """Return the objective and the bound by the best multiple of the dual point, scaled in place."""
+    combined = np.empty(weights.shape[0])
+    _combine(X, bias, dual, combined)
+    norm = bend = 0.0
+    for k in range(weights.shape[0]):
+        norm += weights[k] * weights[k]
+        bend += combined[k] * combined[k]
+    objective, linear = 0.5 * norm, 0.0
+    for i in range(sign.shape[0]):
+        positive = max(0.0, slack[i])
+        curved = min(positive, slope / curvature)
+        loss = 0.5 * curvature * curved * curved
+        if positive > curved:
+            loss += slope * (positive - curved)
+        objective += cost[i] * loss
+        if dual[i] != 0.0:
+            bend += dual[i] * dual[i] / (curvature * cost[i])
+            linear += sign[i] * margin[i] * dual[i]
+    scale = linear / bend if bend > 0.0 else 1.0
+    if slope < np.inf:
+        scale = min(scale, 1.0)  # the dual point has to stay below its ceiling
+    for i in range(sign.shape[0]):
+        dual[i] *= scale
+    return objective, scale * linear - 0.5 * scale * scale * bend
+
+
+@compiled
+def _scores(X, bias, weights, out):
+    """Compute <w, z_i> of all samples."""
+    for i in range(X.shape[0]):
+        total = bias * weights[X.shape[1]]
+        for k in range(X.shape[1]):
+            total += X[i, k] * weights[k]
+        out[i] = total
+
+
+@compiled
+def _combine(X, bias, coefficients, out):
+    """Compute sum_i coefficients_i z_i."""
+    out[:] = 0.0
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        if coefficients[i] != 0.0:
+            for k in range(d):
+                out[k] += coefficients[i] * X[i, k]
+            out[d] += coefficients[i] * bias
+
+
+@compiled
+def _solve_in_place(matrix, right):
+    """Solve equations by a Cholesky factorization of the lower triangle; return whether it is."""
+    n = right.shape[0]
+    for a in range(n):
+        for b in range(a + 1):
+            total = matrix[a, b]
+            for k in range(b):
+                total -= matrix[a, k] * matrix[b, k]
+            if a == b:
+                if not total > 0.0:
+                    return False
+                matrix[a, a] = math.sqrt(total)
+            else:
+                matrix[a, b] = total / matrix[b, b]
+        total = right[a]
+        for k in range(a):
+            total -= matrix[a, k] * right[k]
+        right[a] = total / matrix[a, a]
+    for a in range(n - 1, -1, -1):
+        right[a] /= matrix[a, a]
+        for b in range(a):
+            right[b] -= matrix[a, b] * right[a]
+    return True
 
 
 @compiled
