@@ -24,6 +24,8 @@ class DenseMatrix:
     samples : ndarray of shape (n,), optional
         Which rows and columns of it make this one; all by default.
     gamma : float, optional
+    memory : ndarray, optional
+        A vector of at least n * n entries to hold the rows: new memory is slow to write to.
 
     Attributes
     ----------
@@ -33,12 +35,13 @@ class DenseMatrix:
     """
 
     def __init__(
-        self, source: np.ndarray, samples: np.ndarray | None = None, gamma: float | None = None
-    ):
+        self, source: np.ndarray, samples: np.ndarray | None = None, gamma: float | None = None,
+        memory: np.ndarray | None = None,
+    ):  # fmt: skip
         self.gamma = 0.0 if gamma is None else gamma
         if gamma is not None:
             self.source, self.samples = source, None
-            self._set_empty(source.shape[1])
+            self._set_empty(source.shape[1], memory)
         elif samples is None:
             matrix = np.ascontiguousarray(source, dtype=np.float64)
             # Compiled code that may fill rows does not take arrays that are read-only.
@@ -47,10 +50,11 @@ class DenseMatrix:
             self.filled = np.ones(len(source), dtype=bool)
         else:
             self.source, self.samples = source, samples
-            self._set_empty(len(samples))
+            self._set_empty(len(samples), memory)
 
-    def _set_empty(self, size: int) -> None:
-        self.matrix = np.empty((size, size))
+    def _set_empty(self, size: int, memory: np.ndarray | None) -> None:
+        memory = np.empty(size * size) if memory is None else memory
+        self.matrix = memory[: size * size].reshape(size, size)
         self.filled = np.zeros(size, dtype=bool)
 
     @property
@@ -78,13 +82,15 @@ class SubsetGram(Gram):
     whole : MatrixGram
     samples : ndarray of shape (n,)
         Which of its samples.
+    memory : ndarray, optional
+        See `DenseMatrix`.
     """
 
     float64_rows = True
 
-    def __init__(self, whole: MatrixGram, samples: np.ndarray):
+    def __init__(self, whole: MatrixGram, samples: np.ndarray, memory: np.ndarray | None = None):
         self.whole, self.samples = whole, samples
-        self.dense = DenseMatrix(whole.matrix, samples)
+        self.dense = DenseMatrix(whole.matrix, samples, memory=memory)
         self.size = len(samples)
         self.positive_semidefinite = whole.positive_semidefinite
 
@@ -102,6 +108,20 @@ class SubsetGram(Gram):
 
     def subset(self, index: np.ndarray) -> "SubsetGram":
         return SubsetGram(self.whole, self.samples[index])
+
+
+class SharedGram(SubsetGram):
+    """All samples of a Gram matrix in memory, whose rows are not copied.
+
+    Parameters
+    ----------
+    whole : MatrixGram
+    """
+
+    def __init__(self, whole: MatrixGram):
+        self.whole, self.samples = whole, np.arange(whole.size)
+        self.dense, self.size = DenseMatrix(whole.matrix), whole.size
+        self.positive_semidefinite = whole.positive_semidefinite
 
 
 def dense_matrix(gram: Gram) -> DenseMatrix:

@@ -285,6 +285,7 @@ class MatrixGram(Gram):
         self.error = error
         self.size = len(matrix)
         self.positive_semidefinite = positive_semidefinite
+        self.float64_rows = matrix.dtype == np.float64
         self._diagonal: np.ndarray | None = None
 
     def is_finite(self) -> bool:

@@ -8,7 +8,7 @@ for each subproblem.
 """
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -75,11 +75,14 @@ def reduce_to_columns(codes: np.ndarray, matrix: np.ndarray) -> Reduction:
 def reduce_to_pairs(codes: np.ndarray, n_classes: int) -> Reduction:
     """Return a subproblem for each pair of classes, positive for the first of the two."""
     order, sizes = _group_by_class(codes, n_classes)
-    members = np.split(np.arange(len(codes)), np.cumsum(sizes)[:-1])
+    everything = np.arange(len(codes))
+    members = [everything[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]
     problems = []
     for i, j in combinations(range(n_classes), 2):
-        samples, both = np.concatenate([members[i], members[j]]), [sizes[i], sizes[j]]
-        sign, columns = np.repeat([1.0, -1.0], both), np.repeat([j - 1, i], both)
+        samples = np.concatenate((members[i], members[j]))
+        sign, columns = np.ones(len(samples)), np.full(len(samples), j - 1)
+        sign[sizes[i] :] = -1.0
+        columns[sizes[i] :] = i
         problems.append(BinaryProblem((i, j), samples, sign, columns))
     return Reduction(order, sizes, problems, width=n_classes - 1, one_vs_one=True)
 
@@ -97,6 +100,15 @@ def count_votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
 def class_scores(scores: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the scores of classes from those of pairs: votes, with ties broken by the sums."""
     return ovr_decision_function(scores < 0, -scores, n_classes)
+
+
+def pairs_of_classes(n_classes: int) -> np.ndarray:
+    """Return the numbers of the pairs of each class with the other classes, in order."""
+    number = np.zeros((n_classes, n_classes), dtype=np.intp)
+    above = np.triu_indices(n_classes, 1)
+    number[above] = np.arange(len(above[0]))
+    others = ~np.eye(n_classes, dtype=bool)
+    return (number + number.T)[others].reshape(n_classes, -1)
 
 
 def pair_weights(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
@@ -120,17 +132,13 @@ class PairSums:
     n_support: np.ndarray
 
     def __call__(self, values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        n_classes = len(self.n_support)
+        pairs = pairs_of_classes(len(self.n_support))
         ends = np.cumsum([0, *self.n_support])
-        number = np.zeros((n_classes, n_classes), dtype=np.intp)
-        above = np.triu_indices(n_classes, 1)
-        number[above] = np.arange(len(above[0]))
-        number += number.T
-        out = np.zeros((len(values), len(above[0])))
-        for c in range(n_classes):
-            own = slice(ends[c], ends[c + 1])
-            sums = tiled_multiply(np.ascontiguousarray(values[:, own]), coefficients[:, own].T)
-            out[:, np.delete(number[c], c)] += sums
+        out = np.zeros((len(values), pairs.size // 2))
+        for c, own in enumerate(pairs):
+            members = slice(ends[c], ends[c + 1])
+            part = np.ascontiguousarray(values[:, members])
+            out[:, own] += tiled_multiply(part, coefficients[:, members].T)
         return out
 
 

@@ -6,10 +6,13 @@ training samples and the kernel values of its test samples. The subproblems of a
 for increasing C, each starting from the previous solution.
 """
 
+import threading
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate, pairwise
 from numbers import Real
 from typing import Any, Self
 
@@ -20,14 +23,17 @@ from sklearn.exceptions import FitFailedWarning
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
+from widemargin._base.options import smo_options
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import validate_all_weights, validate_kernel_training
 from widemargin.kernels import Gram, MatrixGram
-from widemargin.kernels.dense import SubsetGram, gather
+from widemargin.kernels.dense import SharedGram, SubsetGram, gather
 from widemargin.kernels.gram import gram_matrices
 from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
+from widemargin.solvers.hinge.small import SmallSolver
 from widemargin.svm.cross_validation import Search, accuracy_scorer
+from widemargin.svm.reduction import pairs_of_classes
 from widemargin.svm.svc import SVC, KernelClassifier
 from widemargin.svm.training import (
     Training,
@@ -322,7 +328,27 @@ def _solve_together(gram: MatrixGram, position: Any, folds: list, jobs: int, pro
     units = [(fold, numbers) for fold in folds for numbers in fold.problems_by_samples()]
     # Large ones first, so that the last job to finish is a short one.
     units.sort(key=lambda unit: -len(unit[0].problems[unit[1][0]].samples))
-    for_each(lambda unit: unit[0].solve_group(unit[1], gram, position, progress), units, jobs)
+    scratch = Scratch(max(len(problem.samples) for fold in folds for problem in fold.problems))
+
+    def solve(unit: tuple) -> None:
+        fold, numbers = unit
+        fold.solve_group(numbers, gram, position, scratch.memory(), progress)
+
+    for_each(solve, units, jobs)
+    for_each(lambda fold: fold.compute_values(gram, position), folds, jobs)
+
+
+class Scratch(threading.local):
+    """Memory for the matrix of a subproblem, in each thread the same for all subproblems."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self._memory: np.ndarray | None = None
+
+    def memory(self) -> np.ndarray:
+        if self._memory is None:
+            self._memory = np.empty(self.size**2)
+        return self._memory
 
 
 @dataclass
@@ -351,6 +377,7 @@ class Fold:
         self.problems = self.training.reduction.problems
         self.gamma = float(self.training.parameters.gamma)
         self.solutions: list[list[Solution]] = [[] for _ in self.problems]
+        self.costs = [self.training.costs(C) for C in self.path]
         self.values = np.empty((len(self.test), len(self.problems), len(self.path)))
 
     def problems_by_samples(self) -> list[list[int]]:
@@ -360,23 +387,44 @@ class Fold:
             together.setdefault(problem.groups, []).append(number)
         return list(together.values())
 
-    def solve_group(self, numbers: list, gram: MatrixGram, position: Any, progress: Any) -> None:
-        """Solve subproblems over the same samples, and compute their values at the test samples.
+    def solve_group(
+        self, numbers: list, gram: MatrixGram, position: Any, memory: np.ndarray, progress: Any
+    ) -> None:
+        """Solve subproblems over the same samples.
 
-        ``position`` holds the position of each sample in ``gram``.
+        ``position`` holds the position of each sample in ``gram``; ``memory`` is that of their
+        matrix.
         """
         rows = position[self.train[self.training.order[self.problems[numbers[0]].samples]]]
-        subset = SubsetGram(gram, rows)
+        if len(rows) > max(smo_options.dense_size, gram.size // 2):
+            # Samples of cost 0 are no part of the problem: no rows have to be copied.
+            shared = SharedGram(gram)
+            for number in numbers:
+                self.solve_path(number, shared, progress, rows)
+            return
+        subset = SubsetGram(gram, rows, memory)
         for number in numbers:
             self.solve_path(number, subset, progress)
-        solutions = [solution for number in numbers for solution in self.solutions[number]]
-        duals = np.column_stack([solution.dual for solution in solutions])
-        support = duals.any(axis=1)
-        # Read along the rows of support vectors: test samples, too, are contiguous in them.
-        kernel = gather(gram.matrix, rows[support], position[self.test]).T
-        with single_threaded_blas():  # the same product for any number of jobs: the same bits
-            values = kernel @ duals[support] + [solution.intercept for solution in solutions]
-        self.values[:, numbers] = values.reshape(len(values), len(numbers), -1)
+
+    def compute_values(self, gram: MatrixGram, position: Any) -> None:
+        """Compute the decision values of the test samples."""
+        reduction, shape = self.training.reduction, (self.training.reduction.width, len(self.path))
+        rows, columns = position[self.train[self.training.order]], position[self.test]
+        dual = np.zeros((len(rows), *shape))
+        for problem, path in zip(self.problems, self.solutions, strict=True):
+            dual[problem.samples, problem.columns] = np.column_stack([s.dual for s in path])
+        self.values[:] = [[solution.intercept for solution in path] for path in self.solutions]
+        functions: Any = [slice(None)]
+        if reduction.one_vs_one:
+            functions = pairs_of_classes(len(reduction.group_sizes))
+        ends = accumulate(reduction.group_sizes, initial=0)
+        for (first, last), own in zip(pairwise(ends), functions, strict=True):
+            support = first + np.flatnonzero(dual[first:last].any(axis=(1, 2)))
+            # Read along the rows of support vectors: test samples, too, are contiguous in them.
+            kernel = gather(gram.matrix, rows[support], columns).T
+            with single_threaded_blas():  # the same product for any number of jobs: the same bits
+                sums = kernel @ dual[support].reshape(len(support), -1)
+            self.values[:, own] += sums.reshape(len(columns), *shape)
 
     def solve_with_cache(self, X_train: Any, jobs: int, progress: FitProgress) -> None:
         """Solve all subproblems over a kernel cache of their own."""
@@ -388,36 +436,57 @@ class Fold:
 
         for_each(solve, range(len(self.problems)), jobs)
 
-    def solve_path(self, number: int, gram: Gram, progress: FitProgress) -> None:
+    def solve_path(
+        self, number: int, gram: Gram, progress: FitProgress, rows: np.ndarray | None = None
+    ) -> None:
         """Solve a subproblem for increasing C, each time starting from the previous solution.
 
         That one remains feasible. Where the kernel is not known to be positive semidefinite there
-        may be several optima, and each C starts afresh, as a separate fit would.
+        may be several optima, and each C starts afresh, as a separate fit would. ``rows`` are the
+        positions of the samples in ``gram`` if that has others, too.
         """
         problem, solutions = self.problems[number], self.solutions[number]
         margins = self.training.margins()[problem.samples]
         first_task = self.first_task + number * len(self.path)
+        small = None if progress.active else self._small_solver(gram)
         unbounded = False
-        for step, C in enumerate(self.path):
+        for step, costs in enumerate(self.costs):
             with progress.task(first_task + step) as stop:
                 # A solution that no cost bounds is that of every larger C.
                 if unbounded and gram.positive_semidefinite:
                     solutions.append(solutions[-1])
                     continue
-                cost = self.training.costs(C)[problem.samples]
-                warm = gram.positive_semidefinite and solutions
-                try:
-                    solution = solve_hinge(
-                        HingeProblem(gram, problem.sign, margins, cost),
-                        **solver_options(self.model),
-                        dual=solutions[-1].dual if warm else None,
-                        report=lambda _, stop=stop: stop(),  # type: ignore[misc]
-                    )
-                except NotSeparableError:
-                    self.failed.add(step)
-                    solution = Solution(np.zeros(gram.size), 0.0, np.inf, np.inf, 0.0, 0, True)
+                cost = costs[problem.samples]
+                hinge = _hinge_problem(gram, problem.sign, margins, cost, rows)
+                solution = None if small is None else small.solve(hinge, self.model.tol)
+                if solution is None:
+                    small = None
+                    solution = self._solve(step, hinge, solutions, progress, stop, rows)
             solutions.append(solution)
             unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
+
+    def _small_solver(self, gram: Gram) -> SmallSolver | None:
+        """Return the solver of small problems, if it applies."""
+        plain = self.model.gap_tol is None and self.model.max_iter < 0
+        return SmallSolver(gram) if plain and SmallSolver.applies(gram) else None
+
+    def _solve(
+        self, step: int, problem: HingeProblem, before: list, progress: FitProgress,
+        stop: Callable, rows: np.ndarray | None,
+    ) -> Solution:  # fmt: skip
+        """Solve a problem from the last of the solutions ``before``."""
+        warm = problem.gram.positive_semidefinite and before
+        try:
+            solution = solve_hinge(
+                problem,
+                **solver_options(self.model),
+                dual=_at(rows, problem.size, before[-1].dual) if warm else None,
+                report=(lambda _: stop()) if progress.active else None,
+            )
+        except NotSeparableError:
+            self.failed.add(step)
+            solution = Solution(np.zeros(problem.size), 0.0, np.inf, np.inf, 0.0, 0, True)
+        return solution if rows is None else replace(solution, dual=solution.dual[rows])
 
     def fitted_model(self, step: int, X_train: Any, X_test: Any, whole: bool) -> SVC:
         """Return the `SVC` at a C of the path, for scorers.
@@ -436,6 +505,23 @@ class Fold:
             values = np.ascontiguousarray(self.values[:, :, step])
             model.__dict__["_decision_values"] = partial(_values_at, model, X_test, values)
         return model
+
+
+def _hinge_problem(
+    gram: Gram, sign: np.ndarray, margin: np.ndarray, cost: np.ndarray, rows: np.ndarray | None
+) -> HingeProblem:
+    """Return a problem over samples of a Gram matrix, of which others have cost 0."""
+    sign, margin = _at(rows, gram.size, sign, 1.0), _at(rows, gram.size, margin, 1.0)
+    return HingeProblem(gram, sign, margin, _at(rows, gram.size, cost))
+
+
+def _at(rows: np.ndarray | None, size: int, values: np.ndarray, other: float = 0.0) -> np.ndarray:
+    """Return values at ``rows``, and the same number elsewhere."""
+    if rows is None:
+        return values
+    out = np.full(size, other)
+    out[rows] = values
+    return out
 
 
 def _values_at(model: SVC, X_test: Any, values: np.ndarray, X: Any) -> np.ndarray:

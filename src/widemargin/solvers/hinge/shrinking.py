@@ -83,7 +83,8 @@ class ActiveSet:
         if self.dense is not None:
             matrix = self.dense.subset(index)
         elif dense or len(index) <= options.dense_size:
-            matrix = DenseMatrix(gram.block(index, index))
+            copied = gram.float64_rows and gram.dense is not None
+            matrix = gram.dense.subset(index) if copied else DenseMatrix(gram.block(index, index))
         else:
             gram = gram.subset(index)
         names = ("dual", "residual", "lower", "upper", "diagonal")
