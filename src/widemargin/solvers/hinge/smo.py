@@ -352,10 +352,14 @@ def _working_set_round(state: State, violation: float, steps: int) -> None:
     rows, positions = active.gram.rows(working_set)
     tol = max(0.5 * state.tol, options.violation_share * violation)
     dual, residual = active.dual[working_set], active.residual[working_set]
-    dense = DenseMatrix(pairs.gather_columns(rows, positions, working_set))
+    if positions is working_set and rows.dtype == np.float64:
+        # Rows of a matrix in memory: those that pair updates use are copied.
+        dense, diagonal = DenseMatrix(rows, working_set), active.diagonal[working_set]
+    else:
+        dense = DenseMatrix(pairs.gather_columns(rows, positions, working_set))
+        # Not the diagonal in float64: beside float32 rows, pair updates might not terminate.
+        diagonal = dense.matrix.diagonal().copy()
     steps = min(steps, options.slice_work // len(working_set))
-    # Not the diagonal in float64: beside float32 rows, pair updates might not terminate.
-    diagonal = dense.matrix.diagonal().copy()
     before, period = state.iterations, options.newton_period * active.size
     _descend(state, dense, diagonal, dual, residual, working_set, tol, steps)
     change = dual - active.dual[working_set]
