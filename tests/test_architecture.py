@@ -23,6 +23,7 @@ FITS = {
     "GatedStudents": lambda: widemargin.GatedStudents(LogisticRegression()).fit(*classification()),
     "PreferenceSVC": lambda: fit_preference(),
     "PrivilegedSVC": lambda: fit_privileged(),
+    "LabelTreeClassifier": lambda: widemargin.LabelTreeClassifier().fit(*classification()),
     "CoulombSSVM": lambda: fit_coulomb(),
 }
 

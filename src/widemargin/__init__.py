@@ -15,6 +15,7 @@ _HOMES = {
     "GatedSVC": "gated.student",
     "GatedStudents": "gated.students",
     "KernelDiscriminantAnalysis": "discriminant.kernel",
+    "LabelTreeClassifier": "labeltree.tree",
     "LinearDiscriminantAnalysis": "discriminant.linear",
     "LinearSVC": "svm.linear_svc",
     "LinearSVCCV": "svm.linear_search",

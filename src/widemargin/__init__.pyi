@@ -16,6 +16,7 @@ from widemargin.gated.student import GatedSVC as GatedSVC
 from widemargin.gated.students import GatedStudents as GatedStudents
 from widemargin.imbalance import RescaledClassifier as RescaledClassifier
 from widemargin.imbalance import imbalance_report as imbalance_report
+from widemargin.labeltree.tree import LabelTreeClassifier as LabelTreeClassifier
 from widemargin.privileged.search import PrivilegedSVCCV as PrivilegedSVCCV
 from widemargin.privileged.svc import PrivilegedSVC as PrivilegedSVC
 from widemargin.privileged.two_view import TwoViewSVC as TwoViewSVC
@@ -38,6 +39,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "GatedSVC",
     "GatedStudents",
     "KernelDiscriminantAnalysis",
+    "LabelTreeClassifier",
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVCCV",

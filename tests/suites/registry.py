@@ -26,6 +26,7 @@ from widemargin import (
     CrammerSingerSVC,
     GatedStudents,
     KernelDiscriminantAnalysis,
+    LabelTreeClassifier,
     LinearDiscriminantAnalysis,
     LinearSVC,
     LinearSVCCV,
@@ -181,6 +182,16 @@ CASES = [
     Case(CodeMatrixClassifier(SVC(), code="sparse", decoding="hamming"), precision=1e-5),
     Case(CodeMatrixClassifier(LinearSVC(tol=1e-8), code="dense")),
     Case(RescaledClassifier(LinearDiscriminantAnalysis())),
+    # Weights are rounded to float32.
+    Case(
+        LabelTreeClassifier(prune=0.0, max_iter=100_000),
+        precision=1e-5,
+        excluded_checks={
+            "check_sample_weight_equivalence_on_dense_data": "its tolerance is below float32",
+            "check_sample_weight_equivalence_on_sparse_data": "its tolerance is below float32",
+        },
+    ),
+    Case(LabelTreeClassifier(loss="crammer_singer", prune=0.0, max_iter=100_000), precision=1e-5),
     Case(PrivilegedSVC()),
     # Other data, as above: a row on the margins of two machines.
     Case(

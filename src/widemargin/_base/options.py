@@ -697,3 +697,28 @@ class discriminant_options:
     samples restores the digits that squares lose."""
     prior_sum = 1e-5
     """Distance of the sum of the priors from 1 above which they are rescaled with a warning."""
+
+
+# ---- labeltree -----------------------------------------------------------------------------------
+
+
+class label_tree_options:
+    """Options of label trees; measured by `benchmarks/labeltree.py`."""
+
+    split_iterations = 20
+    """Most iterations of balanced 2-means in a split of labels. They end earlier when no label
+    changes its cluster."""
+    most_passes = 200
+    """Passes of coordinate descent over the samples of a node, after which its problem is solved by
+    the methods of `LinearSVC`. Samples of texts take about 20."""
+    large_node = 20_000
+    """Samples of a node from which on threads share its children, one node after the other. Smaller
+    nodes are trained side by side, with less to copy."""
+    block_samples = 512
+    """Samples that a thread walks down the tree together in prediction: those that reach the same
+    node look its weights up in one table."""
+    score_entries = 1 << 20
+    """Scores of nodes that a thread holds where all labels are scored: 8 MB."""
+    candidates = 50
+    """Labels that each tree of an ensemble proposes, if no more are requested. More of them change
+    the mean little, fewer lose labels that the trees disagree on."""

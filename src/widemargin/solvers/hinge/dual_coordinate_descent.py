@@ -184,7 +184,7 @@ def _hand_over(state: State) -> None:
 
 def _descend(state: State, tol: float, max_iter: int, steps: int) -> None:
     problem, tol = state.problem, max(tol, _rounding(state))
-    _coordinate_steps(
+    coordinate_steps(
         *row_arrays(problem.X), problem.bias, state.constants, state.dual, state.weights,
         state.order, state.counts, state.extremes, state.random, tol, state.shrinking, max_iter,
         steps,
@@ -281,7 +281,7 @@ def _refine(state: State) -> None:
 
 
 @compiled
-def _coordinate_steps(
+def coordinate_steps(
     data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random, tol,
     shrinking, max_iter, steps,
 ):  # fmt: skip

@@ -1,0 +1,1 @@
+"""Label trees: classification with very many labels."""

@@ -1,0 +1,323 @@
+"""Scores of labels: the sums of the scores of the nodes on their paths, and a search for the best.
+
+The score of a child is the negative loss that it would have if it were right. Weights are stored by
+node and feature, so that a sample meets the weights of all children of a node at once. A block of
+samples walks down the tree level by level; samples at the same node look its features up in a
+table if there are enough of them, and by bisection otherwise. Sums are in the order of the features
+either way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from widemargin._base.jit import compiled
+from widemargin._base.options import label_tree_options as options
+from widemargin._base.threads import for_each
+from widemargin.labeltree.node import NodeWeights
+from widemargin.labeltree.partition import LabelTree
+from widemargin.solvers.jit import row_arrays
+
+# Losses whose negative values are the scores of children.
+SQUARED_HINGE, HINGE, LOG, CRAMMER_SINGER = range(4)
+KINDS = {
+    "squared_hinge": SQUARED_HINGE,
+    "hinge": HINGE,
+    "log": LOG,
+    "crammer_singer": CRAMMER_SINGER,
+}
+
+_NO_WEIGHTS: Any = tuple(
+    np.zeros(0, dtype) for dtype in (np.uint32, np.int64, np.uint16, np.float32)
+)
+
+
+@dataclass(frozen=True)
+class TreeWeights:
+    """Weights of all nodes of a tree, by node and feature.
+
+    Attributes
+    ----------
+    feature_start : ndarray of shape (n_nodes + 1,)
+        The features of node k are ``features[feature_start[k] : feature_start[k + 1]]``.
+    features : ndarray of uint32
+        Features with a weight, in increasing order within a node. ``n_features`` is the constant
+        feature.
+    entry_start : ndarray of int64, shape (len(features) + 1,)
+        The weights of feature position j are those from ``entry_start[j]`` on.
+    child : ndarray of uint16
+        Number of the child among those of its node.
+    value : ndarray of float32
+        Weight.
+    """
+
+    feature_start: np.ndarray
+    features: np.ndarray
+    entry_start: np.ndarray
+    child: np.ndarray
+    value: np.ndarray
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @classmethod
+    def of(cls, nodes: Sequence[NodeWeights | None]) -> Self:
+        """Join the weights of all nodes; labels, and nodes without weights yet, are None."""
+        known = [node[:4] for node in nodes if node is not None] or [_NO_WEIGHTS]
+        features, counts, child, value = map(np.concatenate, zip(*known, strict=True))
+        sizes = [0 if node is None else len(node.features) for node in nodes]
+        starts = np.cumsum(np.concatenate([[0], counts]), dtype=np.int64)
+        return cls(np.cumsum([0, *sizes], dtype=np.int64), features, starts, child, value)
+
+
+def search(
+    X: Any, tree: LabelTree, weights: TreeWeights, kind: int, beam: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k best labels of every sample found by a beam search, and their scores.
+
+    Where fewer are found, -1 and negative infinity stand for the others.
+    """
+    n = X.shape[0]
+    labels, scores = np.full((n, k), -1), np.full((n, k), -np.inf)
+
+    def walk(first: int) -> None:
+        last = min(first + options.block_samples, n)
+        _walk(
+            *row_arrays(X), first, last, X.shape[1], tree.first_child, tree.label,
+            *weights.arrays(), kind, beam, labels, scores,
+        )  # fmt: skip
+
+    for_each(walk, range(0, n, options.block_samples))
+    return labels, scores
+
+
+def score_labels(
+    X: Any, tree: LabelTree, weights: TreeWeights, kind: int, labels: np.ndarray
+) -> np.ndarray:
+    """Return the scores of these labels, of shape (n_samples, len(labels)).
+
+    Labels that are not in the tree have the score negative infinity.
+    """
+    column = np.full(int(max(tree.label.max(), labels.max())) + 1, -1)
+    column[labels] = np.arange(len(labels))
+    parents, wanted = tree.parents(), np.zeros(tree.n_nodes, bool)
+    leaves = np.flatnonzero(tree.label >= 0)
+    nodes = leaves[column[tree.label[leaves]] >= 0]
+    while len(nodes):
+        nodes = np.unique(parents[nodes[parents[nodes] >= 0]])
+        wanted[nodes] = True
+    inner = np.flatnonzero(wanted)
+    n, height = X.shape[0], max(1, options.score_entries // (len(inner) + 1))
+    scores = np.full((n, len(labels)), -np.inf)
+
+    def score(first: int) -> None:
+        last = min(first + height, n)
+        _score_all(
+            *row_arrays(X), first, last, X.shape[1], tree.first_child, tree.label,
+            *weights.arrays(), kind, inner, column, scores,
+        )  # fmt: skip
+
+    for_each(score, range(0, n, height))
+    return scores
+
+
+def merge_trees(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple:
+    """Return the k labels of the largest mean probability, where exp(score) is a probability."""
+    if len(found) == 1:
+        return found[0]
+    labels = np.hstack([labels for labels, _ in found])
+    scores = np.hstack([scores for _, scores in found])
+    best, values = np.full((len(labels), k), -1), np.full((len(labels), k), -np.inf)
+    _merge(labels, scores, len(found), best, values)
+    return best, values
+
+
+@compiled
+def _merge(labels, scores, n_trees, best, values):
+    for i in range(len(labels)):
+        order = np.argsort(labels[i], kind="mergesort")
+        t = 0
+        while t < len(order):
+            label, highest, end = labels[i, order[t]], -np.inf, t
+            while end < len(order) and labels[i, order[end]] == label:
+                highest = max(highest, scores[i, order[end]])
+                end += 1
+            if label >= 0:
+                total = 0.0
+                for s in range(t, end):
+                    total += np.exp(scores[i, order[s]] - highest)
+                _insert(best[i], values[i], label, highest + np.log(total / n_trees))
+            t = end
+
+
+@compiled
+def _score_all(
+    data, indices, indptr, start, stop, n_features, first_child, label, feature_start, features,
+    entry_start, child, value, kind, inner, column, scores,
+):  # fmt: skip
+    """Write the scores of the labels that have a column, for samples ``start`` to ``stop - 1``."""
+    m = stop - start
+    rank = np.full(len(label), -1)
+    for t in range(len(inner)):
+        rank[inner[t]] = t
+    paths, rows = np.zeros((len(inner), m)), np.arange(start, stop)
+    table = np.full(n_features if m > 1 else 0, -1, np.int32)
+    for t in range(len(inner)):
+        first, last = first_child[inner[t]], first_child[inner[t] + 1]
+        found = np.zeros(m * (last - first))
+        _score_pairs(
+            data, indices, indptr, n_features, np.full(m, inner[t]), rows,
+            np.arange(m + 1) * (last - first), feature_start, features, entry_start, child, value,
+            kind, table, found,
+        )  # fmt: skip
+        for node in range(first, last):
+            if label[node] >= 0 and column[label[node]] >= 0:
+                for r in range(m):
+                    at = r * (last - first) + node - first
+                    scores[start + r, column[label[node]]] = paths[t, r] + found[at]
+            elif label[node] < 0 and rank[node] >= 0:
+                for r in range(m):
+                    paths[rank[node], r] = paths[t, r] + found[r * (last - first) + node - first]
+
+
+@compiled
+def _walk(
+    data, indices, indptr, start, stop, n_features, first_child, label, feature_start, features,
+    entry_start, child, value, kind, beam, labels, scores,
+):  # fmt: skip
+    """Walk samples ``start`` to ``stop - 1`` down the tree, and write their best labels."""
+    m = stop - start
+    nodes, paths = np.full((m, beam), -1), np.full((m, beam), -np.inf)
+    next_nodes, next_paths = nodes.copy(), paths.copy()
+    nodes[:, 0], paths[:, 0] = 0, 0.0
+    table = np.full(n_features if m > 1 else 0, -1, np.int32)
+    while True:
+        at, row, offset = _pairs(nodes, first_child)
+        if len(at) == 0:
+            break
+        found = np.zeros(offset[len(at)])
+        _score_pairs(
+            data, indices, indptr, n_features, at, row + start, offset, feature_start, features,
+            entry_start, child, value, kind, table, found,
+        )  # fmt: skip
+        next_nodes[:], next_paths[:] = -1, -np.inf
+        p = 0
+        for r in range(m):
+            for b in range(beam):
+                if nodes[r, b] < 0:
+                    break
+                first = first_child[at[p]]
+                for c in range(offset[p + 1] - offset[p]):
+                    path = paths[r, b] + found[offset[p] + c]
+                    if label[first + c] >= 0:
+                        _insert(labels[start + r], scores[start + r], label[first + c], path)
+                    else:
+                        _insert(next_nodes[r], next_paths[r], first + c, path)
+                p += 1
+        nodes, next_nodes = next_nodes, nodes
+        paths, next_paths = next_paths, paths
+
+
+@compiled
+def _pairs(nodes, first_child):
+    """Return the pairs of a node and a sample, and where the scores of each pair begin."""
+    count = 0
+    for node in nodes.ravel():
+        count += node >= 0
+    at, row = np.empty(count, np.int64), np.empty(count, np.int64)
+    offset = np.zeros(count + 1, np.int64)
+    p = 0
+    for r in range(nodes.shape[0]):
+        for node in nodes[r]:
+            if node < 0:
+                break
+            at[p], row[p] = node, r
+            offset[p + 1] = offset[p] + first_child[node + 1] - first_child[node]
+            p += 1
+    return at, row, offset
+
+
+@compiled
+def _score_pairs(
+    data, indices, indptr, n_features, at, row, offset, feature_start, features, entry_start,
+    child, value, kind, table, found,
+):  # fmt: skip
+    """Compute the scores of the children of all pairs, node after node."""
+    order = np.argsort(at, kind="mergesort")
+    begin = 0
+    while begin < len(order):
+        node, entries, end = at[order[begin]], np.int64(0), begin
+        while end < len(order) and at[order[end]] == node:
+            i = row[order[end]]
+            entries += np.int64(indptr[i + 1]) - np.int64(indptr[i])
+            end += 1
+        first, last = feature_start[node], feature_start[node + 1]
+        # The constant feature, the last one, is in no row.
+        is_constant = last > first and features[last - 1] == n_features
+        own = features[first : last - 1 if is_constant else last]
+        tabled = len(table) > 0 and 2 * len(own) < entries * np.log2(len(own) + 2.0)
+        if tabled:
+            for j in range(len(own)):
+                table[own[j]] = j
+        for t in range(begin, end):
+            p = order[t]
+            i, sums = row[p], found[offset[p] : offset[p + 1]]
+            if is_constant:
+                for e in range(entry_start[last - 1], entry_start[last]):
+                    sums[child[e]] = value[e]
+            for q in range(indptr[i], indptr[i + 1]):
+                j = table[indices[q]] if tabled else _position(own, indices[q])
+                if j >= 0:
+                    for e in range(entry_start[first + j], entry_start[first + j + 1]):
+                        sums[child[e]] += data[q] * value[e]
+            _negative_losses(sums, kind)
+        if tabled:
+            for j in range(len(own)):
+                table[own[j]] = -1
+        begin = end
+
+
+@compiled
+def _position(features, feature):
+    """Return the position of a feature among sorted ones; -1 if it is not there."""
+    j = np.searchsorted(features, feature)
+    return j if j < len(features) and features[j] == feature else -1
+
+
+@compiled
+def _negative_losses(sums, kind):
+    """Replace the values of linear functions by negative losses."""
+    if kind == CRAMMER_SINGER:
+        best, second = -np.inf, -np.inf
+        for s in sums:
+            if s > best:
+                best, second = s, best
+            elif s > second:
+                second = s
+        for c in range(len(sums)):
+            other = second if sums[c] == best else best
+            sums[c] = -max(0.0, 1.0 + other - sums[c])
+        return
+    for c in range(len(sums)):
+        slack = max(0.0, 1.0 - sums[c])
+        if kind == SQUARED_HINGE:
+            sums[c] = -slack * slack
+        elif kind == HINGE:
+            sums[c] = -slack
+        else:
+            s = sums[c]
+            sums[c] = min(s, 0.0) - np.log1p(np.exp(-abs(s)))
+
+
+@compiled
+def _insert(items, values, item, value):
+    """Insert an item into a list in decreasing order of values, if it is among the best."""
+    t = len(items) - 1
+    if value < values[t] or (value == values[t] and item > items[t]):
+        return
+    while t > 0 and (values[t - 1] < value or (values[t - 1] == value and items[t - 1] > item)):
+        items[t], values[t] = items[t - 1], values[t - 1]
+        t -= 1
+    items[t], values[t] = item, value

@@ -1,0 +1,337 @@
+"""Training of nodes: a linear classifier for each child of a node.
+
+The binary problem of a child is that of `widemargin.solvers.hinge.linear_problem` over the samples
+that reach the node, which are those with a label below it. Samples with a label below the child are
+positive:
+
+    min over w   1/2 ||w||^2  +  sum_i cost_i * loss(1 - sign_i <w, (x_i, bias)>)
+
+With ``crammer_singer``, a node has one problem over all its children instead (see
+`widemargin.solvers.multiclass.problem`).
+
+A node is trained on a copy of its samples that has only the features which occur in them. Weights
+are pruned as they are made, and stored in float32.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._base.jit import compiled
+from widemargin._base.numeric import TINY
+from widemargin._base.options import label_tree_options as options
+from widemargin._base.threads import for_each
+from widemargin.kernels.functions import squared_norms
+from widemargin.labeltree.partition import LabelTree
+from widemargin.labeltree.rows import gather_rows
+from widemargin.solvers.hinge.dual_coordinate_descent import coordinate_steps, solve_dual
+from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.newton import solve_primal
+from widemargin.solvers.jit import random_state, row_arrays
+from widemargin.solvers.multiclass.linear import solve_linear
+from widemargin.solvers.multiclass.problem import CrammerSingerProblem
+from widemargin.solvers.states import ACTIVE, CONVERGED, PASSES
+
+
+class NodeWeights(NamedTuple):
+    """Pruned weights of the children of a node, by feature.
+
+    Attributes
+    ----------
+    features : ndarray of uint32
+        Features with a weight, in increasing order; the last one may be the constant feature.
+    counts : ndarray of int64
+        Number of weights of each feature.
+    child : ndarray of uint16
+        Number of the child of each weight.
+    value : ndarray of float32
+        Weights.
+    passes : ndarray of int64
+        Passes of the solver over the samples, for each problem.
+    converged : ndarray of bool
+        Whether the solver converged, for each problem.
+    """
+
+    features: np.ndarray
+    counts: np.ndarray
+    child: np.ndarray
+    value: np.ndarray
+    passes: np.ndarray
+    converged: np.ndarray
+
+
+@dataclass(frozen=True)
+class NodeSolver:
+    """Solver of the problems of all nodes of a tree.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+        Float64, canonical.
+    cost : ndarray of shape (n_samples,)
+    loss : Loss or None
+        None for one problem of Crammer and Singer over all children of a node.
+    bias : float
+        Value of the constant feature; 0 for no intercept.
+    tol : float
+        Tolerance on the difference of projected gradients.
+    max_iter : int
+        Maximum number of passes over the samples.
+    prune : float
+        Weights are dropped if their product with the root mean square of the nonzero values of
+        their feature is not larger.
+    seed : int
+        Seed of the order of the samples.
+    """
+
+    X: Any
+    cost: np.ndarray
+    loss: Any
+    bias: float
+    tol: float
+    max_iter: int
+    prune: float
+    seed: int
+
+    @property
+    def joint(self) -> bool:
+        return self.loss is None
+
+    @cached_property
+    def constants(self) -> np.ndarray:
+        """What a step reads for a negative sample, as in `dual_coordinate_descent.State`."""
+        softness, ceiling = self.loss.softness(self.cost), self.loss.ceiling(self.cost)
+        diagonal = np.maximum(squared_norms(self.X) + self.bias**2 + softness, TINY)
+        return np.column_stack([np.full(len(self.cost), -1.0), diagonal, softness, -ceiling])
+
+    @cached_property
+    def thresholds(self) -> np.ndarray:
+        """Largest weights that are dropped."""
+        return self.prune / _typical_values(self.X)
+
+    def train(self, tree: LabelTree, reach: Any, node: int) -> NodeWeights:
+        """Train the classifiers of the children of a node.
+
+        Parameters
+        ----------
+        tree : LabelTree
+        reach : CSC matrix of shape (n_samples, n_nodes)
+            Nonzero where a sample has a label below a node.
+        node : int
+        """
+        n_samples, n_features = self.X.shape
+        rows = np.arange(n_samples) if node == 0 else _rows(reach, node, node + 1)
+        first, last = tree.first_child[node], tree.first_child[node + 1]
+        *arrays, features = gather_rows(*row_arrays(self.X), rows, n_features)
+        positives = np.searchsorted(rows, _rows(reach, first, last))
+        ends = (reach.indptr[first : last + 1] - reach.indptr[first]).astype(np.int64)
+        thresholds = np.append(self.thresholds[features], 0.0)
+        data = NodeData(arrays, rows, positives, ends, thresholds)
+        pruned, passes, converged = self._solve_jointly(data) if self.joint else self._solve(data)
+        number, child, value, present = _by_feature(*pruned, len(thresholds))
+        names = np.append(features, np.uint32(n_features))[present]
+        return NodeWeights(names, number, child, value, passes, converged)
+
+    def _solve(self, data: "NodeData") -> tuple:
+        """Return pruned weights of all children, passes, and whether they were enough."""
+
+        def solve(block: np.ndarray) -> tuple:
+            # A copy: the signs of positive samples are changed in place.
+            constants, limits = self.constants[data.rows], data.ends[block[0] : block[-1] + 2]
+            return _train_children(
+                *data.arrays, constants, data.positives, limits, data.thresholds, self.bias,
+                self.tol, min(self.max_iter, options.most_passes), random_state(self.seed)[0],
+            )  # fmt: skip
+
+        n_children = len(data.ends) - 1
+        n_blocks = n_children if len(data.rows) >= options.large_node else 1
+        solved = for_each(solve, np.array_split(np.arange(n_children), n_blocks))
+        *pruned, counts = map(np.concatenate, zip(*solved, strict=True))
+        passes, converged = counts[:, PASSES], counts[:, CONVERGED] > 0
+        if not converged.all() and self.max_iter > options.most_passes:
+            pruned = [*self._solve_again(data, pruned, passes, converged)]
+        return pruned, passes, converged
+
+    def _solve_again(self, data: "NodeData", pruned: Any, passes: Any, converged: Any) -> tuple:
+        """Solve problems on which coordinate descent is slow by the methods of `LinearSVC`."""
+        sizes, columns, values = pruned
+        ends = np.cumsum(sizes)[:-1]
+        parts = list(zip(np.split(columns, ends), np.split(values, ends), strict=True))
+        X = data.matrix()
+        for child in np.flatnonzero(~converged):
+            sign = np.full(len(data.rows), -1.0)
+            sign[data.positives[data.ends[child] : data.ends[child + 1]]] = 1.0
+            problem = LinearProblem(X, sign, self.cost[data.rows], self.loss, self.bias)
+            limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+            if self.loss.differentiable and X.shape[0] >= X.shape[1]:
+                solution = solve_primal(problem, **limits)
+            else:
+                solution = solve_dual(problem, seed=self.seed, **limits)
+            passes[child] += solution.iterations
+            converged[child] = solution.converged
+            parts[child] = self._prune(solution.weights, data.thresholds)
+        columns, values = map(np.concatenate, zip(*parts, strict=True))
+        return np.array([len(part[0]) for part in parts]), columns, values
+
+    def _solve_jointly(self, data: "NodeData") -> tuple:
+        """Return pruned weights of one problem over all children, passes, and if it converged.
+
+        A sample with labels below several children counts as several samples of its cost together.
+        """
+        n_children = len(data.ends) - 1
+        child = np.repeat(np.arange(n_children), np.diff(data.ends))
+        copies = np.bincount(data.positives, minlength=len(data.rows))[data.positives]
+        cost = self.cost[data.rows[data.positives]] / copies
+        problem = CrammerSingerProblem(child, cost, n_children, bias=self.bias)
+        X = data.matrix()[data.positives]
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "seed": self.seed}
+        solution = solve_linear(X, problem, **limits)
+        assert solution.weights is not None
+        parts = [self._prune(weights, data.thresholds) for weights in solution.weights.T]
+        columns, values = map(np.concatenate, zip(*parts, strict=True))
+        sizes = np.array([len(part[0]) for part in parts])
+        status = np.array([solution.iterations]), np.array([solution.converged])
+        return (sizes, columns, values), *status
+
+    def _prune(self, weights: Any, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features and values of the weights above their thresholds.
+
+        The weight of the constant feature is multiplied by its value.
+        """
+        columns = np.flatnonzero(np.abs(weights) > thresholds)
+        scale = np.where(columns == len(weights) - 1, self.bias, 1.0)
+        return columns.astype(np.uint32), (scale * weights[columns]).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class NodeData:
+    """Samples of a node, with the features that occur in them.
+
+    Attributes
+    ----------
+    arrays : list of ndarray
+        Values, features and row starts of the samples.
+    rows : ndarray
+        Their numbers among all samples.
+    positives : ndarray
+        Positions of the positive samples of each child, child by child.
+    ends : ndarray of shape (n_children + 1,)
+        Those of child k are from ``ends[k]`` to ``ends[k + 1] - 1``.
+    thresholds : ndarray
+        Largest weights that are dropped, and 0 for the constant feature.
+    """
+
+    arrays: list[np.ndarray]
+    rows: np.ndarray
+    positives: np.ndarray
+    ends: np.ndarray
+    thresholds: np.ndarray
+
+    def matrix(self) -> Any:
+        """Return the samples as a CSR matrix."""
+        values, columns, starts = self.arrays
+        parts = values, columns.view(np.int32), starts.view(np.int32)
+        return sp.csr_array(parts, shape=(len(self.rows), len(self.thresholds) - 1))
+
+
+def reaching_samples(tree: LabelTree, labels: Any) -> Any:
+    """Return which samples reach which nodes, as a CSC matrix of shape (n_samples, n_nodes)."""
+    parents, nodes = tree.parents(), np.flatnonzero(tree.label >= 0)
+    own, below = tree.label[nodes], []
+    while len(nodes):
+        below.append((own, nodes))
+        inner = parents[nodes] >= 0
+        own, nodes = own[inner], parents[nodes[inner]]
+    label, node = (np.concatenate(part) for part in zip(*below, strict=True))
+    shape = (labels.shape[1], tree.n_nodes)
+    matrix = sp.csr_array((np.ones(len(label), np.float32), (label, node)), shape=shape)
+    reach = (labels @ matrix).tocsc()
+    reach.sort_indices()
+    return reach
+
+
+def _rows(matrix: Any, first: int, last: int) -> np.ndarray:
+    """Return the row numbers of the entries in some columns of a CSC matrix."""
+    return matrix.indices[matrix.indptr[first] : matrix.indptr[last]]
+
+
+def _typical_values(X: Any) -> np.ndarray:
+    """Return the root mean square of the nonzero values of each feature; 1 if there are none."""
+    squares = np.bincount(X.indices, X.data * X.data, minlength=X.shape[1])
+    counts = np.bincount(X.indices, X.data != 0.0, minlength=X.shape[1])
+    typical = np.sqrt(squares / np.maximum(counts, 1))
+    return np.where(typical > 0.0, typical, 1.0)
+
+
+@compiled
+def _train_children(
+    data, indices, indptr, constants, positives, ends, thresholds, bias, tol, max_iter, seed
+):
+    """Return the pruned weights of children: how many of each, their features, and the values.
+
+    ``positives[ends[k] : ends[k + 1]]`` are the positive samples of child k, and ``constants`` are
+    those of `coordinate_steps` for negative samples only. The last feature is the constant one,
+    whose weight is multiplied by its value.
+    """
+    n, n_children, length = len(constants), len(ends) - 1, len(thresholds)
+    sizes, counts = np.zeros(n_children, np.int64), np.zeros((n_children, 6), np.int64)
+    features, values = np.empty(length, np.uint32), np.empty(length, np.float32)
+    dual, weights, order = np.empty(n), np.empty(length), np.empty(n, np.uint32)
+    extremes, random, total = np.empty(4), np.empty(1, np.uint64), 0
+    for child in range(n_children):
+        dual[:], weights[:], random[0] = 0.0, 0.0, seed
+        for i in range(n):
+            order[i] = i
+        counts[child, ACTIVE] = n
+        extremes[0], extremes[1], extremes[2], extremes[3] = -np.inf, np.inf, np.inf, -np.inf
+        members = positives[ends[child] : ends[child + 1]]
+        for i in members:
+            constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
+        coordinate_steps(
+            data, indices, indptr, bias, constants, dual, weights, order, counts[child], extremes,
+            random, tol, True, max_iter, n * (max_iter + 1),
+        )  # fmt: skip
+        for i in members:
+            constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
+        if total + length > len(features):
+            features, values = (
+                _longer(features, 2 * total + length),
+                _longer(values, 2 * total + length),
+            )
+        before = total
+        for k in range(length):
+            if abs(weights[k]) > thresholds[k]:
+                features[total], values[total] = k, weights[k] * (bias if k == length - 1 else 1.0)
+                total += 1
+        sizes[child] = total - before
+    return sizes, features[:total].copy(), values[:total].copy(), counts
+
+
+@compiled
+def _longer(array, length):
+    longer = np.empty(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@compiled
+def _by_feature(sizes, features, values, n_features):
+    """Return weights that are listed child by child in the order of their features."""
+    starts = np.zeros(n_features + 1, np.int64)
+    for feature in features:
+        starts[feature + 1] += 1
+    present = np.flatnonzero(starts[1:])
+    counts = starts[1:][present]
+    starts = np.cumsum(starts)
+    child, value = np.empty(len(features), np.uint16), np.empty(len(features), np.float32)
+    position = 0
+    for k in range(len(sizes)):
+        for _ in range(sizes[k]):
+            slot = starts[features[position]]
+            starts[features[position]] += 1
+            child[slot], value[slot] = k, values[position]
+            position += 1
+    return counts, child, value, present
