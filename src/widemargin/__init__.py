@@ -36,7 +36,12 @@ _HOMES = {
     "early_exit_predict": "gated.early_exit",
     "effective_class_weight": "_base.targets",
     "imbalance_report": "imbalance",
+    "label_propensities": "labeltree.metrics",
     "ldam_class_margin": "_base.targets",
+    "load_extreme_format": "labeltree.io",
+    "ndcg_at_k": "labeltree.metrics",
+    "precision_at_k": "labeltree.metrics",
+    "save_extreme_format": "labeltree.io",
 }
 _SUBPACKAGES = ("datasets", "plotting", "structured")
 

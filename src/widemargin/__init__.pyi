@@ -16,6 +16,11 @@ from widemargin.gated.student import GatedSVC as GatedSVC
 from widemargin.gated.students import GatedStudents as GatedStudents
 from widemargin.imbalance import RescaledClassifier as RescaledClassifier
 from widemargin.imbalance import imbalance_report as imbalance_report
+from widemargin.labeltree.io import load_extreme_format as load_extreme_format
+from widemargin.labeltree.io import save_extreme_format as save_extreme_format
+from widemargin.labeltree.metrics import label_propensities as label_propensities
+from widemargin.labeltree.metrics import ndcg_at_k as ndcg_at_k
+from widemargin.labeltree.metrics import precision_at_k as precision_at_k
 from widemargin.labeltree.tree import LabelTreeClassifier as LabelTreeClassifier
 from widemargin.privileged.search import PrivilegedSVCCV as PrivilegedSVCCV
 from widemargin.privileged.svc import PrivilegedSVC as PrivilegedSVC
@@ -62,7 +67,12 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "early_exit_predict",
     "effective_class_weight",
     "imbalance_report",
+    "label_propensities",
     "ldam_class_margin",
+    "load_extreme_format",
+    "ndcg_at_k",
     "plotting",
+    "precision_at_k",
+    "save_extreme_format",
     "structured",
 ]

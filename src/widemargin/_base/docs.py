@@ -777,6 +777,21 @@ C : float, default=1.0
     Regularization parameter. The strength of the regularization is inversely
     proportional to C. Must be strictly positive.
 
+[y_true_ranking]
+y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
+    Indicator matrix of the true labels.
+
+y_pred : array-like of shape (n_samples, n_ranked)
+    Predicted labels as column numbers of `y_true`, best first, such as those of
+    `LabelTreeClassifier.predict_topk`.
+
+k : int, default=5
+    Number of labels that count.
+
+propensity : array-like of shape (n_labels,), default=None
+    Propensities of the labels (see `label_propensities`), for the propensity-scored
+    metric.
+
 [loss]
 loss : {'hinge', 'squared_hinge'}, default='squared_hinge'
     Loss function: the hinge loss or its square.

@@ -722,3 +722,19 @@ class label_tree_options:
     candidates = 50
     """Labels that each tree of an ensemble proposes, if no more are requested. More of them change
     the mean little, fewer lose labels that the trees disagree on."""
+    text_lines = 20_000
+    """Lines of a text file that are parsed at a time."""
+
+
+# ---- datasets ------------------------------------------------------------------------------------
+
+
+class generator_options:
+    """Options of generated documents; `benchmarks/labeltree.py` uses them."""
+
+    siblings = 16
+    """Labels of a topic, and topics of a larger topic."""
+    topic_words = 8
+    """Words of a topic. Fewer make topics easier to recognize."""
+    label_words = 4
+    """Words of a label, which are those that distinguish it from its siblings."""

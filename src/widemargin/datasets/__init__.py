@@ -1,6 +1,14 @@
 """Data sets that are part of the package, and generators."""
 
+from widemargin.datasets.extreme import make_extreme_labels
 from widemargin.datasets.longtail import make_long_tail
 from widemargin.datasets.samples import load_letters, load_satimage, load_vowel, load_yeast
 
-__all__ = ["load_letters", "load_satimage", "load_vowel", "load_yeast", "make_long_tail"]
+__all__ = [
+    "load_letters",
+    "load_satimage",
+    "load_vowel",
+    "load_yeast",
+    "make_extreme_labels",
+    "make_long_tail",
+]
