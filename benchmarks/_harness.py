@@ -43,12 +43,15 @@ class Bench:
     ----------
     script : str
         The file that passes ``--task`` to `answer`.
+    interpreter : str
+        The Python that runs it.
     environment : dict
         Environment variables of every process.
     """
 
-    def __init__(self, script: str, **environment: str):
+    def __init__(self, script: str, interpreter: str = sys.executable, **environment: str):
         self.script = script
+        self.interpreter = interpreter
         self.environment = environment
 
     def run(
@@ -71,7 +74,7 @@ class Bench:
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
         )
         done = subprocess.run(
-            [sys.executable, *arguments],
+            [self.interpreter, *arguments],
             env={**os.environ, **self.environment, **limits},
             capture_output=True,
             text=True,
