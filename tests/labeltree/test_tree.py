@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from tests.labeltree.cases import classes, documents
 
@@ -73,7 +74,32 @@ def test_a_joint_node_reaches_the_weights_of_crammer_singer_svc():
     assert (model.predict(X) == exact.predict(X)).mean() > 0.99
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "crammer_singer"])
+def test_probabilities_are_products_of_logistic_regressions():
+    X, y = classes()
+    model = LabelTreeClassifier(loss="log", C=5.0, **SMALL, **PRECISE).fit(X, y)
+    tree = model.trees_[0]
+    parents, products = tree.parents(), np.ones((X.shape[0], tree.n_nodes))
+    codes = np.searchsorted(model.classes_, y)
+    for node in range(1, tree.n_nodes):
+        parent = parents[node]
+        rows = np.isin(codes, sorted(labels_below(tree, parent)))
+        positive = np.isin(codes[rows], sorted(labels_below(tree, node)))
+        Z = np.hstack([X.toarray(), np.ones((X.shape[0], 1))])
+        exact = LogisticRegression(C=5.0, fit_intercept=False, tol=1e-10).fit(Z[rows], positive)
+        products[:, node] = products[:, parent] * exact.predict_proba(Z)[:, 1]
+    leaves = np.flatnonzero(tree.label >= 0)
+    expected = np.empty((X.shape[0], 40))
+    expected[:, tree.label[leaves]] = products[:, leaves]
+    np.testing.assert_allclose(np.exp(model.decision_function(X)), expected, atol=1e-5)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-5)
+    X, Y = documents()
+    several = LabelTreeClassifier(loss="log", **SMALL).fit(X, Y)
+    np.testing.assert_array_equal(several.predict_proba(X), np.exp(several.decision_function(X)))
+    assert not hasattr(LabelTreeClassifier(), "predict_proba")
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log", "crammer_singer"])
 @pytest.mark.parametrize("partition", ["centroids", "random", "huffman"])
 def test_a_beam_of_full_width_equals_exhaustive_scores(loss, partition):
     X, Y = documents()

@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import stat
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -115,6 +116,89 @@ class CheckpointKeeper:
         """Write what ``state()`` returns unless the last file is too recent."""
         if perf_counter() - self.last_saved > self.seconds_between:
             self.save(state)
+
+
+class CheckpointJournal:
+    """Append what a fit has completed to a file, and load it for a later fit.
+
+    For fits of many independent parts, whose results together are too large to be written again
+    and again. A process that is killed while it appends leaves an incomplete record, which is
+    removed when the file is loaded.
+
+    Parameters
+    ----------
+    path : str, path-like or None
+        File to append to. If None, nothing is saved or loaded.
+    kind : str
+        Name of what writes the file, such as the class of the estimator.
+    *identity : object
+        The data and parameters of the fit. A file that was written for others is refused.
+
+    Raises
+    ------
+    CheckpointError
+        If ``path`` is no regular file, or its folder does not exist or cannot be written to.
+    """
+
+    def __init__(self, path: PathLike | None, kind: str, *identity: Any) -> None:
+        self.path = path
+        self.lock = threading.Lock()
+        if path is not None:
+            _check_writable(path)
+            header = {"version": _VERSION, "kind": kind, "digest": joblib.hash(identity)}
+            self.header = json.dumps(header).encode() + b"\n"
+
+    def load(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the arrays of every record, in the order of their writing.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged, or was written for other data or parameters.
+        """
+        if self.path is None:
+            return
+        if not os.path.exists(self.path):
+            with atomic_write(self.path) as file:
+                file.write(self.header)
+            return
+        with open(self.path, "r+b") as file:
+            if file.readline() != self.header:
+                raise CheckpointError(
+                    f"checkpoint={str(self.path)!r} was written for other data, another model or "
+                    "other parameters, or is no checkpoint file. Use another file name, or delete "
+                    "the file to start again."
+                )
+            end = os.fstat(file.fileno()).st_size
+            while (start := file.tell()) < end:
+                length = int.from_bytes(file.read(8), "little")
+                content, checksum = file.read(length), file.read(_CHECKSUM_LENGTH)
+                if checksum == _checksum(content):
+                    with _damage_refused(self.path):
+                        yield _read_arrays(content)
+                elif start + 8 + length + _CHECKSUM_LENGTH >= end:
+                    file.truncate(start)
+                    break
+                else:
+                    raise CheckpointError(
+                        f"checkpoint={str(self.path)!r} is damaged: a checksum is wrong. Delete "
+                        "the file to start again."
+                    )
+
+    def append(self, arrays: Mapping[str, Any]) -> None:
+        """Add a record; several threads may do so at once."""
+        if self.path is None:
+            return
+        archive = io.BytesIO()
+        np.savez(archive, **arrays)
+        content = archive.getvalue()
+        with self.lock, open(self.path, "ab") as file:
+            file.write(len(content).to_bytes(8, "little") + content + _checksum(content))
+
+
+def _read_arrays(content: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as members:
+        return {name: members[name] for name in members.files}
 
 
 def save_checkpoint(path: PathLike, kind: str, state: Mapping[str, Any]) -> None:

@@ -362,6 +362,19 @@ class primal_newton_options:
     """Relative duality gap with which a point is accepted that rounding keeps from tol."""
 
 
+class logistic_options:
+    """Options of the solver of logistic regression; measured by `benchmarks/labeltree.py`."""
+
+    start_share = 1e-8
+    """Dual variables to start from, as a share of their upper bound: most of those of samples far
+    from the decision boundary are small."""
+    newton_steps = 100
+    """Most Newton steps for one dual variable; about five are usual."""
+    newton_share = 0.1
+    """Tolerance of a single dual variable, relative to that of all. Smaller takes more Newton
+    steps, larger more passes."""
+
+
 class crammer_singer_options:
     """Options of the solvers of Crammer and Singer; measured by `benchmarks/linear.py`."""
 

@@ -29,6 +29,8 @@ from widemargin.labeltree.partition import LabelTree
 from widemargin.labeltree.rows import gather_rows
 from widemargin.solvers.hinge.dual_coordinate_descent import coordinate_steps, solve_dual
 from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.logistic import logistic_steps
+from widemargin.solvers.hinge.losses import LOSSES
 from widemargin.solvers.hinge.newton import solve_primal
 from widemargin.solvers.jit import random_state, row_arrays
 from widemargin.solvers.multiclass.linear import solve_linear
@@ -72,8 +74,8 @@ class NodeSolver:
     X : CSR matrix of shape (n_samples, n_features)
         Float64, canonical.
     cost : ndarray of shape (n_samples,)
-    loss : Loss or None
-        None for one problem of Crammer and Singer over all children of a node.
+    loss : {'squared_hinge', 'hinge', 'log', 'crammer_singer'}
+        The last one solves one problem over all children of a node.
     bias : float
         Value of the constant feature; 0 for no intercept.
     tol : float
@@ -89,23 +91,25 @@ class NodeSolver:
 
     X: Any
     cost: np.ndarray
-    loss: Any
+    loss: str
     bias: float
     tol: float
     max_iter: int
     prune: float
     seed: int
 
-    @property
-    def joint(self) -> bool:
-        return self.loss is None
-
     @cached_property
     def constants(self) -> np.ndarray:
         """What a step reads for a negative sample, as in `dual_coordinate_descent.State`."""
-        softness, ceiling = self.loss.softness(self.cost), self.loss.ceiling(self.cost)
+        loss = LOSSES.get(self.loss, LOSSES["hinge"])
+        softness, ceiling = loss.softness(self.cost), loss.ceiling(self.cost)
         diagonal = np.maximum(squared_norms(self.X) + self.bias**2 + softness, TINY)
         return np.column_stack([np.full(len(self.cost), -1.0), diagonal, softness, -ceiling])
+
+    @property
+    def _most_passes(self) -> int:
+        """Passes after which another method takes over; there is none for the logistic loss."""
+        return self.max_iter if self.loss == "log" else min(self.max_iter, options.most_passes)
 
     @cached_property
     def thresholds(self) -> np.ndarray:
@@ -130,7 +134,8 @@ class NodeSolver:
         ends = (reach.indptr[first : last + 1] - reach.indptr[first]).astype(np.int64)
         thresholds = np.append(self.thresholds[features], 0.0)
         data = NodeData(arrays, rows, positives, ends, thresholds)
-        pruned, passes, converged = self._solve_jointly(data) if self.joint else self._solve(data)
+        solve = self._solve_jointly if self.loss == "crammer_singer" else self._solve
+        pruned, passes, converged = solve(data)
         number, child, value, present = _by_feature(*pruned, len(thresholds))
         names = np.append(features, np.uint32(n_features))[present]
         return NodeWeights(names, number, child, value, passes, converged)
@@ -143,7 +148,7 @@ class NodeSolver:
             constants, limits = self.constants[data.rows], data.ends[block[0] : block[-1] + 2]
             return _train_children(
                 *data.arrays, constants, data.positives, limits, data.thresholds, self.bias,
-                self.tol, min(self.max_iter, options.most_passes), random_state(self.seed)[0],
+                self.loss == "log", self.tol, self._most_passes, random_state(self.seed)[0],
             )  # fmt: skip
 
         n_children = len(data.ends) - 1
@@ -151,7 +156,7 @@ class NodeSolver:
         solved = for_each(solve, np.array_split(np.arange(n_children), n_blocks))
         *pruned, counts = map(np.concatenate, zip(*solved, strict=True))
         passes, converged = counts[:, PASSES], counts[:, CONVERGED] > 0
-        if not converged.all() and self.max_iter > options.most_passes:
+        if not converged.all() and self.max_iter > self._most_passes:
             pruned = [*self._solve_again(data, pruned, passes, converged)]
         return pruned, passes, converged
 
@@ -160,13 +165,13 @@ class NodeSolver:
         sizes, columns, values = pruned
         ends = np.cumsum(sizes)[:-1]
         parts = list(zip(np.split(columns, ends), np.split(values, ends), strict=True))
-        X = data.matrix()
+        X, loss = data.matrix(), LOSSES[self.loss]
         for child in np.flatnonzero(~converged):
             sign = np.full(len(data.rows), -1.0)
             sign[data.positives[data.ends[child] : data.ends[child + 1]]] = 1.0
-            problem = LinearProblem(X, sign, self.cost[data.rows], self.loss, self.bias)
+            problem = LinearProblem(X, sign, self.cost[data.rows], loss, self.bias)
             limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
-            if self.loss.differentiable and X.shape[0] >= X.shape[1]:
+            if loss.differentiable and X.shape[0] >= X.shape[1]:
                 solution = solve_primal(problem, **limits)
             else:
                 solution = solve_dual(problem, seed=self.seed, **limits)
@@ -268,8 +273,9 @@ def _typical_values(X: Any) -> np.ndarray:
 
 @compiled
 def _train_children(
-    data, indices, indptr, constants, positives, ends, thresholds, bias, tol, max_iter, seed
-):
+    data, indices, indptr, constants, positives, ends, thresholds, bias, logistic, tol, max_iter,
+    seed,
+):  # fmt: skip
     """Return the pruned weights of children: how many of each, their features, and the values.
 
     ``positives[ends[k] : ends[k + 1]]`` are the positive samples of child k, and ``constants`` are
@@ -290,10 +296,16 @@ def _train_children(
         members = positives[ends[child] : ends[child + 1]]
         for i in members:
             constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
-        coordinate_steps(
-            data, indices, indptr, bias, constants, dual, weights, order, counts[child], extremes,
-            random, tol, True, max_iter, n * (max_iter + 1),
-        )  # fmt: skip
+        if logistic:
+            logistic_steps(
+                data, indices, indptr, bias, constants, dual, weights, order, counts[child],
+                random, tol, max_iter,
+            )  # fmt: skip
+        else:
+            coordinate_steps(
+                data, indices, indptr, bias, constants, dual, weights, order, counts[child],
+                extremes, random, tol, True, max_iter, n * (max_iter + 1),
+            )  # fmt: skip
         for i in members:
             constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
         if total + length > len(features):

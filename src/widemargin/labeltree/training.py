@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._base.checkpoint import CheckpointJournal
 from widemargin._base.options import label_tree_options as options
 from widemargin._base.threads import for_each
 from widemargin.labeltree.beam import TreeWeights
@@ -22,16 +23,23 @@ class TreeTraining:
     solver : NodeSolver
     trees : list of LabelTree
     labels : CSR matrix of shape (n_samples, n_labels)
+    journal : CheckpointJournal
+        Nodes in it are not trained again.
     """
 
-    def __init__(self, solver: NodeSolver, trees: list[LabelTree], labels: Any) -> None:
-        self.solver, self.trees, self.labels = solver, trees, labels
+    def __init__(
+        self, solver: NodeSolver, trees: list[LabelTree], labels: Any, journal: CheckpointJournal
+    ) -> None:
+        self.solver, self.trees, self.labels, self.journal = solver, trees, labels, journal
         self.nodes: list[list[NodeWeights | None]] = [[None] * tree.n_nodes for tree in trees]
+        for record in journal.load():
+            tree, node = record.pop("tree"), record.pop("node")
+            self.nodes[int(tree)][int(node)] = NodeWeights(**record)
 
     def run(self, progress: Any, attributes: Callable[[], dict[str, Any]]) -> None:
         """Train all nodes, each as a task of the callbacks."""
         first_task = 0
-        for tree, nodes in zip(self.trees, self.nodes, strict=True):
+        for number, (tree, nodes) in enumerate(zip(self.trees, self.nodes, strict=True)):
             reach = reaching_samples(tree, self.labels)
             inner = tree.inner_nodes()
             tasks = dict(
@@ -41,8 +49,11 @@ class TreeTraining:
 
             def train(node: int) -> None:
                 with progress.task(tasks[node], attributes, "node") as stop:  # noqa: B023
-                    if not (progress.active and stop()):
-                        nodes[node] = self.solver.train(tree, reach, node)  # noqa: B023
+                    if nodes[node] is None and not (progress.active and stop()):  # noqa: B023
+                        weights = self.solver.train(tree, reach, node)  # noqa: B023
+                        nodes[node] = weights  # noqa: B023
+                        place = {"tree": np.array(number), "node": np.array(node)}  # noqa: B023
+                        self.journal.append(place | weights._asdict())
 
             # Threads share the children of a large node, and the nodes of the others.
             large = np.diff(reach.indptr)[inner] >= options.large_node

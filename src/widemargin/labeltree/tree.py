@@ -1,5 +1,6 @@
 """LabelTreeClassifier: classification with very many labels."""
 
+import os
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.preprocessing import normalize
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.checkpoint import CheckpointJournal
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import label_tree_options as options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context, naming
@@ -37,9 +40,11 @@ from widemargin.labeltree.partition import (
     random_tree,
 )
 from widemargin.labeltree.training import TreeTraining
-from widemargin.solvers.hinge.losses import LOSSES
 from widemargin.svm.linear_svc import constant_feature, random_seeds
 from widemargin.svm.training import set_attributes
+
+# Parameters that a checkpoint does not depend on; a random state is known by its seeds.
+_NOT_TRAINED = ("beam_width", "checkpoint", "random_state")
 
 
 @shared_docs
@@ -82,9 +87,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_leaf_size : int, default=100
         Most labels that are children of one node. Ignored by 'huffman'.
 
-    loss : {'squared_hinge', 'hinge', 'crammer_singer'}, default='squared_hinge'
-        Loss function of the classifiers. 'crammer_singer' solves one multi-class problem for each
-        node instead of a binary problem for each child.
+    loss : {'squared_hinge', 'hinge', 'log', 'crammer_singer'}, default='squared_hinge'
+        Loss function of the classifiers. 'log' is logistic regression, for `predict_proba`.
+        'crammer_singer' solves one multi-class problem for each node instead of a binary problem
+        for each child.
 
     <<finite_C>>
 
@@ -106,6 +112,11 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     max_iter : int, default=1000
         Maximum number of passes over the samples of a node.
+
+    checkpoint : str or path-like, default=None
+        File to which every node is appended when it is trained. A fit with the same data and
+        parameters reads it and trains only the other nodes, with the same result. `beam_width` may
+        differ.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions, and of the order in which coordinate descent visits the samples. If
@@ -171,7 +182,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ],
         "branching": [Interval(Integral, 2, 65535, closed="both")],
         "max_leaf_size": [Interval(Integral, 2, 65535, closed="both")],
-        "loss": [StrOptions({"squared_hinge", "hinge", "crammer_singer"})],
+        "loss": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "prune": [Interval(Real, 0.0, None, closed="left")],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
@@ -179,6 +190,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "checkpoint": [None, str, os.PathLike],
         "random_state": ["random_state"],
     }
 
@@ -197,6 +209,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         intercept_scaling=1.0,
         tol=0.1,
         max_iter=1000,
+        checkpoint=None,
         random_state=None,
     ):
         self.n_trees = n_trees
@@ -211,6 +224,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.intercept_scaling = intercept_scaling
         self.tol = tol
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     def __sklearn_tags__(self):
@@ -249,7 +263,12 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self, sum(len(tree.inner_nodes()) for tree in trees), X, y,
             {"sample_weight": sample_weight, "label_features": label_features},
         )  # fmt: skip
-        training = TreeTraining(solver, trees, encoded.matrix)
+        parameters = {k: v for k, v in self.get_params().items() if k not in _NOT_TRAINED}
+        journal = CheckpointJournal(
+            self.checkpoint, "LabelTreeClassifier", X, encoded, weight, label_features, parameters,
+            solver.seed, [vars(tree) for tree in trees],
+        )  # fmt: skip
+        training = TreeTraining(solver, trees, encoded.matrix, journal)
         attributes = partial(self._attributes, training, encoded)
         training.run(progress, attributes)
         set_attributes(self, attributes())
@@ -331,18 +350,45 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if candidates is not None:
             candidates = np.asarray(candidates)
             numbers = numbers_of(candidates, self.classes_, "candidates")
+        scores = self._scores(X, numbers)
+        if candidates is None and self._form == forms.MULTICLASS and len(numbers) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    @available_if(lambda self: self.loss == "log")
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Compute the probabilities of all labels, for ``loss='log'``.
+
+        The probability of a label is the product of those on its path, averaged over trees. It
+        takes time and memory in proportion to the number of labels: `predict_topk` returns the
+        logarithms of the largest ones.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples, n_classes)
+            With one class for each sample, probabilities are normalized to sum to 1.
+        """
+        check_is_fitted(self)
+        probability = np.exp(self._scores(X, np.arange(len(self.classes_))))
+        if self._form == forms.MULTICLASS:
+            probability /= probability.sum(axis=1, keepdims=True)
+        return probability
+
+    def _scores(self, X: Any, numbers: np.ndarray) -> np.ndarray:
+        """Return the scores of the labels with these numbers."""
         X = self._validate_predict(X)
         scores = np.array([
             score_labels(X, tree, weights, self._kind, numbers)
             for tree, weights in zip(self.trees_, self.weights_, strict=True)
         ])  # fmt: skip
+        best = scores.max(axis=0)
+        shift = np.where(np.isfinite(best), best, 0.0)
         with np.errstate(divide="ignore"):  # labels without samples
-            best = scores.max(axis=0)
-            shift = np.where(np.isfinite(best), best, 0.0)
-            scores = shift + np.log(np.mean(np.exp(scores - shift), axis=0))
-        if candidates is None and self._form == forms.MULTICLASS and len(numbers) == 2:
-            return scores[:, 1] - scores[:, 0]
-        return scores
+            return shift + np.log(np.mean(np.exp(scores - shift), axis=0))
 
     def _search(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the k best labels of every sample, and their scores."""
@@ -423,7 +469,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _solver(self, X: Any, weight: Any) -> NodeSolver:
         cost = np.full(X.shape[0], float(self.C)) if weight is None else self.C * weight
         return NodeSolver(
-            X, cost, LOSSES.get(self.loss), constant_feature(self), self.tol, self.max_iter,
+            X, cost, self.loss, constant_feature(self), self.tol, self.max_iter,
             self.prune, int(random_seeds(self.random_state)),
         )  # fmt: skip
 
