@@ -9,14 +9,19 @@ from sklearn.model_selection import GridSearchCV
 from tests.structured.cases import MODELS, exact_objective, samples
 from tests.structured.ensembles.cases import Stop, draw_chains, draw_samples, make_ensemble
 
-from widemargin.solvers.structured.coulomb import coulomb_forces
+from widemargin.solvers.structured.coulomb import (
+    CoulombState,
+    coulomb_energy,
+    coulomb_forces,
+)
 from widemargin.structured import (
     ChainCRF,
     CoulombSSVM,
     FrankWolfeSSVM,
     MultiClassClf,
+    PerturbedSSVM,
 )
-from widemargin.structured.ensembles.coulomb import _assign_by_loss
+from widemargin.structured.ensembles.assignment import assign_by_loss
 from widemargin.structured.oracles import PlainOracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -85,12 +90,31 @@ def test_one_member_is_the_single_ssvm():
     assert_array_equal(ensemble.W[0], ensemble.w)
 
 
+def model_order(ensemble, samples_of):
+    """The samples that were assigned when the weights were those that are returned."""
+    W = np.sort(ensemble.W, axis=1)
+    return next(own for then, own in reversed(samples_of) if np.allclose(np.sort(then), W))
+
+
 @pytest.mark.parametrize("kind", ["all", "best", "sampled", "stochastic", "anchored"])
-def test_the_objective_is_energy_and_risk_of_what_is_returned(kind):
+def test_the_objective_is_energy_and_risk_of_what_is_returned(kind, monkeypatch):
     model, X, Y = draw_chains()
+    samples_of = []
+    assigned = CoulombState.assigned
+    monkeypatch.setattr(
+        CoulombState,
+        "assigned",
+        lambda self: samples_of.append((self.W.copy(), assigned(self))) or samples_of[-1][1],
+    )
     ensemble = make_ensemble(kind, model, n_steps=20).fit(X, Y)
     oracle = PlainOracle(ensemble.model_, X, Y)
-    risk = sum(0.5 * w @ w + ensemble.C * np.sum(oracle.violations(w).slacks) for w in ensemble.W)
+    # Each member counts the samples that were assigned to it, as so many as there are in all.
+    found = model_order(ensemble, samples_of)
+    risk = sum(
+        0.5 * w @ w
+        + ensemble.C * len(X) / max(1, len(own)) * np.sum(oracle.violations(w, own).slacks)
+        for w, own in zip(ensemble.W, found, strict=True)
+    )
     U = ensemble.W / np.linalg.norm(ensemble.W, axis=1, keepdims=True)
     energy = sum(1.0 / np.linalg.norm(U[i] - U[j]) for i in range(3) for j in range(i))
     assert_allclose(ensemble.energy_, energy)
@@ -108,10 +132,51 @@ def test_repulsion_lowers_the_objective_below_that_of_the_start(kind):
     ensemble = make_ensemble(kind, model, n_steps=20).fit(X, Y)
     curves = ensemble.history_
     assert ensemble.objective_ < 0.9 * curves["objective"][0]
-    # Members part, for which each of them pays with more than the least risk there is.
     assert ensemble.energy_ < 0.9 * curves["energy"][0]
-    least = FrankWolfeSSVM(clone(model), C=0.5).fit(X, Y).objective_
-    assert ensemble.objective_ - ensemble.alpha_ * ensemble.energy_ > 3 * least
+    if kind in ("all", "anchored"):
+        # Members part, for which each of them pays with more than the least risk there is.
+        least = FrankWolfeSSVM(clone(model), C=0.5).fit(X, Y).objective_
+        assert ensemble.objective_ - ensemble.alpha_ * ensemble.energy_ > 3 * least
+
+
+def draw_groups(n, seed):
+    """Sequences whose labels follow one of three directions, which the features do not name."""
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(8, 3)) for _ in range(n)]
+    return X, [(x[:, i % 3] > 0.0).astype(int) for i, x in enumerate(X)]
+
+
+@pytest.mark.parametrize("options", [{}, {"cluster_steps": 20}, {"start": "random"}])
+@pytest.mark.parametrize(("assignment", "share"), [("best", 0.5), ("sampled", 0.9)])
+def test_members_that_specialize_beat_the_start(assignment, share, options):
+    X, Y = draw_groups(45, 0)
+    new_X, new_Y = draw_groups(90, 1)
+    common = {"C": 0.1, "tol": 0.02, "random_state": 0}
+    ensemble = CoulombSSVM(
+        ChainCRF(), 3, 0.1, assignment=assignment, n_steps=150, **common, **options
+    ).fit(X, Y)
+    start = PerturbedSSVM(ChainCRF(), 3, 0.1, directions="outputs", **common).fit(X, Y)
+    error = 1.0 - ensemble.pick_best_score(new_X, new_Y)
+    assert error < share * (1.0 - start.pick_best_score(new_X, new_Y))
+    # The start is not what is returned.
+    assert ensemble.history_["objective"].argmin() > 0
+    assert ensemble.energy_ < 0.5 * coulomb_energy(start.W)
+
+
+def test_clusters_are_assigned_in_the_first_steps_only(monkeypatch):
+    X, Y = draw_groups(30, 0)
+    found = []
+    assigned = CoulombState.assigned
+    monkeypatch.setattr(
+        CoulombState, "assigned", lambda self: found.append(assigned(self)) or found[-1]
+    )
+    CoulombSSVM(ChainCRF(), 3, assignment="best", cluster_steps=4, n_steps=6, C=0.1, tol=0.1).fit(
+        X, Y
+    )
+    for own in found[1:4]:
+        assert [list(samples) for samples in own] == [list(samples) for samples in found[0]]
+    assert any(list(a) != list(b) for a, b in zip(found[4], found[0], strict=True))
+    assert all(sum(map(len, own)) == 30 for own in found)
 
 
 def test_repulsion_drives_members_as_far_apart_as_the_risk_allows():
@@ -168,7 +233,7 @@ def shares(losses, best_only, n=4000):
     W = np.arange(len(losses))[:, np.newaxis]
     counts = np.zeros(np.shape(losses))
     for _ in range(n):
-        for m, own in enumerate(_assign_by_loss(oracle, W, random, best_only)):
+        for m, own in enumerate(assign_by_loss(oracle, W, random, best_only)):
             counts[m, own] += 1
     assert (counts.sum(axis=0) == n).all()
     return counts / n

@@ -129,19 +129,24 @@ class CoulombState:
     def evaluate(self, W: np.ndarray, assigned: Sequence) -> tuple[float, float, float]:
         """Return the objective, its energy and its risk on the assigned samples."""
 
-        def risk(m: int) -> float:
-            slacks = self.oracle.violations(W[m], samples=assigned[m]).slacks
-            share = len(self.cost) / max(1, len(slacks))
-            return share * float(np.sum(self.cost[assigned[m]] * slacks))
+        def slacks(m: int) -> np.ndarray:
+            return self.oracle.violations(W[m], samples=assigned[m]).slacks
 
-        energy = coulomb_energy(W, self.exponent)
-        total = 0.5 * float(np.sum(W**2)) + sum(self.for_each_member(risk))
-        return self.alpha * energy + total, energy, total
+        return self.total(W, assigned, self.for_each_member(slacks))
+
+    def total(
+        self, W: np.ndarray, assigned: Sequence, slacks: Sequence
+    ) -> tuple[float, float, float]:
+        """Return the objective, its energy and its risk, from the slacks of assigned samples."""
+        energy, risk = coulomb_energy(W, self.exponent), 0.5 * float(np.sum(W**2))
+        for samples, own in zip(assigned, slacks, strict=True):
+            share = len(self.cost) / max(1, len(samples))
+            risk += share * float(np.sum(self.cost[samples] * own))
+        return self.alpha * energy + risk, energy, risk
 
     def record_objective(self) -> None:
-        """Evaluate and record the objective, with all samples for every member."""
-        everything = [np.arange(len(self.cost))] * len(self.W)
-        self.record(*self.evaluate(self.W, everything)[1:])
+        """Evaluate and record the objective, each member on the samples assigned to it."""
+        self.record(*self.evaluate(self.W, self.assigned())[1:])
 
     def record(self, energy: float, risk: float) -> None:
         """Record the objective of the current weights, and the weights if they are the best."""
@@ -162,11 +167,7 @@ def advance_subgradient(state: CoulombState) -> bool:
 
     found = state.for_each_member(violations)
     if state.iterations % state.check_every == 0:
-        if state.assign is None:
-            risks = [float(np.sum(cost * answer.slacks)) for answer in found]
-            state.record(coulomb_energy(W, state.exponent), 0.5 * float(np.sum(W**2)) + sum(risks))
-        else:
-            state.record_objective()
+        state.record(*state.total(W, assigned, [answer.slacks for answer in found])[1:])
     eta = 1.0 / (state.offset + state.iterations)
     first = W[0].copy()
     change = rotation(W, eta * state.alpha, state.exponent)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,13 +13,17 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import TINY
 from widemargin._base.options import coulomb_options
 from widemargin._base.sklearn_compat import Interval, StrOptions
-from widemargin._base.threads import for_each
 from widemargin.solvers.structured.coulomb import (
     CoulombState,
     advance_anchored,
     advance_subgradient,
     best_weights,
     coulomb_energy,
+)
+from widemargin.structured.ensembles.assignment import (
+    assign_by_loss,
+    cluster_samples,
+    samples_of_members,
 )
 from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
 from widemargin.structured.ensembles.perturbed import output_directions, perturb
@@ -69,8 +74,13 @@ class CoulombSSVM(StructuredEnsemble):
     offset : float, default=None
         Step t has the size 1 / (offset + t). By default it grows with `C` and the data, so that no
         step changes the weights by more than a tenth.
+    start : {'single', 'random'}, default='single'
+        Initial members: perturbations of the single structured SVM, or random weights of its norm.
     noise : float, default=0.1
         Norm of the initial perturbations, relative to the weights.
+    cluster_steps : int, default=0
+        Number of first steps or rounds in which, unless `assignment` is 'all' or 'stochastic', the
+        samples are assigned to members by k-means on the joint features of their true outputs.
     keep_single : bool, default=False
         Whether the first member remains the single structured SVM. The best proposal is then never
         worse than that of the single structured SVM.
@@ -131,7 +141,9 @@ class CoulombSSVM(StructuredEnsemble):
         "solver": [StrOptions({"subgradient", "anchored"})],
         "n_steps": [Interval(Integral, 1, None, closed="left"), None],
         "offset": [Interval(Real, 1.0, None, closed="left"), None],
+        "start": [StrOptions({"single", "random"})],
         "noise": [Interval(Real, 0.0, None, closed="neither")],
+        "cluster_steps": [Interval(Integral, 0, None, closed="left")],
         "keep_single": ["boolean"],
     }
 
@@ -147,7 +159,9 @@ class CoulombSSVM(StructuredEnsemble):
         *,
         n_steps=None,
         offset=None,
+        start="single",
         noise=0.1,
+        cluster_steps=0,
         keep_single=False,
         max_iter=1000,
         tol=0.01,
@@ -163,7 +177,9 @@ class CoulombSSVM(StructuredEnsemble):
         self.solver = solver
         self.n_steps = n_steps
         self.offset = offset
+        self.start = start
         self.noise = noise
+        self.cluster_steps = cluster_steps
         self.keep_single = keep_single
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
@@ -195,12 +211,9 @@ class CoulombSSVM(StructuredEnsemble):
         oracle, cost = problem.oracle, problem.cost
         options, anchored = coulomb_options, self.solver == "anchored"
         steps = options.anchored_rounds if anchored else options.subgradient_steps
-        noise = output_directions(oracle, w, problem.random, self.n_estimators)
-        start = perturb(w, self.noise * noise) if w.any() else noise
-        if self.keep_single:
-            start[0] = w
+        assign, start = self._assignment(problem), self._start(problem, w)
         state = CoulombState(
-            oracle, cost, alpha, self.exponent, self._assignment(oracle), problem.random, start,
+            oracle, cost, alpha, self.exponent, assign, problem.random, start,
             max_iter=self.n_steps or steps, check_every=options.check_every,
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
             tol=self.tol, passes=min(options.anchored_passes, self.max_iter),
@@ -212,32 +225,42 @@ class CoulombSSVM(StructuredEnsemble):
         run_in_slices(advance_anchored if anchored else advance_subgradient, state, report_last)
         return state
 
-    def _assignment(self, oracle: Any) -> Callable | None:
+    def _start(self, problem: EnsembleProblem, w: np.ndarray) -> np.ndarray:
+        """Return the members before the first step."""
+        if self.start == "random":
+            noise = problem.random.normal(size=(self.n_estimators, len(w)))
+            noise /= np.sqrt(np.sum(noise**2, axis=1, keepdims=True))
+            W = noise * np.sqrt(np.sum(w**2)) if w.any() else noise
+        else:
+            noise = output_directions(problem.oracle, w, problem.random, self.n_estimators)
+            W = perturb(w, self.noise * noise) if w.any() else noise
+        if self.keep_single:
+            W[0] = w
+        return W
+
+    def _assignment(self, problem: EnsembleProblem) -> Callable | None:
+        """Return the function that assigns samples to members; None for all samples."""
+        oracle = problem.oracle
         if self.assignment == "all":
             return None
         if self.assignment == "stochastic":
             return lambda W, random: list(random.integers(oracle.n_samples, size=(len(W), 1)))
-        return partial(_assign_by_loss, oracle, best_only=self.assignment == "best")
+        by_loss = partial(assign_by_loss, oracle, best_only=self.assignment == "best")
+        if self.cluster_steps == 0:
+            return by_loss
+        member = cluster_samples(oracle, self.n_estimators, problem.random)
+        clusters, calls = samples_of_members(member, self.n_estimators), count()
+
+        def assign(W: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
+            return clusters if next(calls) < self.cluster_steps else by_loss(W, random)
+
+        return assign
 
 
 def default_repulsion(objective: float, size: int) -> float:
     """Return the default strength of the repulsion for the objective of a single SSVM."""
     few = coulomb_options.few_weights
     return objective * few / max(few, size)
-
-
-def _assign_by_loss(oracle: Any, W: np.ndarray, random: Any, best_only: bool) -> list[np.ndarray]:
-    """Assign each sample to one member: the best, or a random one."""
-    losses = np.array(for_each(oracle.task_losses, W, oracle.threads))
-    if best_only:
-        share = (losses == losses.min(axis=0)).astype(float)
-    else:
-        total = losses.sum(axis=0)
-        share = 1.0 - np.divide(losses, total, where=total > 0.0, out=np.zeros_like(losses))
-        share = share if len(W) > 1 else np.ones_like(losses)
-    ends = np.cumsum(share / share.sum(axis=0), axis=0)
-    member = np.minimum((ends < random.random(losses.shape[1])).sum(axis=0), len(W) - 1)
-    return [np.flatnonzero(member == m) for m in range(len(W))]
 
 
 def _default_offset(oracle: Any, cost: np.ndarray, w: np.ndarray) -> float:

@@ -7,15 +7,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from widemargin._base.docs import shared_docs
-from widemargin._base.numeric import TINY
-from widemargin._base.options import multiple_choice_options
 from widemargin._base.sklearn_compat import Interval
-from widemargin._base.threads import for_each, single_threaded_blas
+from widemargin._base.threads import for_each
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
+from widemargin.structured.ensembles.assignment import cluster_samples, samples_of_members
 from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
 
 
@@ -93,7 +91,8 @@ class MultipleChoiceSSVM(StructuredEnsemble):
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         oracle, cost, random = problem.oracle, problem.cost, problem.random
-        member, slacks, W, curve = self._cluster(oracle, random), None, None, []
+        member = cluster_samples(oracle, self.n_estimators, random)
+        slacks, W, curve = None, None, []
         for _ in range(self.n_rounds):
             groups = _groups(member, slacks, self.n_estimators, random)
             seeds = random.integers(2**31, size=self.n_estimators)
@@ -124,19 +123,6 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             OracleSubset(problem.oracle, samples, extra), problem.cost[samples], tol=self.tol,
             max_iter=self.max_iter, seed=int(seeds[m]),
         )  # fmt: skip
-
-    def _cluster(self, oracle: Any, random: np.random.Generator) -> np.ndarray:
-        """Assign samples to members by k-means on the joint features of the true outputs."""
-        if oracle.n_samples <= self.n_estimators:
-            return np.arange(oracle.n_samples)
-        features = oracle.true_joint_features()
-        norms = np.sqrt(np.sum(features**2, axis=1, keepdims=True))
-        means = KMeans(
-            self.n_estimators, n_init=multiple_choice_options.cluster_starts,
-            random_state=int(random.integers(2**31)),
-        )  # fmt: skip
-        with single_threaded_blas():
-            return means.fit_predict(features / np.maximum(norms, TINY))
 
     def _solve_members(self, oracle: Any, W: np.ndarray | None, solve: Callable) -> list:
         """Return the solutions of all members; ``W`` are the weights of the last round."""
@@ -248,7 +234,7 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
 
 def _groups(member: np.ndarray, slacks: Any, n_members: int, random: Any) -> list[np.ndarray]:
     """Return the samples of each member; one without samples gets one with a large slack."""
-    groups = [np.flatnonzero(member == m) for m in range(n_members)]
+    groups = samples_of_members(member, n_members)
     order = random.permutation(len(member))
     if slacks is not None:
         order = order[np.argsort(-slacks.min(axis=0)[order], kind="stable")]
