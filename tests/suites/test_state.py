@@ -27,6 +27,7 @@ from widemargin.structured import (
     MultipleChoiceSSVM,
     OneSlackSSVM,
     PerturbedSSVM,
+    StructuredPerceptron,
     SubgradientSSVM,
 )
 
@@ -38,6 +39,7 @@ STRUCTURED = [
     FrankWolfeSSVM(None, C=0.5, max_iter=5),
     OneSlackSSVM(None, C=0.5, max_iter=5),
     SubgradientSSVM(None, C=0.5, max_iter=5),
+    StructuredPerceptron(None, max_iter=5),
     CoulombSSVM(None, 3, n_steps=3, **ENSEMBLE),
     MultipleChoiceSSVM(None, 3, n_rounds=2, **ENSEMBLE),
     DiverseMultipleChoiceSSVM(None, 3, n_rounds=2, **ENSEMBLE),

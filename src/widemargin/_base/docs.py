@@ -476,6 +476,11 @@ random_state : int, RandomState instance or None, default=None
     Seed of the order of the samples. If None, a fixed seed is used, so that results are
     reproducible.
 
+[weights_warm_start]
+warm_start : bool, default=False
+    Whether to start from the weights of the previous fit, if their number is the same. The
+    data may differ.
+
 [structured_checkpoint]
 checkpoint : str or path-like, default=None
     File to which the state is saved every ten seconds and at the end, and from which

@@ -546,8 +546,17 @@ class oracle_options:
     of them cost memory. The chunks, and with them the bits of sums, do not depend on the number of
     threads."""
     pass_operations = 5e7
-    """Operations of compiled Frank-Wolfe steps between two moments at which an interrupt is
-    noticed: about 0.1 seconds. A smaller value costs more calls."""
+    """Operations of compiled steps between two moments at which an interrupt is noticed: about 0.1
+    seconds. A smaller value costs more calls."""
+    calls_per_vector = 100
+    """Smallest number of operations of a call for each weight: a call reads and writes all weights
+    a few times, its steps do not."""
+    smallest_scale = 1e-6
+    """Scale of the weights of subgradient descent at which they are multiplied by it. A smaller
+    value loses digits, a larger one costs more passes over all weights."""
+    chunk_numbers = 2e7
+    """Largest number of entries of the differences of all chunks together, 160 MB. Where there are
+    many weights, fewer chunks are made."""
     slack_rounding = 1e-9
     """Relative amount by which a slack may be negative because of rounding. Below it, inference
     has missed the true output, whose slack of 0 is used."""

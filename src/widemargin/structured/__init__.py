@@ -9,7 +9,12 @@ from widemargin.structured.ensembles import (
     diverse_predictions,
 )
 from widemargin.structured.inference import inference_dispatch
-from widemargin.structured.learners import FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM
+from widemargin.structured.learners import (
+    FrankWolfeSSVM,
+    OneSlackSSVM,
+    StructuredPerceptron,
+    SubgradientSSVM,
+)
 from widemargin.structured.models import (
     BinaryClf,
     ChainCRF,
@@ -41,6 +46,7 @@ __all__ = [
     "OneSlackSSVM",
     "PerturbedSSVM",
     "StructuredModel",
+    "StructuredPerceptron",
     "SubgradientSSVM",
     "batch_diverse_predictions",
     "diverse_predictions",

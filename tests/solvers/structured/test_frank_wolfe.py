@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from tests.structured.cases import MODELS, exact_objective, samples
 
@@ -71,7 +72,7 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
         extra = [rng.normal(size=(n, model.oracle(X, Y).layout.n_states)) for n in shapes]
     for compiled in (True, False):
         oracle, asked = model.oracle(X, Y), []
-        silent = "violation" if compiled else "run_pass"
+        silent = "violation" if compiled else "empty_blocks"
         monkeypatch.setattr(oracle, silent, lambda *_, asked=asked: asked.append(_))
         states.append(
             FrankWolfeState(
@@ -81,9 +82,26 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
         )  # fmt: skip
         while not states[-1].advance():
             pass
-        assert len(asked) == (0 if compiled else 6)
+        assert len(asked) == (0 if compiled else 1)
+        assert states[-1].implicit == compiled
     fast, slow = states
     assert fast.steps == slow.steps == 42
     assert np.abs(fast.w).max() > 0.0
-    for part in ("w", "blocks", "losses", "average", "average_loss"):
+    for part in ("w", "losses", "average", "average_loss"):
         assert_allclose(getattr(fast, part), getattr(slow, part), rtol=1e-9, atol=1e-12)
+    for k in range(len(chosen)):
+        only = np.where(np.arange(len(chosen)) == k, cost, 0.0)
+        block = fast.oracle.sum_blocks(fast.blocks, fast.pairs, only)
+        assert_allclose(block, slow.blocks[k], rtol=1e-9, atol=1e-12)
+
+
+def test_memory_of_the_blocks_does_not_depend_on_the_number_of_features():
+    rng = np.random.default_rng(0)
+    X = [sp.random_array((5, 100_000), density=1e-4, rng=rng, format="csr") for _ in range(30)]
+    Y = [rng.integers(4, size=5) for _ in X]
+    model = ChainCRF()
+    state = FrankWolfeState(model.prepare(X, Y), np.ones(30), max_iter=3)
+    while not state.advance():
+        pass
+    assert state.blocks.size + state.pairs.size == 30 * (5 * 4 + 16)
+    assert state.record.dual > 0.0

@@ -24,7 +24,9 @@ def test_a_compiled_pass_is_cut_where_its_work_would_take_long(work, length, mon
         return 0.0
 
     monkeypatch.setattr(oracle_options, "pass_operations", work)
-    monkeypatch.setattr("widemargin.structured.oracles.graph.flat.run_pass", run_pass)
-    assert oracle.run_pass(np.arange(7), FrankWolfeState(oracle, np.ones(7)))
+    monkeypatch.setattr(oracle_options, "calls_per_vector", 0)
+    passes = "widemargin.structured.oracles.graph.passes.frank_wolfe_pass"
+    monkeypatch.setattr(passes, run_pass)
+    oracle.frank_wolfe_pass(np.arange(7), FrankWolfeState(oracle, np.ones(7)))
     assert max(lengths) == length
     assert sum(lengths) == 7

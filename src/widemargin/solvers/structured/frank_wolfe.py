@@ -10,7 +10,9 @@ one sample, whose maximizer is the corner
     s = cost_i d_i(y),   l = cost_i loss_i(y)
 
 and moves w_i towards s by gamma = gap_i / ||w_i - s||^2, clipped to [0, 1], the exact line search,
-where gap_i = w . (w_i - s) + l - l_i is the duality gap of the block. The average of the iterates,
+where gap_i = w . (w_i - s) + l - l_i is the duality gap of the block. An oracle with compiled
+passes stores the block as weighted labels, in memory that does not depend on the number of weights
+(`widemargin.structured.oracles.passes`). The average of the iterates,
 weighted by their number, converges faster in the primal; it is checked and returned
 (Lacoste-Julien et al., 2013).
 
@@ -70,49 +72,64 @@ class FrankWolfeState(PassState):
         Whether to use the exact line search. If not, steps follow a fixed schedule.
     sampling : {'perm', 'rnd', 'seq'}, default='perm'
         Order of the samples in a pass: permuted, drawn with replacement, or sequential.
-    blocks : ndarray of shape (n_samples, size), optional
-        Blocks to start from, then the current ones; 0 by default.
+    blocks, pairs : ndarray, optional
+        Blocks to start from, then the current ones; 0 by default. They are those of
+        ``oracle.empty_blocks``, if it has compiled passes, and do not include the cost. Otherwise
+        ``blocks`` has the shape (n_samples, size) and includes the cost, and ``pairs`` is empty.
     losses : ndarray of shape (n_samples,), optional
-        Their losses.
+        The losses of the blocks, with the cost.
     """
 
     averaging: bool = True
     line_search: bool = True
     sampling: str = "perm"
     blocks: Any = None
+    pairs: Any = None
     losses: Any = None
+    implicit: bool = field(init=False)
     average: np.ndarray = field(init=False)
     average_loss: float = field(init=False)
     steps: int = 0
 
-    saved = ("w", "blocks", "losses", "average", "average_loss", "steps", "iterations")
+    saved = ("w", "blocks", "pairs", "losses", "average", "average_loss", "steps", "iterations")
 
     def __post_init__(self) -> None:
+        self.cost = np.asarray(self.cost, dtype=float)
+        empty_blocks = getattr(self.oracle, "empty_blocks", None)
+        empty = None if empty_blocks is None else empty_blocks()
+        self.implicit = empty is not None
         if self.blocks is None:
-            self.blocks = np.zeros((self.oracle.n_samples, self.oracle.size))
-            self.losses = np.zeros(self.oracle.n_samples)
-        self.w = self.blocks.sum(axis=0) + (0.0 if self.anchor is None else self.anchor)
+            n, size = self.oracle.n_samples, self.oracle.size
+            self.blocks, self.pairs = empty or (np.zeros((n, size)), np.zeros((n, 0)))
+            self.losses = np.zeros(n)
+        self.w = self._sum_blocks() + (0.0 if self.anchor is None else self.anchor)
         super().__post_init__()
         self.average, self.average_loss = self.w.copy(), float(self.losses.sum())
 
     def warm_start(self) -> dict[str, Any]:
-        return {"blocks": self.blocks, "losses": self.losses}
+        return {"blocks": self.blocks, "pairs": self.pairs, "losses": self.losses}
 
     def run_pass(self) -> None:
         order = self._order()
-        run_pass = getattr(self.oracle, "run_pass", None)
-        if run_pass is None or not run_pass(order, self):
+        if self.implicit:
+            self.oracle.frank_wolfe_pass(order, self)
+        else:
             self._step_samples(order)
 
     def check_gap(self) -> None:
         # Sums of many steps have rounding errors: recompute them from the blocks.
-        shift = self.blocks.sum(axis=0)
+        shift = self._sum_blocks()
         self.w = shift + self.anchor
         w, dual = self.w, lower_bound(shift, float(self.losses.sum()), self.anchor)
         if self.averaging:
             w = self.average
             dual = max(dual, lower_bound(w - self.anchor, self.average_loss, self.anchor))
         self.record_at(w, dual)
+
+    def _sum_blocks(self) -> np.ndarray:
+        if self.implicit:
+            return self.oracle.sum_blocks(self.blocks, self.pairs, self.cost)
+        return self.blocks.sum(axis=0)
 
     def _order(self) -> np.ndarray:
         n, random = self.oracle.n_samples, self.random

@@ -18,8 +18,9 @@ An oracle is an object with these attributes and methods, which all solvers need
 - ``from_model_order(w)`` and ``to_model_order(w)`` return weights in the order of the oracle, from
   the order of the model, and the reverse.
 
-`FrankWolfeState` runs its passes by ``run_pass(order, state)`` if the oracle has that method and it
-does not return False. The cache of `CuttingPlanesState` needs ``labels`` of `violations` and
+Solvers run their passes in compiled code where an oracle has ``frank_wolfe_pass`` (with
+``empty_blocks`` and ``sum_blocks``), ``subgradient_pass`` or ``perceptron_pass``; `PerceptronState`
+needs ``mistakes`` otherwise. The cache of `CuttingPlanesState` needs ``labels`` of `violations` and
 ``evaluate``. Ensembles need ``threads``, the arguments ``extra`` and ``rows``, ``task_losses``,
 ``best_states`` and ``true_joint_features``: see `widemargin.structured.oracles.PlainOracle`.
 
@@ -316,10 +317,18 @@ class OracleSubset:
         extra = {} if self.extra is None else {"extra": [self.extra[i] for i in chosen]}
         return self.oracle.violations(w, samples=self.samples[chosen], weight=weight, **extra)
 
-    def run_pass(self, order: np.ndarray, state: Any) -> bool:
-        """Run a pass over the samples in compiled code, if the oracle can."""
-        run_pass = getattr(self.oracle, "run_pass", None)
-        return run_pass is not None and run_pass(order, state, self.samples, self.extra)
+    def empty_blocks(self) -> Any:
+        """Return blocks for compiled passes, or None."""
+        make = getattr(self.oracle, "empty_blocks", None)
+        return None if make is None else make(self.samples)
+
+    def sum_blocks(self, blocks: np.ndarray, pairs: np.ndarray, cost: np.ndarray) -> np.ndarray:
+        """Return the sum of such blocks."""
+        return self.oracle.sum_blocks(blocks, pairs, cost, self.samples)
+
+    def frank_wolfe_pass(self, order: np.ndarray, state: Any) -> None:
+        """Run a pass over the samples in compiled code."""
+        self.oracle.frank_wolfe_pass(order, state, self.samples, self.extra)
 
 
 def upper_bounds(

@@ -14,6 +14,7 @@ average of the planes, with weights that grow with the number of the pass, gives
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -75,13 +76,10 @@ class SubgradientState(PassState):
         n = self.oracle.n_samples
         batch_size = n if self.batch_size is None else min(self.batch_size, n)
         order = self.random.permutation(n) if self.shuffle and batch_size < n else np.arange(n)
-        plane, loss = np.zeros_like(self.w), 0.0
-        for first in range(0, n, batch_size):
-            samples = order[first : first + batch_size]
-            found = self.oracle.violations(self.w, samples=samples, weight=self.cost[samples])
-            plane += found.difference
-            loss += float(np.sum(self.cost[samples] * found.losses))
-            self._step(n / len(samples) * found.difference)
+        plane = np.zeros_like(self.w)
+        loss = self._compiled_pass(order, batch_size, plane)
+        if loss is None:
+            loss = self._step_batches(order, batch_size, plane)
         # The passes have weights 1, 2, 3, ...
         share = 2.0 / (self.iterations + 2.0)
         self.plane += share * (plane - self.plane)
@@ -91,10 +89,33 @@ class SubgradientState(PassState):
         w = self.w if self.averaging is None else self.average
         self.record_at(w, lower_bound(self.plane, self.plane_loss, self.anchor))
 
+    def schedule(self) -> tuple[float, float, float]:
+        """Return rate, offset and decay of the lengths of steps."""
+        rate = 1.0 / self.offset if self.rate is None else self.rate
+        return rate, self.offset, self.decay
+
+    def _compiled_pass(self, order: np.ndarray, batch_size: int, plane: np.ndarray) -> Any:
+        """Run a pass whose steps do not touch all weights, or return None if there is none."""
+        run = getattr(self.oracle, "subgradient_pass", None)
+        whole = batch_size == len(order)  # threads share the work of a batch of all samples
+        if run is None or whole or self.momentum or self.anchor.any():
+            return None
+        return run(order, batch_size, self, plane)
+
+    def _step_batches(self, order: np.ndarray, batch_size: int, plane: np.ndarray) -> float:
+        loss, n = 0.0, len(order)
+        for first in range(0, n, batch_size):
+            samples = order[first : first + batch_size]
+            found = self.oracle.violations(self.w, samples=samples, weight=self.cost[samples])
+            plane += found.difference
+            loss += float(np.sum(self.cost[samples] * found.losses))
+            self._step(n / len(samples) * found.difference)
+        return loss
+
     def _step(self, pull: np.ndarray) -> None:
         self.steps += 1
-        rate = 1.0 / self.offset if self.rate is None else self.rate
-        eta = rate / (1.0 + self.steps / self.offset) ** self.decay
+        rate, offset, decay = self.schedule()
+        eta = rate / (1.0 + self.steps / offset) ** decay
         self.velocity = self.momentum * self.velocity - eta * (self.w - self.anchor - pull)
         self.w = self.w + self.velocity
         if self.averaging is not None:

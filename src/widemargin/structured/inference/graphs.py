@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._base.jit import compiled
-from widemargin.solvers.structured.frank_wolfe import block_products, step_block
 from widemargin.structured.inference.search import incidence
 
 
@@ -189,11 +188,11 @@ def decode(
 
     ``extra`` of shape (n_nodes, n_states), or empty, is added to the unary potentials.
     """
-    matrices, unary, mixed, back = _buffers(graphs, weights, samples)
+    matrices, unary, mixed, back = buffers(graphs, weights, samples)
     for i in samples:
-        _unaries(graphs, i, weights, unary)
+        unaries(graphs, i, weights, unary)
         _add(graphs, i, extra, graphs.nodes[i], unary)
-        scores[i] = _max_product(graphs, i, unary, matrices, mixed, back, labels)
+        scores[i] = max_product(graphs, i, unary, matrices, mixed, back, labels)
 
 
 @compiled
@@ -212,52 +211,14 @@ def violations(
     truth. Its weight times the difference of the joint features of the truth and of the labels is
     added to its row of ``rows``, or to the only row.
     """
-    buffers, labels = _buffers(graphs, weights, samples), np.empty_like(graphs.truth)
+    work, labels = buffers(graphs, weights, samples), np.empty_like(graphs.truth)
     losses, slacks = np.empty(len(samples)), np.empty(len(samples))
     for k in range(len(samples)):
         i = samples[k]
-        losses[k], slacks[k] = _most_violating(
-            graphs, i, weights, extra, graphs.nodes[i], buffers, labels
-        )
+        unaries(graphs, i, weights, work[1])
+        losses[k], slacks[k] = most_violating(graphs, i, extra, graphs.nodes[i], work, labels)
         add_difference(graphs, labels, i, weight[k], rows[min(k, len(rows) - 1)])
     return labels, losses, slacks
-
-
-@compiled
-def run_pass(
-    graphs: Graphs, extra: np.ndarray, extra_first: np.ndarray, samples: np.ndarray,
-    order: np.ndarray, cost: np.ndarray, line_search: bool, averaging: bool, steps: int,
-    weights: np.ndarray, blocks: np.ndarray, losses: np.ndarray, average: np.ndarray,
-    average_loss: float,
-) -> float:  # fmt: skip
-    """Take steps of block-coordinate Frank-Wolfe on samples that are forests.
-
-    Block k, with ``cost``, ``blocks`` and ``losses``, is that of ``samples[k]``; ``order`` is the
-    order of the blocks, and ``steps`` is the number of earlier steps. If ``extra`` is not empty,
-    the terms that are added to the states of block k begin at ``extra_first[k]``. Returns the new
-    ``average_loss``.
-    """
-    buffers = _buffers(graphs, weights, samples)
-    labels = np.empty_like(graphs.truth)
-    corner = np.empty_like(weights)
-    total = losses.sum()
-    for k in order:
-        _write_matrices(graphs.layout, weights, buffers[0])
-        loss, slack = _most_violating(
-            graphs, samples[k], weights, extra, extra_first[k], buffers, labels
-        )
-        corner[:] = 0.0
-        add_difference(graphs, labels, samples[k], cost[k], corner)
-        corner_loss = cost[k] * loss
-        if len(extra):
-            # The added terms count as loss.
-            corner_loss = cost[k] * slack + block_products(weights, corner, corner)[0]
-        total, average_loss = step_block(
-            k, corner, corner_loss, cost[k] * slack, steps, line_search, averaging, weights, blocks,
-            losses, average, total, average_loss,
-        )  # fmt: skip
-        steps += 1
-    return average_loss
 
 
 @compiled
@@ -266,10 +227,10 @@ def evaluate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return losses and slacks of labels of all samples; add their differences to ``row``."""
     losses, slacks = np.empty(len(weight)), np.empty(len(weight))
-    matrices, unary, _, _ = _buffers(graphs, weights, np.arange(len(losses)))
+    matrices, unary, _, _ = buffers(graphs, weights, np.arange(len(losses)))
     for i in range(len(losses)):
-        losses[i] = _loss(graphs, i, labels)
-        _unaries(graphs, i, weights, unary)
+        losses[i] = node_losses(graphs, i, labels)
+        unaries(graphs, i, weights, unary)
         slacks[i] = losses[i] + _score(graphs, i, labels, unary, matrices)
         slacks[i] -= _score(graphs, i, graphs.truth, unary, matrices)
         add_difference(graphs, labels, i, weight[i], row)
@@ -280,8 +241,8 @@ def evaluate(
 def potentials(graphs: Graphs, weights: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the unary and pairwise potentials of sample ``i``."""
     n_edges = graphs.links[i + 1] - graphs.links[i]
-    matrices, unary, mixed, _ = _buffers(graphs, weights, np.array([i]))
-    _unaries(graphs, i, weights, unary)
+    matrices, unary, mixed, _ = buffers(graphs, weights, np.array([i]))
+    unaries(graphs, i, weights, unary)
     pairwise = np.empty((n_edges, len(mixed), len(mixed)))
     for k in range(n_edges):
         pairwise[k] = _mix(graphs, graphs.links[i] + k, matrices, mixed)
@@ -305,8 +266,8 @@ def add_difference(
             else:
                 row[f * n_states + s] += x
                 row[f * n_states + t] -= x
-    _add_edges(graphs, i, graphs.truth, weight, row)
-    _add_edges(graphs, i, labels, -weight, row)
+    add_edges(graphs, i, graphs.truth, weight, row)
+    add_edges(graphs, i, labels, -weight, row)
 
 
 @compiled
@@ -334,18 +295,20 @@ def add_marginals(
 
 
 @compiled
-def _buffers(graphs, weights, samples):
+def buffers(
+    graphs: Graphs, weights: np.ndarray, samples: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return pairwise matrices, and arrays for unary potentials, a matrix and back pointers."""
     most, n_states = 0, len(graphs.layout.signs)
     for i in samples:
         most = max(most, graphs.nodes[i + 1] - graphs.nodes[i])
     matrices, unary = np.empty(graphs.layout.position.shape), np.empty((most, n_states))
-    _write_matrices(graphs.layout, weights, matrices)
+    write_matrices(graphs.layout, weights, matrices)
     return matrices, unary, np.empty((n_states, n_states)), np.empty(unary.shape, dtype=np.int64)
 
 
 @compiled
-def _write_matrices(layout, weights, matrices):
+def write_matrices(layout: Layout, weights: np.ndarray, matrices: np.ndarray) -> None:
     """Write the pairwise matrix of each edge feature."""
     flat, at, times = matrices.ravel(), layout.position.ravel(), layout.factor.ravel()
     for k in range(len(flat)):
@@ -353,7 +316,8 @@ def _write_matrices(layout, weights, matrices):
 
 
 @compiled
-def _unaries(graphs, i, weights, unary):
+def unaries(graphs: Graphs, i: int, weights: np.ndarray, unary: np.ndarray) -> None:
+    """Write the unary potentials of a sample to the first rows of ``unary``."""
     layout, n_states = graphs.layout, len(graphs.layout.signs)
     for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
         row = unary[v - graphs.nodes[i]]
@@ -409,7 +373,8 @@ def _score(graphs, i, labels, unary, matrices):
 
 
 @compiled
-def _loss(graphs, i, labels):
+def node_losses(graphs: Graphs, i: int, labels: np.ndarray) -> float:
+    """Return the loss of labels of a sample."""
     loss = 0.0
     for v in range(graphs.nodes[i], graphs.nodes[i + 1]):
         if labels[v] != graphs.truth[v]:
@@ -418,22 +383,29 @@ def _loss(graphs, i, labels):
 
 
 @compiled
-def _most_violating(graphs, i, weights, extra, extra_first, buffers, labels):
-    """Write the labels with the largest score + loss; return their loss and slack."""
-    matrices, unary, mixed, back = buffers
-    _unaries(graphs, i, weights, unary)
+def most_violating(
+    graphs: Graphs, i: int, extra: np.ndarray, extra_first: int, work: tuple, labels: np.ndarray
+) -> tuple[float, float]:
+    """Write the labels with the largest score + loss; return their loss and slack.
+
+    The unary potentials in ``work`` are those of `unaries`, and are overwritten.
+    """
+    matrices, unary, mixed, back = work
     _add(graphs, i, extra, extra_first, unary)
     first, true_score = graphs.nodes[i], _score(graphs, i, graphs.truth, unary, matrices)
     for v in range(first, graphs.nodes[i + 1]):
         for s in range(unary.shape[1]):
             if s != graphs.truth[v]:
                 unary[v - first, s] += graphs.cost[v]
-    best = _max_product(graphs, i, unary, matrices, mixed, back, labels)
-    return _loss(graphs, i, labels), best - true_score
+    best = max_product(graphs, i, unary, matrices, mixed, back, labels)
+    return node_losses(graphs, i, labels), best - true_score
 
 
 @compiled
-def _max_product(graphs, i, unary, matrices, mixed, back, labels):
+def max_product(
+    graphs: Graphs, i: int, unary: np.ndarray, matrices: np.ndarray, mixed: np.ndarray,
+    back: np.ndarray, labels: np.ndarray,
+) -> float:  # fmt: skip
     """Write the best labels of a forest and return their score; ``unary`` becomes max-marginals."""
     first, n = graphs.nodes[i], graphs.nodes[i + 1] - graphs.nodes[i]
     n_states = unary.shape[1]
@@ -494,7 +466,8 @@ def _pass_along_rows(scores, matrix, message, arg):
 
 
 @compiled
-def _add_edges(graphs, i, labels, weight, row):
+def add_edges(graphs: Graphs, i: int, labels: np.ndarray, weight: float, row: np.ndarray) -> None:
+    """Add weight times the pairwise joint feature of labels of a sample."""
     layout, first = graphs.layout, graphs.nodes[i]
     for e in range(graphs.links[i], graphs.links[i + 1]):
         s, t = labels[first + graphs.edges[e, 0]], labels[first + graphs.edges[e, 1]]

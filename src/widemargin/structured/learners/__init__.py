@@ -3,6 +3,13 @@
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.learners.frank_wolfe import FrankWolfeSSVM
 from widemargin.structured.learners.one_slack import OneSlackSSVM
+from widemargin.structured.learners.perceptron import StructuredPerceptron
 from widemargin.structured.learners.subgradient import SubgradientSSVM
 
-__all__ = ["FrankWolfeSSVM", "OneSlackSSVM", "StructuredLearner", "SubgradientSSVM"]
+__all__ = [
+    "FrankWolfeSSVM",
+    "OneSlackSSVM",
+    "StructuredLearner",
+    "StructuredPerceptron",
+    "SubgradientSSVM",
+]

@@ -96,7 +96,12 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
 
 
 def _curve(name: str, description: str) -> property:
-    return property(lambda self: self.history_[name], doc=description)
+    def read(self: Any) -> np.ndarray:
+        if name not in self.history_:
+            raise AttributeError(f"{type(self).__name__} has no curve of the {name}.")
+        return self.history_[name]
+
+    return property(read, doc=description)
 
 
 @shared_docs
@@ -164,14 +169,7 @@ class StructuredLearner(StructuredEstimator):
         """
         X, Y, weight = check_samples(X, Y, sample_weight)
         solution = self._solve(X, Y, sample_weight, weight)
-        if not solution.converged:
-            unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
-            warnings.warn(
-                f"The solver stopped before the relative gap was below tol={self.tol} (max_iter="
-                f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}{unknown}.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._report_convergence(solution)
         return self
 
     def predict(self, X: Sequence) -> Any:
@@ -240,6 +238,17 @@ class StructuredLearner(StructuredEstimator):
         self._print(state)
         keeper.save(state.to_dict)
         return solution
+
+    def _report_convergence(self, solution: Any) -> None:
+        """Warn if the solver stopped early."""
+        if not solution.converged:
+            unknown = "" if solution.gap >= 0.0 else _NO_GAP.format(type(self.model).__name__)
+            warnings.warn(
+                f"The solver stopped before the relative gap was below tol={self.tol} (max_iter="
+                f"{self.max_iter}). Relative duality gap: {solution.gap:.1e}{unknown}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _attributes(self, model: Any, state: SolverState, solution: Any) -> dict[str, Any]:
         """Return the fitted attributes by name."""

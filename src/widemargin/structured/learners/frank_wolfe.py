@@ -112,15 +112,17 @@ class FrankWolfeSSVM(StructuredLearner):
         self.checkpoint = checkpoint
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> FrankWolfeState:
-        blocks = losses = None
+        start: dict[str, Any] = {}
         if previous is not None:
-            # Blocks are proportional to the cost of their sample; one that had none starts at zero.
+            # Losses are proportional to the cost of their sample; one that had none starts at zero.
             before = previous["cost"]
             scale = np.divide(cost, before, where=before > 0, out=np.zeros(len(cost)))
-            blocks = scale[:, np.newaxis] * previous["blocks"]
-            losses = scale * previous["losses"]
+            start = {"blocks": previous["blocks"].copy(), "pairs": previous["pairs"].copy()}
+            start["losses"] = scale * previous["losses"]
+            if start["blocks"].shape == (len(cost), oracle.size):
+                start["blocks"] *= scale[:, np.newaxis]
         return FrankWolfeState(
-            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed, blocks=blocks,
-            losses=losses, check_every=self.check_dual_every, averaging=self.do_averaging,
-            line_search=self.line_search, sampling=self.sample_method,
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
+            check_every=self.check_dual_every, averaging=self.do_averaging,
+            line_search=self.line_search, sampling=self.sample_method, **start,
         )  # fmt: skip

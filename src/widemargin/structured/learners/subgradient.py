@@ -51,9 +51,7 @@ class SubgradientSSVM(StructuredLearner):
     <<check_dual_every>>
     <<structured_tol>>
     <<structured_random_state>>
-    warm_start : bool, default=False
-        Whether to start from the weights of the previous fit, if their number is the same. The data
-        may differ.
+    <<weights_warm_start>>
     <<structured_checkpoint>>
 
     Attributes

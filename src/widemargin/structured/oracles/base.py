@@ -141,7 +141,8 @@ class StructuredOracle:
         samples = np.arange(self.n_samples) if samples is None else np.asarray(samples)
         weight = np.ones(len(samples)) if weight is None else np.asarray(weight, dtype=float)
         # Sums are made chunk by chunk, in this order, for any number of threads.
-        size = max(options.chunk_samples, -(-len(samples) // options.most_chunks))
+        most = max(1, min(options.most_chunks, int(options.chunk_numbers / self.size)))
+        size = max(options.chunk_samples, -(-len(samples) // most))
         chunks = [slice(k, min(k + size, len(samples))) for k in range(0, len(samples), size)]
         difference = np.zeros((len(samples) if rows else len(chunks), self.size))
 
@@ -228,6 +229,20 @@ class PlainOracle(StructuredOracle):
             losses[k], slacks[k] = loss, slack
             difference[min(k, len(difference) - 1)] += weight[k] * change
         return labels, losses, slacks, slacks if self.exact else np.full(len(slacks), np.inf)
+
+    def mistakes(
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return the loss of predictions, and the weighted sum of differences from the truth."""
+        total, difference = 0.0, np.zeros(self.size)
+        for i, factor in zip(samples, weight, strict=True):
+            y = self.model.inference(self.X[i], w)
+            loss = float(self.model.loss(self.Y[i], y))
+            if loss > 0.0:
+                change = self.true_features[i] - self.model.joint_feature(self.X[i], y)
+                difference += factor * change
+            total += loss
+        return total, difference
 
     def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""

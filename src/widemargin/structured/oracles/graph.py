@@ -1,5 +1,6 @@
 """The oracle of conditional random fields: all samples in flat arrays, for compiled inference."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from widemargin._base.threads import for_each
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.dispatch import check_method, infer
 from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
+from widemargin.structured.oracles import passes
 from widemargin.structured.oracles.base import Chunk, Decoded, StructuredOracle
 
 
@@ -46,10 +48,59 @@ class GraphOracle(StructuredOracle):
         in_model_order[self.joint.order] = w
         return in_model_order
 
-    def run_pass(
+    def empty_blocks(self, samples: Any = None) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return dual blocks of zero for block-coordinate Frank-Wolfe in compiled code.
+
+        Parameters
+        ----------
+        samples : ndarray of int, default=None
+            Samples of the blocks; all by default.
+
+        Returns
+        -------
+        blocks : ndarray of shape (n_nodes, n_states)
+            For each node the shares of its states.
+        pairs : ndarray of shape (n_blocks, n_pairwise_weights)
+            Sums over the edges. Instead of both, None if not all samples are forests: then blocks
+            are vectors of all weights.
+        """
+        samples = np.arange(self.n_samples) if samples is None else samples
+        if not self.is_forest[samples].all():
+            return None
+        n_nodes = int(np.diff(self.graphs.nodes)[samples].sum())
+        n_pairs = self.size - self.layout.n_unary
+        return np.zeros((n_nodes, self.layout.n_states)), np.zeros((len(samples), n_pairs))
+
+    def sum_blocks(
+        self, blocks: np.ndarray, pairs: np.ndarray, cost: np.ndarray, samples: Any = None
+    ) -> np.ndarray:
+        """Return the sum of dual blocks as a vector of weights.
+
+        Parameters
+        ----------
+        blocks, pairs : ndarray
+            As in `empty_blocks`.
+        cost : ndarray of shape (n_blocks,)
+            Factors of the blocks.
+        samples : ndarray of int, default=None
+            Samples of the blocks; all by default.
+
+        Returns
+        -------
+        total : ndarray of shape (size,)
+            The sum, in the order of the oracle.
+        """
+        samples = np.arange(self.n_samples) if samples is None else samples
+        total = np.zeros(self.size)
+        passes.sum_blocks(
+            self.graphs, self._first_rows(samples), samples, cost, blocks, pairs, total
+        )
+        return total
+
+    def frank_wolfe_pass(
         self, order: np.ndarray, state: Any, samples: Any = None, extra: Any = None
-    ) -> bool:
-        """Run a pass of block-coordinate Frank-Wolfe in compiled code, if there is any.
+    ) -> None:
+        """Run a pass of block-coordinate Frank-Wolfe, with blocks of `empty_blocks`.
 
         Parameters
         ----------
@@ -61,29 +112,95 @@ class GraphOracle(StructuredOracle):
             Samples of the blocks; all by default.
         extra : list of ndarray, default=None
             For each block terms added to the scores of the states, as in `violations`.
+        """
+        samples = np.arange(self.n_samples) if samples is None else samples
+        added = self.no_extra if extra is None else np.concatenate(extra, dtype=float)
+        for piece in self._pieces(order, samples):
+            state.average_loss = passes.frank_wolfe_pass(
+                self.graphs, added, self._first_rows(samples), samples, piece, state.cost,
+                state.line_search, state.averaging, state.steps, state.w, state.blocks, state.pairs,
+                state.losses, state.average, state.average_loss,
+            )  # fmt: skip
+            state.steps += len(piece)
+
+    def perceptron_pass(self, order: np.ndarray, state: Any) -> float | None:
+        """Run a pass of perceptron steps; return the sum of losses, or None without forests.
+
+        Parameters
+        ----------
+        order : ndarray of int
+            Order of the samples.
+        state : PerceptronState
+            State that is updated.
 
         Returns
         -------
-        done : bool
-            False if the solver has to call `violation` instead.
+        loss : float or None
+            Sum of the losses of the predictions; None if the solver has to call `mistakes`.
         """
-        samples = np.arange(self.n_samples) if samples is None else samples
-        if not self.is_forest[samples].all():
-            return False
-        added = self.no_extra if extra is None else np.concatenate(extra, dtype=float)
-        nodes = np.diff(self.graphs.nodes)[samples]
-        first = np.cumsum(nodes) - nodes
-        work = self.size + self.layout.position.size + nodes.mean() * self.layout.n_states**2
-        length = max(1, int(options.pass_operations / work))
-        for start in range(0, len(order), length):  # interrupts are noticed between two calls
-            piece = order[start : start + length]
-            state.average_loss = flat.run_pass(
-                self.graphs, added, first, samples, piece, state.cost, state.line_search,
-                state.averaging, state.steps, state.w, state.blocks, state.losses, state.average,
-                state.average_loss,
-            )  # fmt: skip
+        if not self.is_forest.all():
+            return None
+        total = 0.0
+        for piece in self._pieces(order):
+            total += passes.perceptron_pass(
+                self.graphs, piece, state.cost, state.rate, state.steps, state.w, state.average
+            )
             state.steps += len(piece)
-        return True
+        return total
+
+    def subgradient_pass(
+        self, order: np.ndarray, batch_size: int, state: Any, plane: np.ndarray
+    ) -> float | None:
+        """Run a pass of subgradient steps; return the loss of its plane, or None without forests.
+
+        Parameters
+        ----------
+        order : ndarray of int
+            Order of the samples.
+        batch_size : int
+            Samples per step.
+        state : SubgradientState
+            State that is updated.
+        plane : ndarray of shape (size,)
+            Receives the sum of the differences times costs.
+
+        Returns
+        -------
+        loss : float or None
+            Sum of losses times costs; None if the solver has to call `violations`.
+        """
+        if not self.is_forest.all():
+            return None
+        total, power = 0.0, {None: -1, "linear": 1, "squared": 2}[state.averaging]
+        for piece in self._pieces(order, batch_size=batch_size):
+            loss, state.average_weight = passes.subgradient_pass(
+                self.graphs, piece, batch_size, self.n_samples, state.cost, state.schedule(), power,
+                state.steps, options.smallest_scale, state.w, state.average, state.average_weight,
+                plane,
+            )  # fmt: skip
+            total += loss
+            state.steps += -(-len(piece) // batch_size)
+        return total
+
+    def _first_rows(self, samples: np.ndarray) -> np.ndarray:
+        """Return the first row of each block, if the nodes of the samples follow each other."""
+        nodes = np.diff(self.graphs.nodes)[samples]
+        return np.cumsum(nodes) - nodes
+
+    def _pieces(
+        self, order: np.ndarray, samples: Any = None, batch_size: int = 1
+    ) -> Iterator[np.ndarray]:
+        """Return pieces of a pass, between which interrupts are noticed."""
+        graphs, n_states = self.graphs, self.layout.n_states
+        nodes = np.diff(graphs.nodes)
+        count = nodes.mean() if samples is None else nodes[samples].mean()
+        features = float((graphs.last - graphs.first).mean())
+        work = count * (features * n_states + n_states**2) + self.layout.position.size
+        # Every call also reads and writes all weights.
+        operations = max(options.pass_operations, options.calls_per_vector * self.size)
+        length = max(1, int(operations / work / batch_size)) * batch_size
+        for start in range(0, len(order), length):
+            yield order[start : start + length]
 
     def decode(self, w: np.ndarray, extra: Any = None, relaxed: bool = False) -> Decoded:
         """Find the best labels of all samples, without the loss.
@@ -133,6 +250,21 @@ class GraphOracle(StructuredOracle):
         if extra is not None:
             losses += np.concatenate(self.check_extra(extra))
         return [losses[self.nodes(i)] for i in range(self.n_samples)]
+
+    def mistakes(
+        self, w: np.ndarray, samples: np.ndarray, weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return the loss of predictions, and the weighted sum of differences from the truth."""
+        labels = for_each(
+            lambda i: infer(self.potentials(i, w), self.method).labels, samples, self.threads
+        )
+        total, difference = 0.0, np.zeros(self.size)
+        for i, factor, label in zip(samples, weight, labels, strict=True):
+            loss = node_loss(label, *self._truth(i))
+            if loss > 0.0:
+                self._add_difference(i, label, factor, difference)
+            total += loss
+        return total, difference
 
     def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
