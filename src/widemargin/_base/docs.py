@@ -437,8 +437,18 @@ inference_method : str, default=None
     See `inference_dispatch`; None means "auto".
 
 [node_class_weight]
-class_weight : array-like of shape (n_states,), default=None
-    Loss of a node by its true label; 1 by default.
+class_weight : array-like of shape (n_states,), dict or 'balanced', default=None
+    Loss of a node by its true label; 1 by default. A dict has weights by label, 1 for those
+    that it does not contain. 'balanced' gives every label that occurs the same total weight
+    on the training data: the number of nodes divided by `n_states` times the number of nodes
+    with the label.
+
+[state_classes]
+classes_ : ndarray of shape (n_classes,)
+    The labels, if those of the training data are strings; otherwise there is none, and labels
+    are integers from 0.
+class_weight_ : ndarray of shape (n_states,)
+    Weights of the labels, if `class_weight` is not None.
 
 [neighborhood]
 neighborhood : {4, 8}, default=4

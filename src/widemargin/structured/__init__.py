@@ -15,6 +15,7 @@ from widemargin.structured.learners import (
     StructuredPerceptron,
     SubgradientSSVM,
 )
+from widemargin.structured.metrics import flat_scorer, jaccard_index
 from widemargin.structured.models import (
     BinaryClf,
     ChainCRF,
@@ -50,6 +51,8 @@ __all__ = [
     "SubgradientSSVM",
     "batch_diverse_predictions",
     "diverse_predictions",
+    "flat_scorer",
     "inference_dispatch",
+    "jaccard_index",
     "make_grid_edges",
 ]

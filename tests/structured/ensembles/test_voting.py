@@ -28,8 +28,8 @@ def test_disagreement_is_the_share_of_pairs_that_differ():
 
 
 def test_outputs_without_parts_have_no_consensus():
-    with pytest.raises(ValueError, match="Outputs must be integers"):
-        consensus(["tree", "other"])
+    with pytest.raises(ValueError, match="Outputs must be labels"):
+        consensus([{"tree": 1}, {"other": 2}])
 
 
 def test_a_reranker_learns_which_member_to_trust():

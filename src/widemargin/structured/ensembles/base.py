@@ -18,7 +18,12 @@ from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import StructuredSolution
 from widemargin.structured.ensembles.diverse import predict_in_sequence
 from widemargin.structured.ensembles.voting import Reranker, consensus, disagreement
-from widemargin.structured.learners.base import StructuredEstimator, check_samples, to_arrays
+from widemargin.structured.learners.base import (
+    StructuredEstimator,
+    check_samples,
+    count_samples,
+    to_arrays,
+)
 
 
 class EnsembleProblem(NamedTuple):
@@ -136,6 +141,8 @@ class StructuredEnsemble(StructuredEstimator):
         """
         check_is_fitted(self, "W")
         X, model, threads = to_arrays(X), self.model_, self._threads()
+        if count_samples(X) == 0:
+            return []
         if diversity:
             outputs = predict_in_sequence(model, self.W, X, diversity)
         elif model.is_compiled:  # compiled code prepares the inputs only once

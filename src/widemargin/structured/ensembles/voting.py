@@ -70,9 +70,9 @@ class Reranker:
 
 def _stack(proposals: Sequence) -> np.ndarray:
     stacked = np.asarray(proposals)
-    if stacked.dtype.kind not in "iub":
+    if stacked.dtype.kind not in "iubU":
         raise ValueError(
-            "Outputs must be integers or arrays of integers to be compared part by part, got "
+            "Outputs must be labels or arrays of labels to be compared part by part, got "
             f"dtype {stacked.dtype}. Use predict_all."
         )
     return stacked

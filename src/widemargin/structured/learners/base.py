@@ -186,7 +186,10 @@ class StructuredLearner(StructuredEstimator):
             Outputs.
         """
         check_is_fitted(self, "w")
-        return self.model_.batch_inference(to_arrays(X), self.w)
+        X = to_arrays(X)
+        if count_samples(X) == 0:
+            return self.model_.join_outputs([])
+        return self.model_.batch_inference(X, self.w)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -277,6 +280,11 @@ def to_arrays(samples: Any) -> Any:
     return samples.to_numpy() if hasattr(samples, "to_numpy") else samples
 
 
+def count_samples(X: Any) -> int:
+    """Return the number of samples of a sequence, an array or a sparse matrix."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
 def check_samples(X: Any, Y: Any, sample_weight: Any = None) -> tuple[Any, Any, np.ndarray]:
     """Return inputs and outputs, after a check of their numbers, and weights of the samples."""
     X, Y = to_arrays(X), to_arrays(Y)
@@ -285,7 +293,7 @@ def check_samples(X: Any, Y: Any, sample_weight: Any = None) -> tuple[Any, Any, 
     for name, samples in (("X", X), ("Y", Y)):
         if not hasattr(samples, "__len__"):
             raise TypeError(f"{name} must be a sequence or an array, got {samples!r}.")
-    n_inputs = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_inputs = count_samples(X)
     if n_inputs == len(Y) == 0:
         raise ValueError("X and Y must contain at least one sample, got none.")
     if n_inputs != len(Y):

@@ -38,13 +38,13 @@ class MultiClassClf(_Classes):
         Number of features; inferred from the data by default.
     n_classes : int, default=None
         Number of classes; inferred from the data by default.
-    class_weight : array-like of shape (n_classes,), default=None
-        Loss by true class; 1 by default.
+    <<node_class_weight>>
 
     Attributes
     ----------
     size_joint_feature : int
         Number of weights, once the sizes are known: `n_classes` times `n_features`.
+    <<state_classes>>
     <<last_inference_>>
 
     See Also
@@ -90,8 +90,9 @@ class BinaryClf(_Classes):
     ----------
     n_features : int, default=None
         Number of features; inferred from the data by default.
-    class_weight : array-like of shape (2,), default=None
-        Loss of true classes -1 and 1; 1 by default.
+    class_weight : array-like of shape (2,), dict or 'balanced', default=None
+        Loss of true classes -1 and 1; 1 by default. A dict has weights by class, 'balanced' gives
+        both classes the same total weight.
 
     Attributes
     ----------
@@ -131,6 +132,9 @@ class BinaryClf(_Classes):
         if not np.isin(y, (-1, 1)).all():
             raise ValueError(f"y must contain classes -1 and 1, got {np.unique(y)}.")
         return (y > 0).astype(np.int64)
+
+    def state_labels(self) -> np.ndarray:
+        return np.array([-1, 1])
 
     def node_weights(self) -> SignedWeights:
         return SignedWeights([-0.5, 0.5], 1, self.n_features)

@@ -7,12 +7,13 @@ free matrix, `CRF.pairwise_weights`. The joint feature and the potentials follow
 (`widemargin.structured.oracles`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.threads import for_each
@@ -23,6 +24,7 @@ from widemargin.structured.models.inputs import (
     InputGraph,
     ParsedSamples,
     check_equal_sizes,
+    encode_labels,
     parse_samples,
 )
 from widemargin.structured.models.joint_feature import JointFeature, StateWeights, full_matrices
@@ -79,6 +81,7 @@ class CRF(InferredSizes, StructuredModel):
     ----------
     size_joint_feature : int
         Number of weights, once the sizes are known.
+    <<state_classes>>
     <<last_inference_>>
 
     See Also
@@ -102,6 +105,8 @@ class CRF(InferredSizes, StructuredModel):
     _sizes: tuple[str, ...] = ("n_states", "n_features")
     n_states: Any
     n_features: Any
+    classes_: np.ndarray
+    class_weight_: np.ndarray
 
     def __init__(
         self,
@@ -166,6 +171,8 @@ class CRF(InferredSizes, StructuredModel):
         if samples.states is not None:
             largest = max(int(states.max(initial=-1)) for states in samples.states)
             self.infer_size("n_states", largest + 1, at_least=True)
+            if self.class_weight is not None:
+                self.class_weight_ = self._state_weights(np.concatenate(samples.states))
         elif self.n_states is None:
             raise ValueError("n_states must be set if there are no outputs to infer it from.")
 
@@ -204,7 +211,20 @@ class CRF(InferredSizes, StructuredModel):
         y : ndarray, or tuple of beliefs
             Output.
         """
-        return states if isinstance(states, tuple) else states.reshape(shape)
+        if isinstance(states, tuple):
+            return states
+        return (self.classes_[states] if hasattr(self, "classes_") else states).reshape(shape)
+
+    def state_labels(self) -> np.ndarray:
+        """Return the label of each state.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_states,)
+            Strings if those of the training data are, otherwise integers from 0.
+        """
+        known = getattr(self, "classes_", np.empty(0, dtype=int))
+        return np.concatenate([known, np.arange(len(known), self.n_states)])
 
     def states(self, y: Any) -> np.ndarray:
         """Return the states of the nodes of an output, as integers from 0.
@@ -221,10 +241,12 @@ class CRF(InferredSizes, StructuredModel):
         """
         labels = np.ravel(y)
         kind = labels.dtype.kind
+        if hasattr(self, "classes_"):
+            return encode_labels(labels, self.classes_)
         if kind not in "iub" and not (kind == "f" and np.array_equal(labels, np.floor(labels))):
             raise ValueError(
-                f"y must contain labels as integers from 0, got {labels[:3]}. Encode classes with "
-                "sklearn.preprocessing.LabelEncoder."
+                f"y must contain labels as integers from 0 or strings, got {labels[:3]}. Encode "
+                "other classes with sklearn.preprocessing.LabelEncoder."
             )
         return labels.astype(np.int64)
 
@@ -251,12 +273,14 @@ class CRF(InferredSizes, StructuredModel):
         Y : sequence, default=None
             Outputs; needed unless the number of states was given.
         """
+        self._infer_classes(Y)
         self.infer_sizes(parse_samples(self, X, Y))
         self.make_joint_feature()  # checks the parameters against the sizes
 
     def prepare(self, X: Sequence, Y: Any, threads: int | None = None) -> Any:
         if not self._inherits("initialize", "oracle", *_COMPILED):
             return super().prepare(X, Y, threads)
+        self._infer_classes(Y)
         samples = parse_samples(self, X, Y)
         self.infer_sizes(samples)
         return GraphOracle(self, samples, threads)
@@ -391,7 +415,8 @@ class CRF(InferredSizes, StructuredModel):
     def state_costs(self, states: np.ndarray) -> np.ndarray:
         if self.class_weight is None:
             return super().state_costs(states)
-        return np.asarray(self.class_weight, dtype=float)[states]
+        known = getattr(self, "class_weight_", None)
+        return (self._state_weights() if known is None else known)[states]
 
     def score_outputs(self, Y: Any, Y_hat: Any) -> float:
         if not self._inherits("loss", "max_loss"):
@@ -493,17 +518,8 @@ class CRF(InferredSizes, StructuredModel):
         """
         self.check_sizes()
         joint = JointFeature(self.node_weights(), *self.pairwise_weights())
-        if self.class_weight is not None:
-            weight, n_states = np.asarray(self.class_weight, dtype=float), self.n_states
-            if weight.shape != (n_states,):
-                raise ValueError(
-                    f"class_weight must have one entry for each of {n_states} states, got shape "
-                    f"{weight.shape}."
-                )
-            if not (np.isfinite(weight).all() and weight.min() >= 0.0):
-                raise ValueError(
-                    f"class_weight must contain finite numbers of at least 0, got {weight}."
-                )
+        if self.class_weight is not None and not hasattr(self, "class_weight_"):
+            self._state_weights()
         check_method(self.inference_method)
         return joint
 
@@ -531,6 +547,49 @@ class CRF(InferredSizes, StructuredModel):
             labels = f"labels 0 to {self.n_states - 1}" if self.n_states > 0 else "labels from 0"
             raise ValueError(f"{name} must contain {labels}, got {states.min()} to {states.max()}.")
         return states
+
+    def _infer_classes(self, Y: Any) -> None:
+        """Set `classes_` if the labels of the training data are strings."""
+        if hasattr(self, "classes_"):
+            del self.classes_
+        if Y is None or sp.issparse(Y) or len(Y) == 0:
+            return
+        labels = [np.ravel(y) for y in Y]
+        if all(own.dtype.kind in "USO" for own in labels):
+            found = set().union(*(own.tolist() for own in labels))
+            if found and all(isinstance(label, str) for label in found):
+                self.classes_ = np.array(sorted(found))
+
+    def _state_weights(self, states: np.ndarray | None = None) -> np.ndarray:
+        """Return the weight of each state, for 'balanced' from the states of training data."""
+        given, n_states = self.class_weight, self.n_states
+        if isinstance(given, str):
+            if given != "balanced" or states is None:
+                raise ValueError(
+                    "class_weight must be an array, a dict or 'balanced', which needs the outputs "
+                    f"of training data (fit or initialize), got {given!r}."
+                )
+            counts = np.bincount(states, minlength=n_states)
+            weight = np.ones(n_states)
+            weight[counts > 0] = len(states) / (n_states * counts[counts > 0])
+        elif isinstance(given, Mapping):
+            labels = self.state_labels().tolist()
+            unknown = [label for label in given if label not in labels]
+            if unknown:
+                raise ValueError(f"class_weight must have labels as keys, got {unknown}.")
+            weight = np.array([given.get(label, 1.0) for label in labels], dtype=float)
+        else:
+            weight = np.asarray(given, dtype=float)
+        if weight.shape != (n_states,):
+            raise ValueError(
+                f"class_weight must have one entry for each of {n_states} states, got shape "
+                f"{weight.shape}."
+            )
+        if not (np.isfinite(weight).all() and weight.min() >= 0.0):
+            raise ValueError(
+                f"class_weight must contain finite numbers of at least 0, got {weight}."
+            )
+        return weight
 
     def _infer(self, x: Any, y: Any, w: Any, relaxed: bool, return_energy: bool, extra: Any) -> Any:
         """Return the best output, and its energy or, for fractional beliefs, the relaxation's.

@@ -35,6 +35,7 @@ class GraphCRF(CRF):
     size_joint_feature : int
         Number of weights, once the sizes are known: `n_states` times `n_features` of the nodes,
         followed by those of P, its lower triangle by rows if it is symmetric.
+    <<state_classes>>
     <<last_inference_>>
 
     See Also
@@ -98,6 +99,7 @@ class ChainCRF(GraphCRF):
     ----------
     size_joint_feature : int
         Number of weights, once the sizes are known.
+    <<state_classes>>
     <<last_inference_>>
 
     Examples
@@ -159,6 +161,7 @@ class EdgeFeatureGraphCRF(CRF):
     size_joint_feature : int
         Number of weights, once the sizes are known: `n_states` times `n_features` of the nodes,
         followed by the `n_edge_features` matrices P_k.
+    <<state_classes>>
     <<last_inference_>>
 
     See Also

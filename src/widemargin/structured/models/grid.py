@@ -33,6 +33,7 @@ class GridCRF(GraphCRF):
     ----------
     size_joint_feature : int
         Number of weights, once the sizes are known.
+    <<state_classes>>
     <<last_inference_>>
 
     See Also
@@ -95,6 +96,7 @@ class DirectionalGridCRF(GridCRF):
     size_joint_feature : int
         Number of weights, once the sizes are known: those of the pixels, followed by one matrix for
         edges to the right, down and, with 8 neighbors, up right and down right.
+    <<state_classes>>
     <<last_inference_>>
 
     See Also

@@ -122,6 +122,16 @@ def check_equal_sizes(y: Any, y_hat: Any) -> None:
         )
 
 
+def encode_labels(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the states of labels that are strings: their places in the sorted classes."""
+    states = np.searchsorted(classes, labels.astype(str))
+    known = classes[np.minimum(states, len(classes) - 1)] == labels
+    if not np.all(known):
+        unknown = sorted(set(labels[~known].tolist()))
+        raise ValueError(f"y must contain labels of the training data, got {unknown[:3]}.")
+    return states.astype(np.int64)
+
+
 def check_finite(values: Any, name: str) -> None:
     """Raise a ValueError unless all values are finite."""
     if not np.isfinite(values.data if sp.issparse(values) else values).all():
