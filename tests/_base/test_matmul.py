@@ -1,6 +1,7 @@
 """Tiled products: right, and the same bits in any company and on any number of threads."""
 
 import types
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from widemargin._base import matmul as products
 from widemargin._base import threads as pool
-from widemargin._base.matmul import tiled_multiply, tiled_product
+from widemargin._base.matmul import multiply_vectors, tiled_multiply, tiled_product
 
 DTYPES = [np.float32, np.float64]
 
@@ -226,3 +227,18 @@ def test_a_layout_is_found_for_the_manners_of_a_blas(monkeypatch, blas, position
     if layout != products._LAYOUTS[-1]:
         part = tiled_product(A[::3].copy(), B[::-2].copy())
         np.testing.assert_array_equal(part, tiled_product(A, B)[::3, ::-2], strict=True)
+
+
+def test_products_with_few_vectors_depend_on_their_rows_alone(use_threads):
+    for k in (1, 2, 7, 64, 101, 9000):
+        A, B = matrices(k, np.float64, (60, k), (3, k))
+        use_threads(1)
+        whole = multiply_vectors(A, B)
+        np.testing.assert_allclose(whole, A @ B.T, rtol=1e-12, atol=1e-10)
+        order = np.random.default_rng(0).permutation(len(A))
+        use_threads(3)
+        with patch.object(products.options, "vector_work", 5 * k):
+            np.testing.assert_array_equal(multiply_vectors(A[order], B), whole[order])
+        for rows in (1, 2, 3, 5):
+            alone = multiply_vectors(A[order[:rows]], B[1:2])
+            np.testing.assert_array_equal(alone[:, 0], whole[order[:rows], 1])

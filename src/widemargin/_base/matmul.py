@@ -93,6 +93,38 @@ def tiled_multiply(A: np.ndarray, V: np.ndarray, out: np.ndarray | None = None) 
     return out
 
 
+def multiply_vectors(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return ``A @ B.T`` for very few rows of B, with the properties of `tiled_product`.
+
+    A tile would be padded. `numpy.einsum` sums rows in the same order, unlike BLAS, as long as they
+    fit into its buffer.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, k)
+        C-contiguous, float64.
+    B : ndarray of shape (p, k)
+        Of the same dtype.
+
+    Returns
+    -------
+    out : ndarray of shape (m, p)
+    """
+    out = np.empty((A.shape[0], len(B)))
+    step, length = max(1, options.vector_work // max(1, A.shape[1])), options.buffered_values
+
+    def multiply(start: int) -> None:
+        rows = slice(start, start + step)
+        for k, vector in enumerate(B):
+            np.einsum("ij,j->i", A[rows, :length], vector[:length], out=out[rows, k])
+            for j in range(length, len(vector), length):
+                piece = slice(j, j + length)
+                out[rows, k] += np.einsum("ij,j->i", A[rows, piece], vector[piece])
+
+    for_each(multiply, range(0, len(A), step))
+    return out
+
+
 class _Layout(NamedTuple):
     """Shapes of tiles in which all positions are rounded alike.
 

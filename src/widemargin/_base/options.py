@@ -89,6 +89,12 @@ class matmul_options:
     """Multiplications up to which OpenBLAS does not start threads."""
     portion_work = 4_000_000
     """Multiplications worth handing to another thread at a time."""
+    vector_work = 500_000
+    """The same for products with single vectors, which read as many values."""
+    buffered_values = 4096
+    """Values of a row that are summed at once; at most the 8,192 of a buffer of NumPy."""
+    padded_vectors = 4
+    """Vectors up to which one product after the other is faster than a tile, padded to as many."""
 
 
 # ---- svm -----------------------------------------------------------------------------------------

@@ -77,13 +77,14 @@ def validate_kernel_training(estimator: Any, X: Any, y: Any, kernel: Any) -> tup
     return X, y
 
 
-def validate_predict(estimator: Any, X: Any) -> Any:
+def validate_predict(estimator: Any, X: Any, check_finite: bool = True) -> Any:
     """Return X in float64, dense or CSR, after comparing its features with those seen in fit."""
     if isinstance(X, ValidatedSamples):
         return X.take_features(estimator, reset=False)
     return validate_data(
-        estimator, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr"
-    )
+        estimator, X, reset=False, dtype=np.float64, order="C", accept_sparse="csr",
+        ensure_all_finite=check_finite,
+    )  # fmt: skip
 
 
 def validate_shape(estimator: Any, X: Any, y: Any = "no_validation") -> None:

@@ -17,9 +17,10 @@ from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.gated.labels import align_columns
 from widemargin.gated.landmarks import inner_products, landmark_features
 from widemargin.gated.problem import StudentFit, TrainingData, given_samples, map_features
-from widemargin.gated.teacher import make_gate
+from widemargin.gated.teacher import RemovedTeacher, TeacherGate, is_fitted, make_gate
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import kernel_constraints
+from widemargin.svm.scores import finite_scores
 
 
 class GatedBase(ClassifierMixin, BaseEstimator):
@@ -57,9 +58,20 @@ class GatedBase(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def __getstate__(self) -> dict:
+        """Return the state for pickling, without a fitted teacher that predictions do not need."""
+        state = super().__getstate__()
+        if hasattr(self, "_gate") and not isinstance(self._gate, TeacherGate):
+            for name in ("teacher", "teacher_"):
+                if state.get(name) is not None and is_fitted(state[name]):
+                    state[name] = RemovedTeacher(self._labels)
+        return state
+
     def _scores(self, X: Any, teacher_scores: Any) -> np.ndarray:
         """Return S^y - <theta, phi> of all samples and students."""
         check_is_fitted(self)
+        if self.merged_ and teacher_scores is None and self._features is None:
+            return finite_scores(self, X, np.atleast_2d(self.coef_), self.intercept_)
         X, values, phi = validate_samples(self, X)
         if self.merged_ and teacher_scores is None:
             return inner_products(phi, np.atleast_2d(self.coef_)) + self.intercept_

@@ -67,6 +67,43 @@ class StudentExport:
     needs_teacher: bool
     feature_names: list[str] | None
 
+    def decision_function(self, X: Any, teacher_scores: Any = 0.0) -> Any:
+        """Compute the decision function without validation.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features) or (n_features,)
+            Samples, or a single one.
+        teacher_scores : ndarray of shape (n_samples,) or float, default=0.0
+            The teacher's scores of the class, if ``needs_teacher``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or float
+            Non-negative for samples that are predicted to belong to the class.
+        """
+        return X @ self.coef + (self.intercept + teacher_scores)
+
+    def predict(self, X: Any, teacher_scores: Any = 0.0) -> Any:
+        """Predict whether samples belong to the class, without validation.
+
+        This is the fastest way to predict single samples: it takes a few microseconds, where
+        `GatedSVC.predict` spends most of its time on the validation of X.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features) or (n_features,)
+            Samples, or a single one.
+        teacher_scores : ndarray of shape (n_samples,) or float, default=0.0
+            The teacher's scores of the class, if ``needs_teacher``.
+
+        Returns
+        -------
+        y : ndarray of bool of shape (n_samples,) or bool
+            True for the class.
+        """
+        return self.decision_function(X, teacher_scores) >= 0.0
+
     def to_python(self) -> str:
         """Return Python source code that needs nothing but Python.
 

@@ -126,7 +126,9 @@ def _wrapped_estimators(estimator: Any) -> Iterator[Any]:
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Return whether an estimator is fitted."""
+    """Return whether an estimator is fitted; one that is not scikit-learn's has classes then."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return hasattr(estimator, "classes_")
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -296,6 +298,24 @@ class TeacherGate:
 
     def __call__(self, X: Any, values: Any = None) -> np.ndarray:
         return class_scores(self.teacher, X, values)[:, self.columns]
+
+
+@dataclass(frozen=True)
+class RemovedTeacher:
+    """Stand-in for the fitted teacher of a student that was pickled without it."""
+
+    classes_: np.ndarray
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Raise an error, as all methods do."""
+        raise ValueError(
+            "The teacher was not pickled with its fitted student, which predicts without it. Set "
+            "teacher before fit."
+        )
+
+    def decision_function(self, X: Any) -> Any:
+        """Raise an error."""
+        return self.fit(X, None)
 
 
 def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) -> Any:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.matmul import tiled_multiply
+from widemargin._base.matmul import multiply_vectors, tiled_multiply
 from widemargin._base.options import crammer_singer_options as options
-from widemargin._base.validation import canonical_csr
+from widemargin._base.options import matmul_options
+from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.kernels.functions import squared_norms
 
 
@@ -21,7 +22,23 @@ def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
     """Compute <w_k, x_i> of all samples and classes, each sample independently of the others."""
     if sp.issparse(X):
         return np.asarray(X @ np.ascontiguousarray(coef.T))
+    if len(coef) <= matmul_options.padded_vectors:
+        return multiply_vectors(X, np.ascontiguousarray(coef))
     return tiled_multiply(X, np.ascontiguousarray(coef.T))
+
+
+def finite_scores(estimator: Any, X: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
+    """Validate samples and compute <w_k, x_i> + b_k, reading the values of X only once.
+
+    A score that involves a NaN or an infinite value is not finite, whatever the weights. So the
+    scores show whether X has such values, and X itself is checked only if one is not finite.
+    """
+    values = canonical_csr(validate_predict(estimator, X, check_finite=False))
+    with np.errstate(invalid="ignore", over="ignore"):
+        scores = linear_scores(values, coef) + intercept
+        if not np.isfinite(scores.sum()):
+            validate_predict(estimator, X)
+    return scores
 
 
 def best_classes(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
