@@ -71,7 +71,8 @@ def test_importing_the_package_imports_nothing_else():
 
 def test_the_oldest_lane_tries_the_lower_bounds():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    bounds = project["dependencies"] + project["optional-dependencies"]["plot"]
+    extras = project["optional-dependencies"]
+    bounds = project["dependencies"] + extras["plot"] + extras["export"]
     tried = (ROOT / "constraints-oldest.txt").read_text().split()
     assert {bound.replace(">=", "==") for bound in bounds} <= set(tried)
 

@@ -43,7 +43,7 @@ _HOMES = {
     "precision_at_k": "labeltree.metrics",
     "save_extreme_format": "labeltree.io",
 }
-_SUBPACKAGES = ("datasets", "plotting", "structured")
+_SUBPACKAGES = ("datasets", "export", "plotting", "structured")
 
 __all__ = ["__version__", *_HOMES, *_SUBPACKAGES]
 

@@ -1,4 +1,5 @@
 from widemargin import datasets as datasets
+from widemargin import export as export
 from widemargin import plotting as plotting
 from widemargin import structured as structured
 from widemargin._base.targets import effective_class_weight as effective_class_weight
@@ -66,6 +67,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "difficulty_degrees",
     "early_exit_predict",
     "effective_class_weight",
+    "export",
     "imbalance_report",
     "label_propensities",
     "ldam_class_margin",

@@ -1,0 +1,106 @@
+"""The types of widemargin that a model file may contain.
+
+skops trusts arrays and the estimators of scikit-learn. Here are the types that these need beside,
+and those of this package: all public estimators, and the objects that fitted ones consist of.
+Creating an object of any of them reads and writes no file and starts no code of a file's choice.
+"""
+
+from pkgutil import resolve_name
+
+from sklearn.base import BaseEstimator
+
+import widemargin
+
+# Classes and functions that are attributes of fitted estimators. `tests/export` fits all estimators
+# and finds those that are missing here.
+_PARTS = frozenset(
+    f"widemargin.{name}"
+    for name in (
+        "discriminant.statistics.ClassStatistics",
+        "gated.teacher.Coefficients",
+        "gated.teacher.FunctionGate",
+        "gated.teacher.PartsGate",
+        "gated.teacher.TeacherGate",
+        "kernels.expansion.KernelExpansion",
+        "kernels.expansion.weighted_sums",
+        "kernels.parameters.KernelParameters",
+        "privileged.features.PrivilegedFeatures",
+        "privileged.slack_functions.PrivilegedFunctions",
+        "semisupervised.constraints.Constraints",
+        "semisupervised.constraints.ScoredSamples",
+        "semisupervised.guarantee.Guarantee",
+        "svm.code_matrix.binary_classifiers.JointClassifiers",
+        "svm.code_matrix.binary_classifiers.SeparateClassifiers",
+        "svm.reduction.PairSums",
+    )
+)
+
+_OF_OTHERS = frozenset(
+    (
+        "numpy.dtype",
+        "scipy.sparse._csc.csc_array",
+        "scipy.sparse._csc.csc_matrix",
+        "scipy.sparse._csr.csr_array",
+        "scipy.sparse._csr.csr_matrix",
+        "scipy.sparse._dia.dia_matrix",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
+    )
+)
+
+
+def trusted_types() -> list[str]:
+    """Return the names of the types that are safe to load beside those that skops trusts.
+
+    Pass them to tools that use skops and ask which types to trust:
+    ``skops.io.load(path, trusted=trusted_types())`` or
+    ``mlflow.sklearn.save_model(model, path, skops_trusted_types=trusted_types())``.
+
+    Returns
+    -------
+    names : list of str
+        Full names of classes and functions, sorted.
+
+    Examples
+    --------
+    >>> from widemargin.export import trusted_types
+    >>> "widemargin.svm.svc.SVC" in trusted_types()
+    True
+    """
+    classes = [getattr(home, name) for home in _homes() for name in home.__all__]
+    return sorted({_full_name(c) for c in classes if _is_estimator(c)} | _PARTS | _OF_OTHERS)
+
+
+def is_trusted(name: str) -> bool:
+    """Return whether a type is safe to load; imports no module but that of a public estimator.
+
+    Parameters
+    ----------
+    name : str
+        Full name of a class or function, as a model file contains it.
+
+    Returns
+    -------
+    trusted : bool
+    """
+    if name in _PARTS | _OF_OTHERS:
+        return True
+    if not name.startswith("widemargin."):
+        return False
+    last = name.rpartition(".")[2]
+    home = next((home for home in _homes() if last in home.__all__), None)
+    public = getattr(home, last, None)
+    return _is_estimator(public) and _full_name(public) == name
+
+
+def _homes() -> list:
+    return [widemargin, resolve_name("widemargin.structured")]
+
+
+def _is_estimator(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseEstimator)
+
+
+def _full_name(value: type) -> str:
+    return f"{value.__module__}.{value.__name__}"

@@ -1,0 +1,440 @@
+"""Model files: every estimator comes back with the same bits, and nothing else comes in."""
+
+import hashlib
+import io
+import json
+import pickle
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import skops.io
+from numpy.testing import assert_array_equal
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from tests.structured.cases import MODELS, samples
+from tests.structured.ensembles.cases import ENSEMBLES, make_ensemble
+from tests.suites.registry import CASES, answers, classification, each_case, two_classes
+
+import widemargin
+from widemargin import SVC, GatedStudents, GatedSVC, LinearSVC, PreferenceSVC
+from widemargin._base import sklearn_compat
+from widemargin.export import ModelFileError, inspect, load, save, trusted_types
+from widemargin.structured import FrankWolfeSSVM, NodeTransformer, OneSlackSSVM, SubgradientSSVM
+
+FROZEN = Path(__file__).parent / "frozen"
+# The subclasses and folds that the suites add, for tests only.
+OF_TESTS = re.compile(r"tests\.suites\.\w+\.\w+")
+
+
+def through_file(model, folder, **options):
+    save(model, folder / "model.skops")
+    return load(folder / "model.skops", **options)
+
+
+@each_case(lambda case: True)
+def test_a_loaded_estimator_predicts_the_same_bits(case, tmp_path):
+    X, y = case.data()
+    X = X @ X.T if case.pairwise else X
+    model = case.new().fit(X, y)
+    save(model, tmp_path / "model")
+    of_tests = [t for t in inspect(tmp_path / "model").untrusted_types if OF_TESTS.fullmatch(t)]
+    again = load(tmp_path / "model", trusted=of_tests)
+    assert type(again) is type(model)
+    assert repr(again.get_params()) == repr(model.get_params())
+    assert_array_equal(answers(again, X), answers(model, X))
+    assert vars(again).keys() == vars(model).keys()
+
+
+def test_every_public_estimator_is_tried():
+    tried = {type(case.estimator) for case in CASES} | {GatedSVC}
+    tried |= {base for cls in tried for base in cls.__mro__}
+    public = [getattr(widemargin, name) for name in widemargin._HOMES]
+    estimators = {value for value in public if hasattr(value, "get_params")}
+    assert estimators <= tried
+
+
+@pytest.mark.parametrize("learner", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_loaded_structured_learner_predicts_the_same(name, learner, tmp_path):
+    model, draw = MODELS[name]
+    X, Y = samples(draw, 6)
+    fitted = learner(model, max_iter=3, tol=10.0).fit(X, Y)
+    again = through_file(fitted, tmp_path)
+    for y, expected in zip(again.predict(X), fitted.predict(X), strict=True):
+        assert_array_equal(y, expected)
+    assert_array_equal(again.coef_, fitted.coef_)
+
+
+@pytest.mark.parametrize("kind", ENSEMBLES)
+def test_a_loaded_ensemble_predicts_the_same(kind, tmp_path):
+    model, draw = MODELS["chain"]
+    X, Y = samples(draw, 6)
+    fitted = make_ensemble(kind, model).fit(X, Y)
+    again = through_file(fitted, tmp_path)
+    assert_array_equal(again.W, fitted.W)
+    for y, expected in zip(again.predict(X), fitted.predict(X), strict=True):
+        assert_array_equal(y, expected)
+
+
+def test_a_loaded_node_transformer_transforms_the_same(tmp_path):
+    X, Y = samples(MODELS["chain"][1], 6)
+    model = make_pipeline(NodeTransformer(StandardScaler()), FrankWolfeSSVM(MODELS["chain"][0]))
+    again = through_file(model.fit(X, Y), tmp_path)
+    for y, expected in zip(again.predict(X), model.predict(X), strict=True):
+        assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(
+    "student",
+    [
+        GatedSVC(1),
+        GatedSVC(1, LogisticRegression()),
+        GatedSVC(1, make_pipeline(StandardScaler(), SVC()), kernel="rbf"),
+        GatedStudents(make_pipeline(StandardScaler(), LogisticRegression())),
+        GatedStudents(FrozenEstimator(SVC().fit(*classification()))),
+        GatedStudents(LogisticRegression(), kernel="rbf"),
+    ],
+    ids=str,
+)
+def test_students_with_all_kinds_of_gates(student, tmp_path):
+    X, y = classification()
+    student.fit(X, y)
+    assert_array_equal(answers(through_file(student, tmp_path), X), answers(student, X))
+
+
+def test_a_guarantee_comes_back(tmp_path):
+    X, y = two_classes(400)
+    model = PreferenceSVC(precision=0.6, confidence=0.8, random_state=0).fit(X, y)
+    again = through_file(model, tmp_path)
+    assert again.guarantee_ == model.guarantee_
+    again.set_constraints(precision=0.7)
+    model.set_constraints(precision=0.7)
+    assert again.threshold_ == model.threshold_
+
+
+def mixed_table():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": np.where(rng.random(80) < 0.2, np.nan, rng.normal(40, 10, 80)),
+            "city": rng.choice(["Rome", "Oslo", None], 80),
+            "note": rng.choice(["good day", "bad day", "good night"], 80),
+        }
+    )
+    return table, np.where(table["note"].str.startswith("good"), "yes", "no")
+
+
+def mixed_pipeline():
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+            ("categories", OneHotEncoder(handle_unknown="ignore"), ["city"]),
+            ("text", TfidfVectorizer(), "note"),
+        ]
+    )
+    return make_pipeline(columns, LinearSVC())
+
+
+def test_a_pipeline_over_a_mixed_table(tmp_path):
+    table, y = mixed_table()
+    model = mixed_pipeline().fit(table, y)
+    again = through_file(model, tmp_path)
+    assert_array_equal(again.decision_function(table), model.decision_function(table))
+    found = inspect(tmp_path / "model.skops")
+    assert found.feature_names == ["age", "city", "note"]
+    assert found.classes == ["no", "yes"]
+
+
+def test_a_search_and_sparse_support_vectors(tmp_path):
+    X, y = classification()
+    search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2).fit(sp.csr_matrix(X), y)
+    again = through_file(search, tmp_path)
+    assert_array_equal(again.decision_function(X), search.decision_function(X))
+
+
+def test_inspect_reads_the_description(tmp_path):
+    X, y = two_classes()
+    save(SVC(C=3.0).fit(X, y), tmp_path / "model", metadata={"target": "label"})
+    found = inspect(tmp_path / "model")
+    assert found.estimator == "widemargin.svm.svc.SVC"
+    assert found.summary == "SVC(C=3.0)"
+    assert found.versions["widemargin"] == widemargin.__version__
+    assert (found.n_features, found.feature_names, found.classes) == (5, None, [0, 1])
+    assert found.metadata == {"target": "label"}
+    assert "widemargin.kernels.expansion.KernelExpansion" in found.types
+    assert found.untrusted_types == []
+    assert found.n_bytes == (tmp_path / "model").stat().st_size
+
+
+def test_skops_itself_loads_model_files(tmp_path):
+    X, y = two_classes()
+    model = SVC().fit(X, y)
+    save(model, tmp_path / "model.skops")
+    again = skops.io.load(tmp_path / "model.skops", trusted=trusted_types())
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_all_trusted_types_exist():
+    for name in trusted_types():
+        module, _, last = name.rpartition(".")
+        assert hasattr(__import__(module, fromlist=[last]), last)
+
+
+class Doubled(StandardScaler):
+    """A transformer that is nobody's but the user's."""
+
+    def transform(self, X):
+        return 2 * super().transform(X)
+
+
+@pytest.mark.parametrize("trusted", [Doubled, f"{__name__}.Doubled"])
+def test_types_of_others_are_loaded_if_they_are_trusted(trusted, tmp_path):
+    X, y = two_classes()
+    model = make_pipeline(Doubled(), SVC()).fit(X, y)
+    save(model, tmp_path / "model")
+    assert inspect(tmp_path / "model").untrusted_types == [f"{__name__}.Doubled"]
+    with pytest.raises(ModelFileError, match=r"not trusted: .*\.Doubled\. If the file"):
+        load(tmp_path / "model")
+    again = load(tmp_path / "model", trusted=[trusted])
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_what_cannot_be_imported_is_not_saved(tmp_path):
+    X, y = two_classes()
+    model = SVC(kernel=lambda a, b: a @ b.T).fit(X, y)
+    with pytest.raises(ModelFileError, match="<lambda> cannot be imported by name"):
+        save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="cannot be saved"):
+        save(SVC(kernel=(x for x in ())), tmp_path / "model")
+    with pytest.raises(TypeError, match="model must be an estimator"):
+        save({"a": 1}, tmp_path / "model")
+    with pytest.raises(TypeError, match="model must be an estimator"):
+        save(SVC, tmp_path / "model")
+    with pytest.raises(TypeError, match="metadata must contain what JSON can represent"):
+        save(SVC(), tmp_path / "model", metadata={"a": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_another_version_warns(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sklearn_compat, "__version__", "0.0.1")
+        save(SVC(), tmp_path / "model")
+    with pytest.warns(UserWarning, match=r"saved by widemargin 0\.0\.1"):
+        load(tmp_path / "model")
+
+
+def test_without_skops_the_error_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ImportError, match=r"pip install 'widemargin\[export\]'"):
+        save(SVC(), tmp_path / "model")
+
+
+@pytest.mark.parametrize("path", sorted(FROZEN.glob("*.skops")), ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore:.*(saved by|unpickle)")
+def test_files_of_earlier_formats_keep_loading(path):
+    expected = inspect(path).metadata
+    model = load(path)
+    np.testing.assert_allclose(
+        model.decision_function(np.array(expected["X"])), expected["scores"], rtol=1e-12
+    )
+
+
+# Damaged and hostile files.
+
+
+@pytest.fixture
+def saved(tmp_path):
+    X, y = two_classes(30)
+    path = tmp_path / "model.skops"
+    save(make_pipeline(StandardScaler(), SVC()).fit(sp.csr_matrix(X).toarray(), y), path)
+    return path
+
+
+def sealed(archive):
+    """Return the bytes of an archive with a valid checksum, as an attacker can write it."""
+    with zipfile.ZipFile(archive, "a") as appended:
+        appended.comment = b"0" * 64
+    content = archive.getvalue()[:-64]
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def rewritten(path, change, **options):
+    """Write a model file with members changed by ``change(name, content)``."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(archive, "w", **options) as new:
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+    path.write_bytes(sealed(archive))
+
+
+def with_schema(path, change):
+    """Write a model file whose schema is changed by ``change(schema)``."""
+
+    def changed(name, content):
+        if name != "schema.json":
+            return content
+        schema = json.loads(content)
+        return json.dumps(change(schema) or schema)
+
+    rewritten(path, changed)
+
+
+def node(loader, module, name, content=None, **rest):
+    return {
+        "__loader__": loader,
+        "__module__": module,
+        "__class__": name,
+        "content": content,
+        **rest,
+    }
+
+
+def test_every_truncated_file_is_refused(saved):
+    content = saved.read_bytes()
+    for length in [*range(200), *range(200, len(content), 97), len(content) - 1]:
+        saved.write_bytes(content[:length])
+        for read in (load, inspect):
+            with pytest.raises(ModelFileError, match="checksum is wrong"):
+                read(saved)
+
+
+def test_every_altered_byte_is_refused(saved):
+    content = saved.read_bytes()
+    for position in np.random.default_rng(0).choice(len(content), 400, replace=False):
+        altered = bytearray(content)
+        altered[position] ^= 1 << int(position % 8)
+        saved.write_bytes(altered)
+        with pytest.raises(ModelFileError, match="checksum is wrong"):
+            load(saved)
+
+
+@pytest.mark.filterwarnings("ignore")  # of other versions: numbers may be altered as well
+def test_altered_members_with_a_valid_checksum_raise_nothing_but_a_model_file_error(saved):
+    content, rng = saved.read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(300):
+        saved.write_bytes(content)
+
+        def flip(name, member):
+            if not member or (name != "schema.json" and rng.random() < 0.8):
+                return member
+            altered = bytearray(member)
+            altered[rng.integers(len(altered))] ^= 1 << int(rng.integers(8))
+            return bytes(altered)
+
+        rewritten(saved, flip)
+        try:
+            load(saved)
+        except ModelFileError:
+            refused += 1
+    assert refused > 100
+
+
+OS_SYSTEM = {
+    "function": node("FunctionNode", "os", "system"),
+    "type": node("TypeNode", "subprocess", "Popen"),
+    "object": node("ObjectNode", "subprocess", "Popen", None),
+    "constructor": node(
+        "ConstructorFromReduceNode",
+        "os",
+        "system",
+        node("TupleNode", "builtins", "tuple", [node("JsonNode", "builtins", "str", '"touch x"')]),
+    ),
+    "builtin": node("FunctionNode", "builtins", "eval"),
+    "keeper": node("ObjectNode", "widemargin._base.checkpoint", "CheckpointKeeper"),
+    "function of widemargin": node("FunctionNode", "widemargin._base.checkpoint", "atomic_write"),
+    "public function": node("FunctionNode", "widemargin.imbalance", "imbalance_report"),
+    "module by another name": node("FunctionNode", "widemargin.export.files.os", "system"),
+    "estimator of another module": node("ObjectNode", "widemargin.export.files", "SVC"),
+    "method": node(
+        "MethodNode",
+        "widemargin.svm.svc",
+        "SVC",
+        {"obj": node("ObjectNode", "widemargin.svm.svc", "SVC"), "func": "fit"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OS_SYSTEM)
+def test_hostile_types_are_refused_before_anything_is_created(saved, kind):
+    with_schema(saved, lambda schema: {**OS_SYSTEM[kind], "protocol": schema["protocol"]})
+    with pytest.raises(ModelFileError, match="not trusted"):
+        load(saved)
+
+
+def test_a_pickle_is_not_a_model_file(saved):
+    saved.write_bytes(pickle.dumps(SVC()))
+    with pytest.raises(ModelFileError, match="not a model file"):
+        load(saved)
+    skops.io.dump(SVC(), saved)
+    with pytest.raises(ModelFileError, match="not a model file"):
+        load(saved)
+
+
+def test_compressed_archives_are_refused(saved):
+    rewritten(saved, lambda name, content: content, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="compressed members"):
+        load(saved)
+
+
+def test_another_format_is_named(saved):
+    def change(name, content):
+        return content.replace(b"model 1", b"model 9") if name == "widemargin.json" else content
+
+    rewritten(saved, change)
+    with pytest.raises(ModelFileError, match="format 'widemargin model 9'"):
+        load(saved)
+
+
+def test_references_cannot_describe_more_than_the_file_contains(saved):
+    def change(schema):
+        inner = node("ListNode", "builtins", "list", [], __id__=0)
+        for level in range(1, 60):
+            again = {**inner, "content": []}
+            inner = node("ListNode", "builtins", "list", [inner, again], __id__=level)
+        return {**inner, "protocol": schema["protocol"]}
+
+    with_schema(saved, change)
+    with pytest.raises(ModelFileError, match="contradictory references"):
+        load(saved)
+
+
+def test_deep_nesting_is_refused(saved):
+    deep = b'{"protocol": 2, "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    rewritten(saved, lambda name, content: deep if name == "schema.json" else content)
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load(saved)
+
+
+def test_sparse_indices_out_of_bounds_are_refused(tmp_path):
+    X, y = two_classes(30)
+    model = SVC().fit(sp.csr_matrix(X), y)
+    model._expansion.vectors.indices[0] = 1000
+    save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load(tmp_path / "model")
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full_disk(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("os.replace", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        save(SVC(), saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
