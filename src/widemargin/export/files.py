@@ -2,7 +2,8 @@
 
 A model file is a skops archive (zip, not compressed) with one more member, ``widemargin.json``: the
 format, versions, and a description of the model. The comment at the end of the archive is a
-checksum of all the bytes before it. Loading creates objects of trusted types only, and calls nothing else.
+checksum of all the bytes before it. Loading creates objects of trusted types only, and calls
+nothing else.
 """
 
 import contextlib
@@ -339,7 +340,7 @@ def _check_references(value: Any, contents: dict[Any, int] | None = None) -> int
 
 
 def _check_sparse_indices(model: Any) -> None:
-    """Raise a ValueError if a sparse matrix has indices out of bounds, which crash compiled code."""
+    """Raise a ValueError if sparse indices are out of bounds, which would crash compiled code."""
     waiting, seen = [model], set()
     while waiting:
         value = waiting.pop()

@@ -6,6 +6,7 @@ Creating an object of any of them reads and writes no file and starts no code of
 """
 
 from pkgutil import resolve_name
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -102,5 +103,5 @@ def _is_estimator(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, BaseEstimator)
 
 
-def _full_name(value: type) -> str:
+def _full_name(value: Any) -> str:
     return f"{value.__module__}.{value.__name__}"
