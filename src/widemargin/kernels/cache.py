@@ -235,8 +235,8 @@ class UnionGram(CachedGram):
         return np.concatenate([self._cache.diagonal[s] for s in self._slices])
 
     @cached_property
-    def dense(self) -> DenseMatrix | None:  # type: ignore[override]
-        """The whole matrix, whose rows are computed when needed or copied from that of the cache."""
+    def dense(self) -> DenseMatrix | None:
+        """The whole matrix; its rows are computed or copied from that of the cache when needed."""
         features = self._cache.features
         if features is not None:
             own = np.concatenate([features[:, s] for s in self._slices], axis=1)

@@ -350,7 +350,9 @@ def _newton(
             step[k] = -gradient[k]
             norm += gradient[k] * gradient[k]
         if math.sqrt(norm) <= target:
-            return steps, *_bound(X, sign, cost, margin, weights, slack, dual, bias, curvature, slope)
+            return steps, *_bound(
+                X, sign, cost, margin, weights, slack, dual, bias, curvature, slope
+            )
         matrix[:] = 0.0
         for i in range(n):
             if slack[i] > 0.0 and curvature * slack[i] < slope:
@@ -396,7 +398,7 @@ def _offset_share(X):
 
 @compiled
 def _bound(X, sign, cost, margin, weights, slack, dual, bias, curvature, slope):
-    """Return the objective and the bound by the best multiple of the dual point, scaled in place."""
+    """Return the objective, and the bound by the best multiple of the dual point, set in place."""
     combined = np.empty(weights.shape[0])
     _combine(X, bias, dual, combined)
     norm = bend = 0.0

@@ -30,8 +30,9 @@ def residual_extremes(dual, residual, lower, upper):
 
 @compiled
 def descend_with_intercept(
-    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps, floor
-):
+    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps,
+    floor,
+):  # fmt: skip
     """Move pairs of dual variables against each other until none violates by ``tol``.
 
     Returns the number of updates, at most ``steps``.
@@ -81,8 +82,9 @@ def descend_with_intercept(
 
 @compiled
 def descend_without_intercept(
-    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps, floor
-):
+    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps,
+    floor,
+):  # fmt: skip
     """Move dual variables without an equality constraint until none violates by ``tol``.
 
     The variable with the largest gain moves together with the one that adds most to it: single

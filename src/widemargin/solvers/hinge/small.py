@@ -31,7 +31,7 @@ class SmallSolver:
 
     Attributes
     ----------
-    dual : ndarray of shape (n,) or None
+    dual : ndarray of shape (n,)
         Where the last call of `solve` ended.
     updates : int
         Number of its pair updates.
@@ -40,8 +40,7 @@ class SmallSolver:
     def __init__(self, gram: Gram):
         self.dense, self.diagonal = dense_matrix(gram), gram.diagonal()
         self.largest = float(np.abs(self.diagonal).max(initial=0.0))
-        self.dual: np.ndarray | None = None
-        self.residual: np.ndarray | None = None
+        self.dual = self.residual = np.empty(0)
         self.updates = 0
 
     @staticmethod
@@ -51,7 +50,7 @@ class SmallSolver:
 
     def solve(self, problem: HingeProblem, tol: float) -> Solution | None:
         """Return the solution, or None if it takes more than these steps."""
-        if self.dual is None or self.residual is None:
+        if len(self.dual) < problem.size:
             self.dual, self.residual = np.zeros(problem.size), problem.linear().copy()
         self.updates, size = 0, problem.size
         # All bounds together limit the rounding errors, which are then below tol everywhere.
@@ -63,12 +62,11 @@ class SmallSolver:
             return None
         self._refine(problem, tol, period)
         point = self.dual.copy(), self.residual, self.updates
-        solution = certify(problem, *point, converged=True, norms=self.diagonal)
+        solution = certify(problem, *point, converged=True)
         return solution if solution.gap <= options.rounded_gap else None
 
     def _refine(self, problem: HingeProblem, tol: float, period: int) -> None:
         """Improve the solution to machine precision, as `smo` does."""
-        assert self.dual is not None and self.residual is not None
         lower, upper = problem.bounds()
         if problem.size > newton_options.most_free:
             free = np.count_nonzero((lower < self.dual) & (self.dual < upper))
@@ -87,8 +85,6 @@ class SmallSolver:
         tol = max(tol, rounding_floor(float(np.abs(self.dual).sum()) * self.largest))
         floor = max(options.flat_curvature * self.largest, TINY)
         point = *problem.bounds(), self.dual, self.residual
-        done = descend_with_intercept(
-            *self.dense.arrays, self.diagonal, *point, tol, steps, floor
-        )
+        done = descend_with_intercept(*self.dense.arrays, self.diagonal, *point, tol, steps, floor)
         self.updates += done
         return done < steps
