@@ -17,6 +17,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, fit_context
 from widemargin._base.targets import Targets, encode_targets
+from widemargin._base.threads import single_threaded_blas
 from widemargin._base.validation import check_magnitude, validate_kernel_training, validate_predict
 from widemargin.kernels import Gram, GramCache
 from widemargin.kernels.expansion import KernelExpansion
@@ -352,7 +353,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return kernel_solver.solve_kernel(training.gram, problem, **arguments)
         X, samples = training.X, training.samples
         X = X if len(samples) == X.shape[0] else X[samples]
-        return linear_solver.solve_linear(X, problem, **arguments)
+        with single_threaded_blas():  # once for all products
+            return linear_solver.solve_linear(X, problem, **arguments)
 
     def _attributes(self, training: Training, solutions: list) -> dict[str, Any]:
         """Return fitted attributes by name; without a solution yet, all functions are 0."""

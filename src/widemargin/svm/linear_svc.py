@@ -344,7 +344,8 @@ class LinearTraining(Targets):
         if self.joint:
             n_classes = len(self.classes)
             joint = CrammerSingerProblem(self.codes, costs, n_classes, margins, self.bias)
-            return crammer_singer.solve_linear(self.X, joint, seed=seed, dual=start, **options)
+            with single_threaded_blas():  # once for all products
+                return crammer_singer.solve_linear(self.X, joint, seed=seed, dual=start, **options)
         # With two classes, the second is the positive one.
         positive = 1 if len(self.classes) == 2 else number
         sign = np.where(self.codes == positive, 1.0, -1.0)

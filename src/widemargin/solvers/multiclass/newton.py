@@ -13,8 +13,8 @@ which there always are.
 
 import numpy as np
 
+from widemargin._base.jit import compiled
 from widemargin._base.options import newton_options as options
-from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.free_set_newton import longest_step, newton_direction
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 
@@ -56,37 +56,10 @@ def newton_step(
     -------
     improved : bool
     """
-    n, n_classes = dual.shape
-    samples, upper = np.arange(n), problem.upper()
     gradient = np.ascontiguousarray(problem.gradients(scores).T)
-    new_dual, slope, done = dual.copy(), gradient.copy(), 0
-    while done < work:
-        free = new_dual < upper
-        reference = np.where(free, upper - new_dual, -1.0).argmax(axis=1)
-        free[samples, reference] = False
-        sample, other = np.nonzero(free)
-        m = len(sample)
-        if not 0 < m <= options.most_free:
-            break
-        second = _second_derivatives(matrix, sample, other, reference[sample])
-        residual = slope[sample, reference[sample]] - slope[sample, other]
-        step, unbounded = newton_direction(second, np.arange(m), residual, False)
-        change = np.zeros_like(new_dual)
-        change[sample, other] = step
-        change[samples, reference] = -change.sum(axis=1)
-        bounds = np.full(dual.size, -np.inf), upper.ravel()
-        length, blocking = longest_step(new_dual.ravel(), change.ravel(), *bounds, unbounded)
-        if not np.isfinite(length):
-            break
-        new_dual += length * change
-        np.minimum(new_dual, upper, out=new_dual)
-        if blocking >= 0:
-            new_dual.flat[blocking] = upper.flat[blocking]
-        with single_threaded_blas():
-            slope = gradient + matrix @ (new_dual - dual)
-        done += m**3 + n * n * n_classes
-        if blocking < 0:
-            break
+    new_dual, slope = dual.copy(), gradient.copy()
+    arrays = matrix, problem.upper(), gradient, dual, new_dual, slope
+    _take_steps(*arrays, options.most_free, float(work))
     # The dual is quadratic: its gain is the change times the mean of both slopes.
     gain = -np.sum((new_dual - dual) * (gradient + slope))
     if not gain > 0.0:
@@ -96,12 +69,77 @@ def newton_step(
     return True
 
 
-def _second_derivatives(
-    matrix: np.ndarray, sample: np.ndarray, other: np.ndarray, reference: np.ndarray
-) -> np.ndarray:
+@compiled
+def _take_steps(matrix, upper, gradient, dual, new_dual, slope, most_free, work):
+    """Take Newton steps from ``dual`` until none is cut; write where they end, and its slope."""
+    n, n_classes = dual.shape
+    change, lowest = np.empty(dual.shape), np.full(dual.size, -np.inf)
+    reference = np.empty(n, np.int64)
+    sample, other = np.empty(most_free, np.int64), np.empty(most_free, np.int64)
+    done = 0.0
+    while done < work:
+        m = _free_variables(upper, new_dual, reference, sample, other)
+        if m == 0 or m > most_free:
+            return
+        residual = np.empty(m)
+        for a in range(m):
+            i = sample[a]
+            residual[a] = slope[i, reference[i]] - slope[i, other[a]]
+        second = _second_derivatives(matrix, sample[:m], other[:m], reference)
+        step, unbounded = newton_direction(second, np.arange(m), residual, False)
+        change[:] = 0.0
+        for a in range(m):
+            change[sample[a], other[a]] = step[a]
+            change[sample[a], reference[sample[a]]] -= step[a]
+        length, blocking = longest_step(
+            new_dual.ravel(), change.ravel(), lowest, upper.ravel(), unbounded
+        )
+        if not length < np.inf:
+            return
+        for i in range(n):
+            for k in range(n_classes):
+                moved = new_dual[i, k] + length * change[i, k]
+                at_bound = i * n_classes + k == blocking or moved > upper[i, k]
+                new_dual[i, k] = upper[i, k] if at_bound else moved
+        slope[:] = gradient
+        for j in range(n):
+            for k in range(n_classes):
+                moved = new_dual[j, k] - dual[j, k]
+                if moved != 0.0:
+                    for i in range(n):
+                        slope[i, k] += matrix[j, i] * moved
+        done += m**3 + n * n * n_classes
+        if blocking < 0:
+            return
+
+
+@compiled
+def _free_variables(upper, dual, reference, sample, other):
+    """Find the free variables apart from the references; return how many there are."""
+    m = 0
+    for i in range(dual.shape[0]):
+        best, reference[i] = -1.0, 0
+        for k in range(dual.shape[1]):
+            if dual[i, k] < upper[i, k] and upper[i, k] - dual[i, k] > best:
+                best, reference[i] = upper[i, k] - dual[i, k], k
+        for k in range(dual.shape[1]):
+            if k != reference[i] and dual[i, k] < upper[i, k]:
+                if m < sample.shape[0]:
+                    sample[m], other[m] = i, k
+                m += 1
+    return m
+
+
+@compiled
+def _second_derivatives(matrix, sample, other, reference):
     """Return the second derivatives of the dual over the free variables."""
-    products = (other[:, np.newaxis] == other).astype(np.float64)
-    products -= other[:, np.newaxis] == reference
-    products -= reference[:, np.newaxis] == other
-    products += reference[:, np.newaxis] == reference
-    return np.ascontiguousarray(matrix[np.ix_(sample, sample)] * products)
+    m = sample.shape[0]
+    second = np.empty((m, m))
+    for a in range(m):
+        i, first = sample[a], reference[sample[a]]
+        for b in range(m):
+            last = reference[sample[b]]
+            same = (other[a] == other[b]) - (other[a] == last) * 1.0
+            same += (first == last) - (first == other[b]) * 1.0
+            second[a, b] = matrix[i, sample[b]] * same
+    return second
