@@ -59,8 +59,6 @@ class kernel_options:
     direct_features = 100
     """Most features with which small problems compute the rows of their rbf kernel one by one, when
     they need them. With more, matrix products over all samples are faster."""
-    direct_samples = 300
-    """Fewest samples, of all problems together, for which that is worth it."""
     fewest_rows = 2
     """Rows that a cache holds however small its memory is; a pair update needs two."""
     most_rows = 1024

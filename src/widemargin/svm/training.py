@@ -187,6 +187,9 @@ def solve_problems(
     solutions: list = [None] * len(tasks)
 
     def work(number):
+        if not progress.active:
+            solutions[number] = solve(number, None)
+            return
         with progress.task(tasks[number], lambda: attributes(solutions)) as stop:
 
             def report(state):
@@ -194,7 +197,7 @@ def solve_problems(
                     solutions[number] = solution_at(state)
                 return stop()
 
-            solutions[number] = solve(number, report if progress.active else None)
+            solutions[number] = solve(number, report)
 
     for_each(work, range(len(tasks)), jobs)
     return solutions

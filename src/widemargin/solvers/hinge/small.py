@@ -75,14 +75,15 @@ class SmallSolver:
         # Rows of nonzero dual variables are filled: pair updates have used them.
         arrays = self.dense.matrix, problem.linear(), lower, upper, self.dual, self.residual
         for round_ in range(newton_options.rounds):
-            if round_ and not self._descend(problem, 0.1**round_ * tol, period):
-                return
+            if round_:
+                rounding = rounding_floor(float(np.abs(self.dual).sum()) * self.largest)
+                if not self._descend(problem, max(0.1**round_ * tol, rounding), period):
+                    return
             if free_set_newton(*arrays, intercept=True) <= newton_options.precision:
                 return
 
     def _descend(self, problem: HingeProblem, tol: float, steps: int) -> bool:
         """Update pairs until none violates by ``tol``; return whether ``steps`` sufficed."""
-        tol = max(tol, rounding_floor(float(np.abs(self.dual).sum()) * self.largest))
         floor = max(options.flat_curvature * self.largest, TINY)
         point = *problem.bounds(), self.dual, self.residual
         done = descend_with_intercept(*self.dense.arrays, self.diagonal, *point, tol, steps, floor)
