@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from widemargin.kernels import KernelGram, MatrixGram, kernel_function
-from widemargin.kernels.dense import DenseMatrix, SubsetGram, dense_matrix, gather
+from widemargin.kernels.dense import DenseMatrix, SharedGram, SubsetGram, dense_matrix, gather
 from widemargin.solvers.hinge.problem import HingeProblem
 from widemargin.solvers.hinge.smo import solve_hinge
 
@@ -31,6 +31,29 @@ def test_part_of_a_square_is_the_square_of_the_part():
         part = square.subset(np.array([1, 3]))
         everything = square.rows(np.arange(6))
         assert_array_equal(part.rows(np.arange(2)), everything[np.ix_([1, 3], [1, 3])])
+
+
+@pytest.mark.parametrize("d", [1, 4, 7])
+def test_a_square_of_features_computes_the_rows_that_are_asked_for(d):
+    X = np.random.default_rng(4).normal(size=(9, d)) + 1e6
+    square = DenseMatrix(np.ascontiguousarray(X.T), gamma=0.3)
+    rows = square.rows(np.array([5, 2]))
+    expected = np.exp(-0.3 * ((X[[5, 2], np.newaxis] - X) ** 2).sum(axis=-1))
+    assert_allclose(rows[[5, 2]], expected, rtol=1e-13)
+    assert rows[5, 5] == rows[2, 2] == 1.0
+    assert_array_equal(np.flatnonzero(square.filled), [2, 5])
+    part = square.subset(np.array([2, 8, 5]))
+    assert_array_equal(part.rows(np.array([0]))[0], rows[2, [2, 8, 5]])
+
+
+def test_rows_of_a_shared_gram_are_not_copied():
+    matrix = np.random.default_rng(5).normal(size=(6, 6))
+    shared = SharedGram(MatrixGram(matrix))
+    array, found = shared.rows(np.array([4, 1]))
+    assert array is matrix
+    assert_array_equal(found, [4, 1])
+    part = shared.subset(np.array([5, 0]))
+    assert_array_equal(part.block(slice(None)), matrix[np.ix_([5, 0], [5, 0])])
 
 
 def test_part_of_a_gram_is_the_gram_of_the_part():

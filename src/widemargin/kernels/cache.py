@@ -235,7 +235,7 @@ class UnionGram(CachedGram):
 
     @cached_property
     def dense(self) -> DenseMatrix | None:
-        """The whole matrix; its rows are computed or copied from that of the cache when needed."""
+        """The whole matrix; rows are computed when needed, or copied from that of the cache."""
         features = self._cache.features
         if features is not None:
             own = np.concatenate([features[:, s] for s in self._slices], axis=1)

@@ -398,7 +398,7 @@ def _offset_share(X):
 
 @compiled
 def _bound(X, sign, cost, margin, weights, slack, dual, bias, curvature, slope):
-    """Return the objective, and the bound by the best multiple of the dual point, set in place."""
+    """Return the objective, and the bound by the best multiple of the dual point, in place."""
     combined = np.empty(weights.shape[0])
     _combine(X, bias, dual, combined)
     norm = bend = 0.0

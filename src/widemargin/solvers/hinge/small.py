@@ -6,6 +6,8 @@ need nothing but its first steps, which are all that there is here: pair updates
 Newton steps to machine precision, the certificate.
 """
 
+from typing import Any
+
 import numpy as np
 
 from widemargin._base.numeric import TINY
@@ -40,7 +42,8 @@ class SmallSolver:
     def __init__(self, gram: Gram):
         self.dense, self.diagonal = dense_matrix(gram), gram.diagonal()
         self.largest = float(np.abs(self.diagonal).max(initial=0.0))
-        self.dual = self.residual = np.empty(0)
+        self.dual = np.zeros(gram.size)
+        self.residual: Any = None
         self.updates = 0
 
     @staticmethod
@@ -50,8 +53,8 @@ class SmallSolver:
 
     def solve(self, problem: HingeProblem, tol: float) -> Solution | None:
         """Return the solution, or None if it takes more than these steps."""
-        if len(self.dual) < problem.size:
-            self.dual, self.residual = np.zeros(problem.size), problem.linear().copy()
+        if self.residual is None:
+            self.residual = problem.linear().copy()
         self.updates, size = 0, problem.size
         # All bounds together limit the rounding errors, which are then below tol everywhere.
         if rounding_floor(float(problem.cost.sum()) * self.largest) > tol:
