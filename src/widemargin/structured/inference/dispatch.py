@@ -149,7 +149,8 @@ def _as_graphs(potentials: Potentials) -> flat.Graphs:
     unary, edges, pairwise = potentials
     n_nodes, n_edges = len(unary), len(edges)
     place = np.arange(pairwise.size).reshape(pairwise.shape)
-    layout = flat.Layout(np.ones(unary.shape[1]), False, unary.size, place, np.ones(place.shape))
+    n_states, barrier = unary.shape[1], np.empty((0, unary.shape[1]))
+    layout = flat.Layout(np.ones(n_states), False, unary.size, place, np.ones(place.shape), barrier)
     count, shift = np.arange(max(n_nodes, n_edges) + 1), np.zeros(n_nodes, dtype=np.int64)
     features = count[:n_nodes], count[1 : n_nodes + 1], shift, count[:n_nodes], np.ones(n_nodes)
     edge_features = count[: n_edges + 1], count[:n_edges], np.ones(n_edges)

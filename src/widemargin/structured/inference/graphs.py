@@ -36,6 +36,9 @@ class Layout(NamedTuple):
         Position of P[k, s, t] after W.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
         Factor of the weight at that position.
+    barrier : ndarray of shape (n_states + 1, n_states) or (0, n_states)
+        Terms 0 or minus infinity that forbid pairs of states and, in the last row, states of the
+        first node. Only for edges whose only feature has the value 1.
     """
 
     signs: np.ndarray
@@ -43,6 +46,7 @@ class Layout(NamedTuple):
     n_unary: int
     position: np.ndarray
     factor: np.ndarray
+    barrier: np.ndarray
 
     @property
     def n_states(self) -> int:
@@ -245,7 +249,7 @@ def potentials(graphs: Graphs, weights: np.ndarray, i: int) -> tuple[np.ndarray,
     unaries(graphs, i, weights, unary)
     pairwise = np.empty((n_edges, len(mixed), len(mixed)))
     for k in range(n_edges):
-        pairwise[k] = _mix(graphs, graphs.links[i] + k, matrices, mixed)
+        pairwise[k] = mix(graphs, graphs.links[i] + k, matrices, mixed)
     return unary, pairwise
 
 
@@ -313,6 +317,9 @@ def write_matrices(layout: Layout, weights: np.ndarray, matrices: np.ndarray) ->
     flat, at, times = matrices.ravel(), layout.position.ravel(), layout.factor.ravel()
     for k in range(len(flat)):
         flat[k] = times[k] * weights[layout.n_unary + at[k]]
+    if len(layout.barrier):
+        for k in range(len(matrices)):
+            matrices[k] += layout.barrier[:-1]
 
 
 @compiled
@@ -346,7 +353,7 @@ def _add(graphs, i, extra, first, unary):
 
 
 @compiled
-def _mix(graphs, e, matrices, mixed):
+def mix(graphs: Graphs, e: int, matrices: np.ndarray, mixed: np.ndarray) -> np.ndarray:
     """Return the pairwise matrix of an edge: a given one, or a sum written to ``mixed``."""
     first, last = graphs.edge_first[e], graphs.edge_first[e + 1]
     if last - first == 1 and graphs.edge_value[first] == 1.0:
@@ -410,13 +417,15 @@ def max_product(
     first, n = graphs.nodes[i], graphs.nodes[i + 1] - graphs.nodes[i]
     n_states = unary.shape[1]
     message = np.empty(n_states)
+    if len(graphs.layout.barrier):
+        unary[0] += graphs.layout.barrier[-1]
     for k in range(n):
         v = graphs.order[first + k]
         up = graphs.parent[first + v]
         if up < 0:
             continue
         e = graphs.links[i] + graphs.via[first + v]
-        matrix = _mix(graphs, e, matrices, mixed)
+        matrix = mix(graphs, e, matrices, mixed)
         arg = back[v]
         if graphs.edges[e, 0] == v:
             _pass_down_rows(unary[v], matrix, message, arg)

@@ -191,6 +191,46 @@ class StructuredLearner(StructuredEstimator):
             return self.model_.join_outputs([])
         return self.model_.batch_inference(X, self.w)
 
+    def predict_marginals(self, X: Sequence, temperature: float = 1.0) -> list[np.ndarray]:
+        """Compute the probability of each label of each node, for graphs without cycles.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        temperature : float, default=1.0
+            Scores are divided by it. The weights of a structured SVM are not trained for
+            probabilities: choose the temperature on held-out data.
+
+        Returns
+        -------
+        marginals : list of ndarray of shape (n_nodes, n_states)
+            Probabilities, in the order of `state_labels` of `model_`.
+        """
+        check_is_fitted(self, "w")
+        X = to_arrays(X)
+        marginals = self._model_method("batch_marginals")
+        return marginals(X, self.w, temperature) if count_samples(X) else []
+
+    def predict_n_best(self, X: Sequence, n_best: int = 5) -> list[tuple[list, np.ndarray]]:
+        """Predict the outputs with the highest scores for each input of a `ChainCRF`, exactly.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        n_best : int, default=5
+            Number of outputs for each input.
+
+        Returns
+        -------
+        found : list of tuple
+            For each input a list of outputs, best first, and the array of their scores.
+        """
+        check_is_fitted(self, "w")
+        find = self._model_method("n_best")
+        return [find(x, self.w, n_best) for x in to_arrays(X)]
+
     @property
     def coef_(self) -> np.ndarray:
         """Weights, in the order of the joint feature of the model."""
@@ -205,6 +245,12 @@ class StructuredLearner(StructuredEstimator):
     timestamps_ = _curve("seconds", "Seconds since the start at each check of the gap.")
 
     # Helpers.
+
+    def _model_method(self, name: str) -> Any:
+        method = getattr(self.model_, name, None)
+        if method is None:
+            raise TypeError(f"{type(self.model_).__name__} has no method {name}. Use a ChainCRF.")
+        return method
 
     def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> Any:
         """Set the fitted attributes and return the solution."""

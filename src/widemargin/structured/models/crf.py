@@ -19,6 +19,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.threads import for_each
 from widemargin.structured.inference.dispatch import check_method, infer
 from widemargin.structured.inference.potentials import one_hot
+from widemargin.structured.inference.sequences import node_marginals
 from widemargin.structured.models.base import StructuredModel
 from widemargin.structured.models.inputs import (
     InputGraph,
@@ -148,6 +149,17 @@ class CRF(InferredSizes, StructuredModel):
             Factor of that weight.
         """
         return full_matrices(1, self.n_states)
+
+    def barrier(self) -> np.ndarray | None:
+        """Return terms that forbid pairs of states and states of the first node: none by default.
+
+        Returns
+        -------
+        barrier : ndarray of shape (n_states + 1, n_states), or None
+            0 or minus infinity for each pair of states of an edge and, in the last row, for each
+            state of the first node.
+        """
+        return None
 
     def node_weights(self) -> StateWeights:
         """Return how node features are weighted: by one vector for each state by default.
@@ -508,6 +520,35 @@ class CRF(InferredSizes, StructuredModel):
         )
         return [self.join_outputs(oracle.outputs(result.labels)) for result in found]
 
+    def batch_marginals(
+        self, X: Any, w: Any, temperature: float = 1.0, threads: int | None = None
+    ) -> list[np.ndarray]:
+        r"""Compute the marginals of the nodes of graphs without cycles.
+
+        .. math:: p(y) = \exp(w \cdot \phi(x, y) / T) / Z
+
+        Parameters
+        ----------
+        <<inputs>>
+        <<weights>>
+        temperature : float, default=1.0
+            The temperature T. A large one makes all labels equally probable, a small one the best.
+        <<threads>>
+
+        Returns
+        -------
+        marginals : list of ndarray of shape (n_nodes, n_states)
+            Probability of each state of each node.
+        """
+        if not temperature > 0.0:
+            raise ValueError(f"temperature must be positive, got {temperature}.")
+        oracle = self.oracle(X, None, threads)
+        if not (isinstance(oracle, GraphOracle) and oracle.graphs.forest.all()):
+            raise ValueError("Marginals require a model whose graphs have no cycles.")
+        beliefs = np.empty((len(oracle.graphs.truth), self.n_states))
+        node_marginals(oracle.graphs, oracle.from_model_order(w), float(temperature), beliefs)
+        return [beliefs[oracle.nodes(i)] for i in range(oracle.n_samples)]
+
     def make_joint_feature(self) -> JointFeature:
         """Return the joint feature, after a check of the parameters against the sizes.
 
@@ -517,7 +558,7 @@ class CRF(InferredSizes, StructuredModel):
             The joint feature for the current parameters.
         """
         self.check_sizes()
-        joint = JointFeature(self.node_weights(), *self.pairwise_weights())
+        joint = JointFeature(self.node_weights(), *self.pairwise_weights(), self.barrier())
         if self.class_weight is not None and not hasattr(self, "class_weight_"):
             self._state_weights()
         check_method(self.inference_method)

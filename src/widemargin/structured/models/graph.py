@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.docs import shared_docs
-from widemargin.structured.inference.dispatch import check_edges
+from widemargin.structured.inference.dispatch import check_edges, check_method
+from widemargin.structured.inference.sequences import best_sequences
 from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_features
 from widemargin.structured.models.joint_feature import full_matrices, symmetric_matrix
@@ -94,6 +95,12 @@ class ChainCRF(GraphCRF):
     <<node_class_weight>>
     directed : bool, default=True
         Whether the order matters. If not, the matrix P is symmetric.
+    transitions : 'bio' or array-like of bool of shape (n_states, n_states), default=None
+        Pairs of labels that may follow each other, all by default. Other pairs are excluded from
+        inference, training and marginals. 'bio' is the rule of BIO labels, for strings: a label
+        "I-X" follows "B-X" or "I-X".
+    start_states : array-like of bool of shape (n_states,), default=None
+        Labels of the first node that are allowed, all by default. With 'bio', no label "I-X" is.
 
     Attributes
     ----------
@@ -120,13 +127,85 @@ class ChainCRF(GraphCRF):
         inference_method: Any = None,
         class_weight: Any = None,
         directed: bool = True,
+        transitions: Any = None,
+        start_states: Any = None,
     ) -> None:
         super().__init__(n_states, n_features, inference_method, class_weight, directed)
+        self.transitions = transitions
+        self.start_states = start_states
 
     def parse_input(self, x: Any) -> InputGraph:
         features = check_features(x)
         count = np.arange(features.shape[0])
         return InputGraph(features, np.stack([count[:-1], count[1:]], axis=1))
+
+    def barrier(self) -> np.ndarray | None:
+        if self.transitions is None and self.start_states is None:
+            return None
+        if check_method(self.inference_method) not in ("auto", "max-product"):
+            raise ValueError(
+                "inference_method must be 'auto' or 'max-product' with transitions or "
+                f"start_states, got {self.inference_method!r}."
+            )
+        allowed = np.ones((self.n_states + 1, self.n_states), dtype=bool)
+        if isinstance(self.transitions, str):
+            allowed = self._bio_rules()
+        elif self.transitions is not None:
+            allowed[:-1] = _check_mask(self.transitions, allowed[:-1].shape, "transitions")
+        if self.start_states is not None:
+            allowed[-1] = _check_mask(self.start_states, (self.n_states,), "start_states")
+        reached = allowed[-1]
+        for _ in range(self.n_states):
+            reached = allowed[:-1][reached].any(axis=0)
+        if not reached.any():
+            raise ValueError("transitions and start_states must allow sequences of any length.")
+        return np.where(allowed, 0.0, -np.inf)
+
+    def n_best(self, x: Any, w: Any, n_best: int = 5) -> tuple[list[np.ndarray], np.ndarray]:
+        """Find the outputs with the highest scores, exactly.
+
+        Parameters
+        ----------
+        <<input>>
+        <<weights>>
+        n_best : int, default=5
+            Number of outputs.
+
+        Returns
+        -------
+        outputs : list of ndarray
+            Outputs, best first; fewer if there are not as many.
+        scores : ndarray of shape (n_outputs,)
+            Their scores.
+        """
+        if n_best < 1:
+            raise ValueError(f"n_best must be at least 1, got {n_best}.")
+        joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
+        if graph.n_nodes == 0:
+            return [self.make_output(np.empty(0, dtype=np.int64), (0,))], np.zeros(1)
+        unary, _, pairwise = joint.potentials(graph, w)
+        matrix = pairwise[0] if len(pairwise) else np.zeros((self.n_states, self.n_states))
+        labels, scores = best_sequences(unary, np.ascontiguousarray(matrix), int(n_best))
+        return [self.make_output(own, own.shape) for own in labels], scores
+
+    def _bio_rules(self) -> np.ndarray:
+        """Return which BIO labels may follow each other and, in the last row, begin."""
+        labels = self.state_labels().tolist()
+        if self.transitions != "bio" or not hasattr(self, "classes_"):
+            raise ValueError(
+                "transitions must be an array of bool, or 'bio' for outputs of strings such as "
+                f"'B-NP', 'I-NP' and 'O', got {self.transitions!r} and labels {labels[:3]}."
+            )
+        before = [*labels, ""]
+        return np.array(
+            [
+                [
+                    not str(label).startswith("I-") or str(last)[2:] == label[2:] != ""
+                    for label in labels
+                ]
+                for last in before
+            ]
+        )
 
 
 @shared_docs
@@ -256,6 +335,16 @@ class EdgeFeatureGraphCRF(CRF):
                 f"got {np.intersect1d(even, odd).tolist()} in both."
             )
         return tied, np.repeat([1.0, -1.0], [len(even), len(odd)])
+
+
+def _check_mask(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+    mask = np.asarray(mask)
+    if mask.dtype.kind not in "bi" or mask.shape != shape or not np.isin(mask, (0, 1)).all():
+        raise ValueError(
+            f"{name} must be an array of bool of shape {shape}, got shape {mask.shape} and dtype "
+            f"{mask.dtype}."
+        )
+    return mask.astype(bool)
 
 
 def _unpack(x: Any, names: tuple[str, ...]) -> Any:

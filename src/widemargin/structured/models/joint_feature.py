@@ -87,6 +87,9 @@ class JointFeature:
         Positions of the weights of the edges.
     factor : ndarray of shape (n_edge_features, n_states, n_states)
         Factors of these weights.
+    barrier : ndarray of shape (n_states + 1, n_states), default=None
+        Terms that forbid pairs of states and states of the first node, see
+        `widemargin.structured.inference.graphs.Layout`.
 
     Attributes
     ----------
@@ -96,9 +99,12 @@ class JointFeature:
         The same for compiled code.
     """
 
-    def __init__(self, nodes: StateWeights, position: np.ndarray, factor: np.ndarray) -> None:
+    def __init__(
+        self, nodes: StateWeights, position: np.ndarray, factor: np.ndarray, barrier: Any = None
+    ) -> None:
         self.nodes = nodes
-        self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.size, position, factor)
+        barrier = np.empty((0, len(nodes.signs))) if barrier is None else barrier
+        self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.size, position, factor, barrier)
         self.size = nodes.size + (int(position.max()) + 1 if position.size else 0)
 
     @cached_property
@@ -132,6 +138,9 @@ class JointFeature:
             check_finite(edge_features, "edge_features")
             pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
         unary, pairwise = np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
+        if len(self.layout.barrier):
+            unary[0] += self.layout.barrier[-1]
+            pairwise += self.layout.barrier[:-1]
         return Potentials(unary, graph.edges, pairwise)
 
     def stack(self, inputs: Sequence[InputGraph]) -> flat.Graphs:

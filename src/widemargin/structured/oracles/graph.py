@@ -39,6 +39,8 @@ class GraphOracle(StructuredOracle):
         self.n_samples, self.size = len(self.inputs), self.joint.size
         self.is_forest = self.graphs.forest & (self.method in ("auto", "max-product"))
         self.no_extra = np.empty((0, self.layout.n_states))
+        if samples.states is not None:
+            self._check_allowed()
 
     def from_model_order(self, w: np.ndarray) -> np.ndarray:
         return self.joint.check_weights(w)[self.joint.order]
@@ -181,6 +183,23 @@ class GraphOracle(StructuredOracle):
             total += loss
             state.steps += -(-len(piece) // batch_size)
         return total
+
+    def _check_allowed(self) -> None:
+        """Raise a ValueError if a true output contains what the model forbids."""
+        barrier, truth = self.layout.barrier, self.graphs.truth
+        if len(barrier) == 0:
+            return
+        for i in range(self.n_samples):
+            own, edges = truth[self.nodes(i)], self.edges(i)
+            wrong = [(s, t) for s, t in own[edges].tolist() if barrier[s, t] < 0.0]
+            wrong += [(-1, s) for s in own[:1].tolist() if barrier[-1, s] < 0.0]
+            if wrong:
+                names = self.model.state_labels()
+                pair = [str(names[s]) if s >= 0 else "the start" for s in wrong[0]]
+                raise ValueError(
+                    f"Y[{i}] has label {pair[1]!r} after {pair[0]!r}, which transitions or "
+                    "start_states of the model forbid."
+                )
 
     def _first_rows(self, samples: np.ndarray) -> np.ndarray:
         """Return the first row of each block, if the nodes of the samples follow each other."""
