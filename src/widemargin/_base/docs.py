@@ -909,6 +909,13 @@ decay : float, default=0.3
     Degree of difficulty of the easiest samples, in (0, 1). Ignored unless `difficulty`
     is 'relative-margin'.
 
+[gated_gate]
+gate : {'teacher', 'distilled'}, default='teacher'
+    Gate of the student. 'teacher' is the teacher's score itself. 'distilled' is a linear
+    function of phi fitted to the teacher's scores by ridge regression, which is merged
+    with the student: predictions need one vector over phi and never the teacher, whatever
+    it is. Set `cv` if the teacher was, or is to be, fitted to the same samples.
+
 [gated_kernel]
 kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
     Kernel of the student's function. Kernels other than 'linear' cannot be combined
@@ -925,8 +932,8 @@ fit_intercept : bool, default=True
 
 [gated_classes]
 classes : array-like of shape (n_classes,), default=None
-    Class labels of the columns of `teacher_scores` if there is no teacher. If None, the
-    sorted labels in y.
+    Class labels of the columns of `teacher_scores` if there is no teacher, or of the
+    scores of a teacher without ``classes_``. If None, the sorted labels in y.
 
 [gated_tol]
 tol : float, default=1e-6
@@ -948,6 +955,11 @@ sample_weight : array-like of shape (n_samples,), default=None
 teacher_scores : array-like of shape (n_samples, n_classes), default=None
     Scores of the training samples, in place of those of `teacher`. The columns of a
     DataFrame may be named by the class labels, in any order.
+
+[gated_unlabeled]
+unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), default=None
+    Samples without labels, which the teacher scores. With gate='distilled' the gate is
+    fitted to them as well.
 
 [gated_scores]
 teacher_scores : array-like of shape (n_samples, n_classes), default=None

@@ -647,6 +647,12 @@ class gated_options:
     of the teacher become support vectors of the student."""
     zero_scores = 1e-6
     """Relative size up to which scores and students are zero for warnings."""
+    distilled_score = 4.0
+    """Magnitude at which scores are clipped before a gate is distilled from them: log-odds of
+    0.98."""
+    distilled_ridge = 1e-2
+    """Ridge penalty of a distilled gate, relative to the mean sum of squares of a feature. Larger
+    is less exact and less sensitive to errors of the teacher."""
 
 
 # ---- semisupervised and imbalance ----------------------------------------------------------------

@@ -11,9 +11,11 @@ which is the library's hinge problem with sign -z, margin - z S^y and cost C w /
 unregularized intercept: an intercept is the weight of a constant feature.
 """
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -23,8 +25,15 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter,
 from widemargin._base.options import gated_options, smo_options
 from widemargin._base.sklearn_compat import num_samples
 from widemargin._base.threads import for_each, single_threaded_blas
-from widemargin._base.validation import check_class_labels, validate_training, validate_weights
+from widemargin._base.validation import (
+    canonical_csr,
+    check_class_labels,
+    validate_predict,
+    validate_training,
+    validate_weights,
+)
 from widemargin.gated.difficulty import sample_degrees
+from widemargin.gated.distillation import distill_scores, landmark_map
 from widemargin.gated.labels import (
     align_columns,
     check_scores,
@@ -86,8 +95,10 @@ class TrainingData:
     cache : GramCache
     """
 
-    def __init__(self, student, X, y, sample_weight, teacher_scores, targets) -> None:
-        _check_parameters(student)
+    def __init__(
+        self, student, X, y, sample_weight, teacher_scores, targets, unlabeled=None
+    ) -> None:
+        _check_parameters(student, unlabeled)
         samples = _validate(student, X, y)
         labels, given_scores = np.unique(samples.y), teacher_scores
         if teacher_scores is not None:
@@ -114,7 +125,10 @@ class TrainingData:
         else:
             self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
         self.features, self.phi = _fit_features(student, self.teacher, samples)
-        self.functions, self.phi_functions = self._teacher_functions(student, samples)
+        if student.gate == "distilled":
+            self._distill(student, unlabeled)
+        else:
+            self.functions, self.phi_functions = self._teacher_functions(student, samples)
         kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
         self.kernel = kernel.resolve(self.phi, weight=self.weight)
         n_students = n_labels if targets is None else len(targets)
@@ -132,6 +146,26 @@ class TrainingData:
                 "got booleans."
             )
         return out_of_fold_scores(student.teacher, samples, folds, self.classes)
+
+    def _distill(self, student: Any, unlabeled: Any) -> None:
+        """Replace the teacher's scores by linear functions of phi, fitted to them."""
+        phi, scores, weight = self.phi, self.scores, self.weight
+        if unlabeled is not None:
+            if self.teacher is None:
+                raise ValueError(
+                    "unlabeled needs a teacher to score the samples, got teacher_scores only. Pass "
+                    "teacher too."
+                )
+            X, values, more = prediction_samples(student, self.features, unlabeled)
+            stack = sp.vstack if sp.issparse(phi) else np.vstack
+            phi = stack([phi, more])
+            phi = phi.tocsr() if sp.issparse(phi) else phi
+            scores = np.vstack([scores, class_scores(self.teacher, X, values)])
+            if weight is not None:
+                weight = np.concatenate([weight, np.ones(len(scores) - len(weight))])
+        self.functions = None
+        self.phi_functions = distill_scores(phi, scores, weight)
+        self.scores = self.phi_functions.evaluate(self.phi)
 
     def _teacher_functions(self, student: Any, samples: Samples) -> tuple:
         """Return a linear teacher's functions over the samples and over phi, None if not linear."""
@@ -248,7 +282,16 @@ def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) ->
     return [name for name, applies in found.items() if applies]
 
 
-def _check_parameters(student: Any) -> None:
+def _check_parameters(student: Any, unlabeled: Any) -> None:
+    if student.gate == "distilled" and student.kernel != "linear":
+        raise ValueError(
+            f"gate='distilled' needs kernel='linear', got {student.kernel!r}. Use features=Nystroem"
+            "(...) or a number of landmarks for a nonlinear student."
+        )
+    if unlabeled is not None and student.gate != "distilled":
+        raise ValueError(
+            f"unlabeled samples are used by gate='distilled' only, got gate={student.gate!r}."
+        )
     if student.features is not None and student.kernel != "linear":
         raise ValueError(
             f"features cannot be combined with kernel={student.kernel!r}: they are the feature map "
@@ -287,11 +330,22 @@ def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, An
         return None, values
     if isinstance(features, str):
         features = NoFeatures() if features == "constant" else _teacher_features(teacher)
+    elif isinstance(features, Integral):
+        features = landmark_map(int(features), X)
     elif not is_fitted(features):
         weighted = weight is not None and has_fit_parameter(features, "sample_weight")
         weights = {"sample_weight": weight} if weighted else {}
         features = clone(features).fit(X, y, **weights)
     return features, map_features(features, X)
+
+
+def prediction_samples(student: Any, features: Any, X: Any) -> tuple[Any, Any, Any]:
+    """Return samples for the teacher, the same as an array (None with a feature map), and phi."""
+    if features is None:
+        values = canonical_csr(validate_predict(student, X))
+        return given_samples(X, values), values, values
+    X = validate_data(student, X, reset=False, skip_check_array=True)
+    return X, None, map_features(features, X)
 
 
 def map_features(features: Any, X: Any) -> Any:

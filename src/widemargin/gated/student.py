@@ -43,12 +43,14 @@ class GatedSVC(GatedBase):
     target : label
         Target class.
 
-    teacher : estimator, default=None
+    teacher : estimator, callable or ONNX session, default=None
         Classifier with ``decision_function``, or with ``predict_proba``, whose log-odds are used.
         An unfitted teacher is cloned and fitted to the same samples. A fitted one is used as it is;
         wrap it in :class:`sklearn.frozen.FrozenEstimator` for searches, because clones of other
         estimators are not fitted. If None, a linear `CrammerSingerSVC`, unless scores are passed to
-        `fit`.
+        `fit`. A function of X that returns a column of scores or of probabilities for each class,
+        an object that has nothing but ``predict_proba``, and an ONNX Runtime session are used with
+        `classes` as labels of their columns.
 
     <<gated_C>>
 
@@ -62,13 +64,16 @@ class GatedSVC(GatedBase):
         the user guide. A callable ``difficulty(scores, sign, column)`` returns the degrees of all
         samples, given the scores of all classes, z, and the column of the target class.
 
-    features : transformer, {'teacher', 'constant'} or None, default=None
+    features : transformer, int, {'teacher', 'constant'} or None, default=None
         Feature map phi of a linear student. If None, the features of X. An unfitted transformer is
         cloned and fitted, a fitted one is used as it is. A kernel approximation makes the student's
         own function cheap, but the gate remains the teacher's score, which needs the kernel of a
         kernel teacher. 'teacher' uses the input of the last step of a teacher pipeline; if that
         step is linear, the student is merged with it. 'constant' uses no features: the student is a
-        threshold on the gate.
+        threshold on the gate. An int is a number of landmarks: the values of an rbf kernel at as
+        many training samples (:class:`~sklearn.kernel_approximation.Nystroem`).
+
+    <<gated_gate>>
 
     <<gated_kernel>>
 
@@ -161,6 +166,14 @@ class GatedSVC(GatedBase):
     array([ True, False])
     >>> student.merged_  # one dot product, without the teacher
     True
+
+    The gate of a teacher that is not linear is distilled, here into functions of 20 landmarks:
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> forest = RandomForestClassifier(random_state=0)
+    >>> student = GatedSVC(target=0, teacher=forest, cv=3, gate="distilled", features=20)
+    >>> student.fit(X, y).predict(X[[0, 100]])
+    array([ True, False])
     """
 
     _parameter_constraints: dict = {
@@ -178,6 +191,7 @@ class GatedSVC(GatedBase):
         decay: float = 0.3,
         difficulty: str | Callable | None = None,
         features: Any = None,
+        gate: str = "teacher",
         kernel: str = "linear",
         degree: int = 3,
         gamma: float | str = "scale",
@@ -197,6 +211,7 @@ class GatedSVC(GatedBase):
         self.decay = decay
         self.difficulty = difficulty
         self.features = features
+        self.gate = gate
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -210,7 +225,14 @@ class GatedSVC(GatedBase):
         self.cache_size = cache_size
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        teacher_scores: Any = None,
+        unlabeled: Any = None,
+    ) -> Self:
         """Fit the student.
 
         Parameters
@@ -226,11 +248,13 @@ class GatedSVC(GatedBase):
 
         <<gated_fit_scores>>
 
+        <<gated_unlabeled>>
+
         Returns
         -------
         <<returns_self>>
         """
-        data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target])
+        data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target], unlabeled)
         fits = fit_students(self, data, [self.target])
         self._set_fitted(data, fits)
         warn_about(self, [python_label(self.target)], fits)

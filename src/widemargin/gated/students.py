@@ -50,8 +50,10 @@ class GatedStudents(GatedBase):
     difficulty : {'relative-margin'}, callable or None, default=None
         Degrees of difficulty, as in `GatedSVC`. If None, all samples have degree 1.
 
-    features : transformer, {'teacher', 'constant'} or None, default=None
+    features : transformer, int, {'teacher', 'constant'} or None, default=None
         Feature map phi of linear students, as in `GatedSVC`.
+
+    <<gated_gate>>
 
     <<gated_kernel>>
 
@@ -177,6 +179,7 @@ class GatedStudents(GatedBase):
         decay: float = 0.3,
         difficulty: str | Callable | None = None,
         features: Any = None,
+        gate: str = "teacher",
         kernel: str = "linear",
         degree: int = 3,
         gamma: float | str = "scale",
@@ -197,6 +200,7 @@ class GatedStudents(GatedBase):
         self.decay = decay
         self.difficulty = difficulty
         self.features = features
+        self.gate = gate
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -211,7 +215,14 @@ class GatedStudents(GatedBase):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        teacher_scores: Any = None,
+        unlabeled: Any = None,
+    ) -> Self:
         """Fit a student for every target class.
 
         Parameters
@@ -225,6 +236,8 @@ class GatedStudents(GatedBase):
 
         <<gated_fit_scores>>
 
+        <<gated_unlabeled>>
+
         Returns
         -------
         <<returns_self>>
@@ -237,7 +250,7 @@ class GatedStudents(GatedBase):
             )
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
-        data = TrainingData(self, X, y, sample_weight, teacher_scores, targets)
+        data = TrainingData(self, X, y, sample_weight, teacher_scores, targets, unlabeled)
         fits = fit_validated(self, data)
         warn_about(self, self.classes_.tolist(), fits)
         return self

@@ -31,6 +31,7 @@ from widemargin._base.options import gated_options
 from widemargin._base.sklearn_compat import check_feature_names, num_samples, safe_indexing
 from widemargin._base.validation import ValidatedSamples, canonical_csr, validate_predict
 from widemargin.gated.labels import check_labels, check_scores, class_index
+from widemargin.gated.score_functions import as_teacher
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.svm.crammer_singer import CrammerSingerSVC, joint_expansion
@@ -138,7 +139,7 @@ def is_fitted(estimator: Any) -> bool:
 
 def fitted_teacher(student: Any, samples: Samples, labels: Any, needed: bool) -> tuple:
     """Return the fitted teacher of a student, None without one, and the classes of its scores."""
-    teacher = student.teacher
+    teacher = as_teacher(student.teacher, labels if student.classes is None else student.classes)
     if needed or teacher is not None:
         teacher = fit_teacher(teacher, samples)
     known = None if teacher is None else teacher_classes(teacher)
@@ -181,6 +182,11 @@ def out_of_fold_scores(teacher: Any, samples: Samples, folds: Any, classes: Any)
     A class that is missing in a fold gets the smallest score of each sample.
     """
     teacher = CrammerSingerSVC() if teacher is None else teacher
+    if not hasattr(teacher, "fit"):
+        raise ValueError(
+            "cv must be None for a teacher without a fit method, got "
+            f"{type(teacher).__name__}. Pass its out-of-fold scores as teacher_scores."
+        )
     if any(isinstance(inner, FrozenEstimator) for inner in _wrapped_estimators(teacher)):
         raise ValueError(
             "cv must be None for a teacher in a FrozenEstimator, which cannot be fitted to folds. "

@@ -1,0 +1,73 @@
+"""Teachers that are not estimators: functions, objects with ``predict_proba``, ONNX sessions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.numeric import log_odds
+
+
+@dataclass(frozen=True)
+class ScoreFunction:
+    """A function of samples as a fitted teacher.
+
+    Attributes
+    ----------
+    function : callable
+        Returns a column of scores or of probabilities for each class.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the columns.
+    """
+
+    function: Callable[[Any], Any]
+    classes_: np.ndarray
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of all classes, log-odds where the function returns probabilities."""
+        scores = np.asarray(self.function(X), dtype=np.float64)
+        if scores.ndim != 2 or scores.shape[1] != len(self.classes_):
+            raise ValueError(
+                f"teacher must return a column for each of the {len(self.classes_)} classes "
+                f"{self.classes_.tolist()}, got shape {scores.shape}. Pass the labels of its "
+                "columns as classes."
+            )
+        return log_odds(scores) if _are_probabilities(scores) else scores
+
+
+@dataclass(frozen=True)
+class SessionFunction:
+    """Scores of all classes by an ONNX Runtime session, which takes float32 arrays.
+
+    Classifiers have two outputs, labels and scores; the last output is used. It is an array or, as
+    converters write it by default, a dict of scores by class for each sample.
+    """
+
+    session: Any
+    classes: np.ndarray
+
+    def __call__(self, X: Any) -> np.ndarray:
+        X = X.toarray() if hasattr(X, "toarray") else X
+        values = np.ascontiguousarray(X, dtype=np.float32)
+        output = self.session.run(None, {self.session.get_inputs()[0].name: values})[-1]
+        if len(output) and isinstance(output[0], dict):
+            output = [[scores[label] for label in self.classes.tolist()] for scores in output]
+        return np.asarray(output, dtype=np.float64)
+
+
+def as_teacher(teacher: Any, classes: Any) -> Any:
+    """Return a teacher that is not an estimator as one, with the given classes; others as are."""
+    if teacher is None or hasattr(teacher, "fit") or hasattr(teacher, "classes_"):
+        return teacher
+    classes = np.asarray(classes)
+    if hasattr(teacher, "predict_proba"):
+        return ScoreFunction(teacher.predict_proba, classes)
+    if hasattr(teacher, "get_inputs"):
+        return ScoreFunction(SessionFunction(teacher, classes), classes)
+    return ScoreFunction(teacher, classes)
+
+
+def _are_probabilities(scores: np.ndarray) -> bool:
+    """Return whether all rows are probabilities; float32 ones sum to one up to rounding."""
+    return bool((scores >= 0.0).all() and np.allclose(scores.sum(axis=1), 1.0, atol=1e-3))
