@@ -770,3 +770,21 @@ class generator_options:
     """Words of a topic. Fewer make topics easier to recognize."""
     label_words = 4
     """Words of a label, which are those that distinguish it from its siblings."""
+# ---- cli -----------------------------------------------------------------------------------------
+
+
+class cli_options:
+    """Options of the command line; sizes and defaults that no benchmark decides."""
+
+    most_categories = 50
+    """Distinct strings up to which a column is a category, with a feature for each. Columns of more
+    are text."""
+    most_classes = 20
+    """Distinct labels up to which a target has classes, however few samples there are. More than
+    that, and than half of the samples, are numbers or names."""
+    most_kernel_samples = 10_000
+    """Samples up to which a kernel is chosen: a fit takes seconds, and grows with their square."""
+    chunk_samples = 10_000
+    """Samples that are read and predicted at a time: megabytes for tables of usual width."""
+    chunk_bytes = 1 << 24
+    """Bytes of an svmlight file that are read at a time."""

@@ -1,0 +1,204 @@
+"""The commands. Libraries are imported when a command needs them, so that --help is fast."""
+
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated, Any
+
+import typer
+
+import widemargin
+from widemargin.cli.main import CommandError
+
+app = typer.Typer(
+    help="Fit, evaluate and use support vector classifiers on tables.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Data = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="CSV, Parquet or svmlight file.")
+]
+Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Model file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.callback(invoke_without_command=True)
+def describe(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Print the version if that is all."""
+    if version:
+        print(widemargin.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def fit(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    target: Annotated[str | None, typer.Option(help="Column with the labels.")] = None,
+    unlabeled: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="File with more samples, unlabeled."),
+    ] = None,
+    privileged: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that only training samples have. May be repeated."),
+    ] = None,
+    text: Annotated[list[str] | None, typer.Option(help="Column to treat as text.")] = None,
+    category: Annotated[
+        list[str] | None, typer.Option(help="Column to treat as a category.")
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Required precision of the positive class.")
+    ] = None,
+    recall: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Required recall of the positive class.")
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Probability with which they hold on new samples."),
+    ] = None,
+    positive: Annotated[str | None, typer.Option(help="Label of the positive class.")] = None,
+    method: Annotated[
+        str, typer.Option(help="auto, svc, linear, lda, preference or privileged.")
+    ] = "auto",
+    tune: Annotated[bool, typer.Option("--tune", help="Select C by cross-validation.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of random choices.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Number of parallel jobs.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a classifier to a table and save it.
+
+    Numbers are imputed and scaled, categories one-hot encoded, text becomes tf-idf features.
+    Samples with an empty target are unlabeled.
+    """
+    from widemargin.cli import methods, tables
+    from widemargin.cli.output import print_result, progress
+
+    if method not in methods.METHODS:
+        raise CommandError(f"There is no --method {method}.", f"Use {', '.join(methods.METHODS)}.")
+    constraints = {"precision": precision, "recall": recall, "confidence": confidence}
+    chosen = methods.FitOptions(
+        method=method,
+        privileged=privileged or [],
+        texts=text or [],
+        categories=category or [],
+        constraints={name: value for name, value in constraints.items() if value is not None},
+        positive=positive,
+        tune=tune,
+        seed=seed,
+        jobs=jobs,
+    )
+    with progress(f"Fitting {data.name} ..."):
+        samples = tables.read_training(data, target)
+        more = None if unlabeled is None else _read_unlabeled(unlabeled, samples.X, chosen)
+        fitted = methods.fit(samples, more, chosen)
+    metadata = {"kinds": fitted.kinds, "target": target, "data": data.name}
+    from widemargin.export import save
+
+    save(fitted.model, output, metadata=metadata)
+    print_result(_fit_result(data, output, fitted), as_json)
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file to write instead of printing.")
+    ] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Add the decision values.")] = False,
+) -> None:
+    """Predict class labels, as CSV. Files of any size are read in chunks."""
+    import sys
+    from contextlib import nullcontext
+
+    from widemargin._base.checkpoint import atomic_write
+    from widemargin.cli.output import progress
+    from widemargin.cli.prediction import prediction_chunks
+
+    target = nullcontext(sys.stdout.buffer) if output is None else atomic_write(output)
+    with progress(f"Predicting {data.name} ..."), target as file:
+        for chunk in prediction_chunks(model, data, scores):
+            file.write(chunk)
+
+
+@app.command()
+def evaluate(model: Model, data: Data, as_json: Json = False) -> None:
+    """Compare predictions with the labels of a table."""
+    from widemargin.cli.output import print_result, progress
+    from widemargin.cli.prediction import evaluation
+
+    with progress(f"Evaluating {data.name} ..."):
+        result = evaluation(model, data)
+    print_result(result, as_json)
+
+
+@app.command()
+def inspect(model: Model, as_json: Json = False) -> None:
+    """Describe a model file without loading the model: no code of the file runs."""
+    from dataclasses import asdict
+
+    from widemargin.cli.output import print_result
+    from widemargin.export import inspect as inspect_file
+
+    print_result(asdict(inspect_file(model)), as_json)
+
+
+def compile_all() -> None:
+    """Compile all inner loops into the cache, for containers and CI."""
+    from widemargin.cli.output import progress
+
+    with progress("Compiling ..."):
+        resolve_name("widemargin:compile_all")()
+
+
+if "compile_all" in widemargin.__all__:
+    app.command("compile")(compile_all)
+
+
+def _read_unlabeled(path: Path, trained: Any, chosen: Any) -> Any:
+    """Read samples without labels, with the columns of the training samples."""
+    from widemargin.cli import tables
+
+    kinds = None
+    if hasattr(trained, "columns"):
+        kinds = tables.column_kinds(trained, chosen.texts, chosen.categories)
+        kinds = {name: kind for name, kind in kinds.items() if name not in chosen.privileged}
+    chunks = [samples.X for samples in tables.read_chunks(path, kinds, trained.shape[1])]
+    if kinds is not None:
+        import pandas as pd
+
+        return pd.concat(chunks)
+    from scipy.sparse import vstack
+
+    return vstack(chunks).tocsr()
+
+
+def _fit_result(data: Path, output: Path, fitted: Any) -> dict[str, Any]:
+    model = fitted.model[-1]
+    kinds = fitted.kinds or {}
+    counts = {kind: list(kinds.values()).count(kind) for kind in sorted(set(kinds.values()))}
+    best = getattr(model, "best_params_", None)
+    guarantee = getattr(model, "guarantee_", None)
+    return {
+        "data": str(data),
+        "labeled_samples": fitted.n_labeled,
+        "unlabeled_samples": fitted.n_unlabeled or None,
+        "classes": fitted.model.classes_.tolist(),
+        "columns": counts,
+        "method": type(model).__name__,
+        "because": fitted.reason,
+        "preprocessing": "numbers: median, missing indicator, scaled; categories: one-hot; "
+        "text: tf-idf" if kinds else "none",
+        "selected_parameters": best,
+        "cross_validated_score": getattr(model, "best_score_", None),
+        "duality_gap": float(model.dual_gap_.max()) if hasattr(model, "dual_gap_") else None,
+        "threshold": getattr(model, "threshold_", None),
+        "guaranteed": None if guarantee is None else guarantee.guaranteed,
+        "achievable": None if guarantee is None else guarantee.achievable,
+        "model": str(output),
+    }  # fmt: skip

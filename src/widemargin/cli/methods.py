@@ -1,0 +1,257 @@
+"""Choose an estimator for the data and the options, and fit it with its preprocessing."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+import widemargin
+from widemargin._base.options import cli_options as options
+from widemargin.cli.main import CommandError
+from widemargin.cli.tables import CATEGORY, NUMBER, TEXT, Samples, column_kinds, with_kinds
+
+METHODS = ("auto", "svc", "linear", "lda", "preference", "privileged")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What the user has asked for.
+
+    Attributes
+    ----------
+    method : str
+        One of `METHODS`.
+    privileged, texts, categories : list of str
+        Names of columns.
+    constraints : dict
+        Of precision, recall and confidence those that are set.
+    positive : str or None
+        Label of the positive class.
+    tune : bool
+        Whether to select C by cross-validation.
+    seed, jobs : int or None
+    """
+
+    method: str = "auto"
+    privileged: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    constraints: dict[str, float] = field(default_factory=dict)
+    positive: str | None = None
+    tune: bool = False
+    seed: int | None = None
+    jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted pipeline, with what there is to say about it.
+
+    Attributes
+    ----------
+    model : Pipeline
+    kinds : dict of str or None
+        Kinds of the columns that `predict` needs.
+    reason : str
+        Why this method.
+    n_labeled, n_unlabeled : int
+    """
+
+    model: Pipeline
+    kinds: dict[str, str] | None
+    reason: str
+    n_labeled: int
+    n_unlabeled: int
+
+
+def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
+    """Choose and fit a model.
+
+    Parameters
+    ----------
+    samples : Samples
+        Training samples, some of which may be unlabeled.
+    unlabeled : DataFrame, CSR matrix or None
+        More samples, all unlabeled.
+    chosen : FitOptions
+
+    Returns
+    -------
+    fit : Fit
+    """
+    labeled = np.array([label != "" for label in samples.labels])  # type: ignore[union-attr]
+    y = as_integers(samples.labels[labeled])  # type: ignore[index]
+    _check_classes(y)
+    table, privileged, kinds, columns = _features(samples.X, chosen)
+    X = columns.fit_transform(table[labeled])
+    rest = [table[~labeled]] if not labeled.all() else []
+    rest += [] if unlabeled is None else [with_kinds(unlabeled, kinds) if kinds else unlabeled]
+    n_unlabeled = sum(more.shape[0] for more in rest)
+    method, reason = choose(chosen, X, n_unlabeled, kinds)
+    model, arguments = _estimator(method, chosen, y), {}
+    if method == "privileged":
+        arguments["privileged"] = privileged[labeled]
+    elif method == "preference":
+        if not rest and -1 in y.tolist():
+            raise CommandError("The class -1 would mean unlabeled samples.", "Rename it.")
+        arguments["X_unlabeled"] = _stacked([columns.transform(more) for more in rest])
+    model.fit(X, y, **arguments)
+    pipeline = Pipeline([("columns", columns), ("model", model)])
+    return Fit(pipeline, kinds, reason, len(y), n_unlabeled if method == "preference" else 0)
+
+
+def choose(
+    chosen: FitOptions, X: Any, n_unlabeled: int, kinds: dict[str, str] | None
+) -> tuple[str, str]:
+    """Return the method and the reason for it.
+
+    Parameters
+    ----------
+    chosen : FitOptions
+    X : ndarray or CSR matrix
+        Transformed training samples.
+    n_unlabeled : int
+    kinds : dict of str or None
+
+    Returns
+    -------
+    method, reason : str
+    """
+    if chosen.method != "auto":
+        _check_method(chosen, n_unlabeled)
+        return chosen.method, "chosen by --method"
+    if chosen.privileged and (chosen.constraints or n_unlabeled):
+        raise CommandError("--privileged cannot be combined with constraints or unlabeled samples.")
+    if chosen.privileged:
+        return "privileged", "there are privileged features, which only training samples have"
+    if chosen.constraints:
+        return "preference", "precision, recall or a confidence is required"
+    if n_unlabeled:
+        return "preference", f"{n_unlabeled} samples are unlabeled"
+    if TEXT in (kinds or {}).values():
+        return "linear", "there is text, which a linear classifier separates well"
+    if X.shape[0] > options.most_kernel_samples:
+        return "linear", f"kernels take long for more than {options.most_kernel_samples} samples"
+    if X.shape[1] > X.shape[0]:
+        return "linear", "there are more features than samples"
+    return "svc", f"{X.shape[0]} samples are few enough for an RBF kernel"
+
+
+def as_integers(labels: np.ndarray) -> np.ndarray:
+    """Return labels as integers if all of them are, and as strings otherwise."""
+    if labels.dtype != object:
+        return labels
+    try:
+        numbers = np.array([int(label) for label in labels])
+    except (ValueError, OverflowError):
+        return labels.astype(str)
+    same = all(str(n) == label for n, label in zip(numbers, labels, strict=True))
+    return numbers if same else labels.astype(str)
+
+
+def _check_classes(y: np.ndarray) -> None:
+    classes = np.unique(y)
+    if len(classes) == 0:
+        raise CommandError("The target has no labels.", "Labels of two classes are needed.")
+    if len(classes) == 1:
+        raise CommandError(
+            f"The target has one class, {classes[0]!s}.", "Labels of two classes are needed."
+        )
+    if len(classes) > max(options.most_classes, len(y) // 2):
+        raise CommandError(
+            f"The target has {len(classes)} values for {len(y)} samples, which are no classes.",
+            "Choose another --target.",
+        )
+
+
+def _check_method(chosen: FitOptions, n_unlabeled: int) -> None:
+    """Raise a CommandError if a method does not use an option."""
+    if chosen.privileged and chosen.method != "privileged":
+        raise CommandError(f"--method {chosen.method} does not use privileged features.")
+    if chosen.constraints and chosen.method != "preference":
+        raise CommandError(f"--method {chosen.method} does not use precision, recall, confidence.")
+    if n_unlabeled and chosen.method != "preference":
+        raise CommandError(
+            f"--method {chosen.method} does not use the {n_unlabeled} unlabeled samples.",
+            "Remove the samples without a label and --unlabeled, or use --method preference.",
+        )
+    if chosen.method == "privileged" and not chosen.privileged:
+        raise CommandError("--method privileged needs --privileged COLUMN.")
+
+
+def _features(X: Any, chosen: FitOptions) -> tuple[Any, Any, dict[str, str] | None, Any]:
+    """Return features, transformed privileged features, kinds of columns and a transformer."""
+    if not hasattr(X, "columns"):
+        if chosen.privileged or chosen.texts or chosen.categories:
+            raise CommandError("--privileged, --text and --category are for tables.")
+        return X, None, None, FunctionTransformer(accept_sparse=True)
+    kinds = column_kinds(X, chosen.texts, chosen.categories)
+    column_kinds(X, chosen.privileged, [])  # they exist
+    table = with_kinds(X, kinds)
+    hidden = {name: kinds.pop(name) for name in chosen.privileged}
+    if not kinds:
+        raise CommandError("The table has no columns beside the target and privileged features.")
+    privileged = _transformer(hidden).fit_transform(table[[*hidden]]) if hidden else None
+    return table[[*kinds]], privileged, kinds, _transformer(kinds)
+
+
+def _transformer(kinds: dict[str, str]) -> ColumnTransformer:
+    """Return a transformer of numbers, categories and text to features of similar scales."""
+    named = {kind: [n for n, k in kinds.items() if k == kind] for kind in (NUMBER, CATEGORY)}
+    # A column without any number would have no median.
+    numbers = make_pipeline(
+        SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True),
+        StandardScaler(),
+    )
+    steps: list[tuple[str, Any, Any]] = [
+        ("numbers", numbers, named[NUMBER]),
+        ("categories", OneHotEncoder(handle_unknown="ignore"), named[CATEGORY]),
+    ]
+    texts = [n for n, kind in kinds.items() if kind == TEXT]
+    steps += [(f"text{k}", TfidfVectorizer(), name) for k, name in enumerate(texts)]
+    return ColumnTransformer([step for step in steps if step[2]])
+
+
+def _estimator(method: str, chosen: FitOptions, y: np.ndarray) -> Any:
+    """Return an unfitted estimator with the parameters that it has."""
+    searches = {"svc": "SVCCV", "linear": "LinearSVCCV", "privileged": "PrivilegedSVCCV"}
+    single = {
+        "svc": "SVC",
+        "linear": "LinearSVC",
+        "privileged": "PrivilegedSVC",
+        "preference": "PreferenceSVC",
+        "lda": "LinearDiscriminantAnalysis",
+    }
+    if chosen.tune and method not in searches:
+        raise CommandError(f"--tune is not available for {single[method]}.", "Leave it out.")
+    if chosen.positive is not None and method != "preference":
+        raise CommandError("--positive is for precision and recall.", "Set one of them.")
+    estimator = getattr(widemargin, (searches if chosen.tune else single)[method])()
+    wanted = {**chosen.constraints, "random_state": chosen.seed, "n_jobs": chosen.jobs}
+    if chosen.positive is not None:
+        wanted["pos_label"] = label_like(chosen.positive, np.unique(y))
+    known = estimator.get_params()
+    return estimator.set_params(**{name: v for name, v in wanted.items() if name in known})
+
+
+def label_like(label: str, classes: np.ndarray) -> Any:
+    """Return the class that is written as ``label``."""
+    for known in classes.tolist():
+        if str(known) == label:
+            return known
+    raise CommandError(f"There is no class {label!r}.", f"Classes: {classes.tolist()}.")
+
+
+def _stacked(blocks: list) -> Any:
+    if len(blocks) < 2:
+        return blocks[0] if blocks else None
+    if hasattr(blocks[0], "tocsr"):
+        from scipy.sparse import vstack
+
+        return vstack(blocks).tocsr()
+    return np.concatenate(blocks)

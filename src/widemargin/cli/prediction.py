@@ -1,0 +1,131 @@
+"""Predict and evaluate with a saved model, in chunks."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    confusion_matrix,
+    precision_recall_fscore_support,
+)
+
+from widemargin.cli.main import CommandError
+from widemargin.cli.tables import Samples, read_chunks
+from widemargin.export import ModelFileError, inspect, load
+
+
+def prediction_chunks(model_file: Path, data: Path, scores: bool) -> Iterator[bytes]:
+    """Predict the labels of a file.
+
+    Parameters
+    ----------
+    model_file, data : Path
+    scores : bool
+        Whether to add the decision values.
+
+    Yields
+    ------
+    text : bytes
+        Lines of a CSV file, the header first.
+    """
+    model, chunks, _ = _open(model_file, data, with_labels=False)
+    header = ["prediction"]
+    if scores:
+        names = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
+        header += [f"score {name}" for name in names]
+    yield _lines([header])
+    for samples in chunks:
+        rows = [[label] for label in model.predict(samples.X).tolist()]
+        if scores:
+            values = model.decision_function(samples.X).reshape(len(rows), -1)
+            rows = [row + value for row, value in zip(rows, values.tolist(), strict=True)]
+        yield _lines(rows)
+
+
+def evaluation(model_file: Path, data: Path) -> dict[str, Any]:
+    """Compare predictions with labels.
+
+    Parameters
+    ----------
+    model_file, data : Path
+
+    Returns
+    -------
+    result : dict
+        Accuracy, a table of the classes and the confusion matrix.
+    """
+    model, chunks, target = _open(model_file, data, with_labels=True)
+    expected: list = []
+    predicted: list = []
+    for samples in chunks:
+        expected += _known_labels(samples.labels, model.classes_, data, target)
+        predicted += model.predict(samples.X).tolist()
+    classes = model.classes_.tolist()
+    keys = ("precision", "recall", "f1", "samples")
+    values = precision_recall_fscore_support(expected, predicted, labels=classes, zero_division=0.0)
+    table = [
+        {"class": c, **dict(zip(keys, column, strict=True))}
+        for c, column in zip(classes, np.transpose(values).tolist(), strict=True)
+    ]
+    confusion = confusion_matrix(expected, predicted, labels=classes).tolist()
+    constraints = getattr(model[-1], "constraints_", None)
+    return {
+        "data": str(data),
+        "samples": len(expected),
+        "accuracy": float(accuracy_score(expected, predicted)),
+        "balanced_accuracy": float(balanced_accuracy_score(expected, predicted)),
+        "constraints": _required(constraints),
+        "positive_class": getattr(model[-1], "pos_label_", None) if constraints else None,
+        "classes": [{**row, "samples": int(row["samples"])} for row in table],
+        "confusion_matrix": [
+            {"true class": c, **{f"predicted {k}": n for k, n in zip(classes, row, strict=True)}}
+            for c, row in zip(classes, confusion, strict=True)
+        ],
+    }
+
+
+def _open(model_file: Path, data: Path, with_labels: bool) -> tuple[Any, Iterator[Samples], Any]:
+    """Return the model, chunks of the file, and the name of the target."""
+    metadata = inspect(model_file).metadata
+    if "kinds" not in metadata:
+        raise ModelFileError(
+            f"{model_file} was not saved by `widemargin fit`, so that its columns are unknown. Use "
+            "widemargin.export.load in Python."
+        )
+    model = load(model_file)
+    target = metadata["target"] if with_labels else None
+    n_features = model[-1].n_features_in_
+    return model, read_chunks(data, metadata["kinds"], n_features, target), target
+
+
+def _known_labels(labels: Any, classes: np.ndarray, data: Path, target: str | None) -> list:
+    """Return labels of a file as classes of the model."""
+    if labels is None:
+        raise CommandError(f"{data} has no labels.")
+    known = {str(label): label for label in classes.tolist()}
+    unknown = sorted({str(label) for label in labels} - known.keys())
+    if unknown:
+        where = "" if target is None else f" in column {target!r}"
+        raise CommandError(
+            f"{data} has the label {unknown[0]!r}{where}, and the model has the classes "
+            f"{', '.join(known)}.",
+            "Was the model trained on other data?",
+        )
+    return [known[str(label)] for label in labels]
+
+
+def _required(constraints: Any) -> dict[str, float] | None:
+    names = ("precision", "recall", "false_positive_rate")
+    found = {name: getattr(constraints, name, None) for name in names}
+    return {name: value for name, value in found.items() if value is not None} or None
+
+
+def _lines(rows: list[list]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()

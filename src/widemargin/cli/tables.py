@@ -1,0 +1,234 @@
+"""Read tables: CSV, Parquet and svmlight files, whole or in chunks of bounded size."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_svmlight_file
+
+from widemargin._base.options import cli_options as options
+from widemargin.cli.main import CommandError
+
+NUMBER, CATEGORY, TEXT = "number", "category", "text"
+_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Features and labels of a file.
+
+    Attributes
+    ----------
+    X : DataFrame or CSR matrix
+    labels : ndarray of str or of int, or None
+        Empty strings mark unlabeled samples.
+    """
+
+    X: Any
+    labels: np.ndarray | None
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+
+def is_svmlight(path: Path) -> bool:
+    """Return whether a file has the extension of svmlight files."""
+    return path.suffix in _SVMLIGHT
+
+
+def read_training(path: Path, target: str | None) -> Samples:
+    """Read a whole file of samples with labels.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file with a header, Parquet or svmlight file.
+    target : str or None
+        Column with the labels. An svmlight file has its labels in front; None is needed there.
+
+    Returns
+    -------
+    samples : Samples
+        All columns but the target. Labels are strings; svmlight labels are integers.
+    """
+    if is_svmlight(path):
+        if target is not None:
+            raise CommandError("--target is for tables: an svmlight file contains its labels.")
+        X, labels = _read_svmlight(path)
+        return Samples(X, _whole_numbers(labels))
+    if target is None:
+        raise CommandError(
+            "--target is missing.", f"Pass the name of the column with the labels of {path.name}."
+        )
+    _check_columns(path, [target])
+    table = _read_table(path, {target: str})
+    if not len(table):
+        raise CommandError(f"{path} has a header and no samples.")
+    return Samples(table.drop(columns=target), to_labels(table[target]))
+
+
+def column_kinds(table: pd.DataFrame, texts: list[str], categories: list[str]) -> dict[str, str]:
+    """Return which columns are numbers, categories or text.
+
+    Columns of strings with few distinct values are categories, others are text.
+
+    Parameters
+    ----------
+    table : DataFrame
+    texts, categories : list of str
+        Columns of which the user has decided.
+
+    Returns
+    -------
+    kinds : dict of str
+        Kind of each column, by name.
+    """
+    for name in [*texts, *categories]:
+        if name not in table:
+            raise _unknown_column(name, list(table), "the table")
+    kinds = {}
+    for name, column in table.items():
+        if name in texts:
+            kinds[str(name)] = TEXT
+        elif name in categories or pd.api.types.is_bool_dtype(column):
+            kinds[str(name)] = CATEGORY
+        elif pd.api.types.is_numeric_dtype(column):
+            kinds[str(name)] = NUMBER
+        else:
+            few = column.nunique() <= options.most_categories
+            kinds[str(name)] = CATEGORY if few else TEXT
+    return kinds
+
+
+def with_kinds(table: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
+    """Return the columns of a table as float64, or as strings with "" for missing values."""
+    columns = {
+        name: table[name].astype(np.float64)
+        if kind == NUMBER
+        else pd.Series(to_labels(table[name]), table.index, dtype=object)
+        for name, kind in kinds.items()
+    }
+    return pd.DataFrame(columns, index=table.index)
+
+
+def read_chunks(
+    path: Path, kinds: dict[str, str] | None, n_features: int, target: str | None = None
+) -> Iterator[Samples]:
+    """Read the columns that a model needs, in chunks of bounded size.
+
+    Parameters
+    ----------
+    path : Path
+        CSV, Parquet or svmlight file.
+    kinds : dict of str or None
+        Kinds of the columns of the model, by name; None for svmlight files.
+    n_features : int
+        Number of features of the model, for svmlight files.
+    target : str, optional
+        Column with labels to return too.
+
+    Yields
+    ------
+    samples : Samples
+    """
+    if is_svmlight(path) != (kinds is None):
+        trained = "an svmlight file" if kinds is None else "a table"
+        raise CommandError(f"The model was trained on {trained}, and {path.name} is another type.")
+    if kinds is None:
+        yield from _svmlight_chunks(path, n_features)
+        return
+    needed = [*kinds, *([] if target is None else [target])]
+    _check_columns(path, needed)
+    types = {name: np.float64 if kinds.get(name) == NUMBER else str for name in needed}
+    count = 0
+    for table in _table_chunks(path, types, kinds):
+        count += len(table)
+        labels = None if target is None else to_labels(table[target])
+        yield Samples(with_kinds(table, kinds), labels)
+    if not count:
+        raise CommandError(f"{path} has a header and no samples.")
+
+
+def to_labels(column: pd.Series) -> np.ndarray:
+    """Return values as strings, whole numbers without decimal places, "" for missing values."""
+    if pd.api.types.is_float_dtype(column):
+        return np.array(["" if pd.isna(v) else f"{v:.17g}" for v in column], dtype=object)
+    return np.array(["" if pd.isna(v) else str(v) for v in column], dtype=object)
+
+
+def _read_table(path: Path, types: dict[str, Any]) -> pd.DataFrame:
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, dtype=types, low_memory=False)
+
+
+def _table_chunks(path: Path, types: dict[str, Any], kinds: dict[str, str]) -> Iterator[Any]:
+    if path.suffix == ".parquet":
+        from pyarrow.parquet import ParquetFile
+
+        for batch in ParquetFile(path).iter_batches(options.chunk_samples, columns=list(types)):
+            yield batch.to_pandas()
+        return
+    try:
+        yield from pd.read_csv(
+            path, dtype=types, usecols=list(types), chunksize=options.chunk_samples
+        )
+    except ValueError as error:
+        numbers = ", ".join(name for name, kind in kinds.items() if kind == NUMBER)
+        raise CommandError(
+            f"{path} does not contain the types of the training data: {error}.",
+            f"These columns must contain numbers: {numbers}.",
+        ) from error
+
+
+def _check_columns(path: Path, needed: list[str]) -> None:
+    try:
+        if path.suffix == ".parquet":
+            from pyarrow.parquet import read_schema
+
+            present = read_schema(path).names
+        else:
+            present = list(pd.read_csv(path, nrows=0).columns)
+    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        empty = "is empty" if path.stat().st_size == 0 else f"cannot be read as CSV ({error})"
+        raise CommandError(f"{path} {empty}.", "A table with a header is needed.") from error
+    except ValueError as error:
+        raise CommandError(f"{path} cannot be read: {error}") from error
+    for name in needed:
+        if name not in present:
+            raise _unknown_column(name, present, str(path))
+
+
+def _unknown_column(name: str, present: list, where: str) -> CommandError:
+    near = difflib.get_close_matches(name, [str(column) for column in present], n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(map(str, present[:20]))}."
+    return CommandError(f"{where} has no column {name!r}.", hint)
+
+
+def _read_svmlight(path: Path, **options: Any) -> tuple[Any, np.ndarray]:
+    if path.stat().st_size == 0:
+        raise CommandError(f"{path} is empty.")
+    try:
+        # Indices from 1 on leave feature 0 empty; guessing would differ between chunks.
+        return load_svmlight_file(str(path), zero_based=True, **options)
+    except ValueError as error:
+        raise CommandError(f"{path} cannot be read as svmlight: {error}") from error
+
+
+def _svmlight_chunks(path: Path, n_features: int) -> Iterator[Samples]:
+    size = path.stat().st_size
+    for offset in range(0, max(size, 1), options.chunk_bytes):
+        X, labels = _read_svmlight(
+            path, n_features=n_features, offset=offset, length=options.chunk_bytes
+        )
+        if X.shape[0]:
+            yield Samples(X, _whole_numbers(labels))
+
+
+def _whole_numbers(labels: np.ndarray) -> np.ndarray:
+    whole = labels.astype(np.int64)
+    return whole if (whole == labels).all() else labels

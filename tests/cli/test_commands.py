@@ -1,0 +1,389 @@
+"""The command line as users run it, on files."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, make_classification
+
+import widemargin
+from widemargin import SVC
+from widemargin.cli import main
+from widemargin.export import inspect, load, save
+
+
+def run_process(*arguments):
+    """Run the command line in a new process."""
+    return subprocess.run(
+        [sys.executable, "-m", "widemargin.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+
+
+def run(*arguments):
+    """Run the command line in this process, which takes less time: what a new one would return."""
+    out, err, code = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("default")
+        patch.setattr(sys, "argv", ["widemargin", *map(str, arguments)])
+        patch.setattr(warnings, "showwarning", warnings.showwarning)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+            out.flush()
+    return subprocess.CompletedProcess([], code, out.buffer.getvalue().decode(), err.getvalue())
+
+
+def succeed(*arguments):
+    result = run(*arguments)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def fail(*arguments, code=1):
+    """Return the one sentence of a failed command."""
+    result = run(*arguments)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def mixed_table(n=120, seed=0):
+    """Text, a category with missing values, numbers with missing values and string labels."""
+    rng = np.random.default_rng(seed)
+    good = rng.random(n) < 0.5
+    words = [f"word{k}" for k in range(40)]
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.2, np.nan, 40 + 10 * good + rng.normal(0, 5, n)),
+            "city": pd.Series(rng.choice(["Rome", "Oslo", "São Paulo"], n)).where(
+                rng.random(n) < 0.9
+            ),
+            "note": [
+                " ".join([*rng.choice(words, 4), "happy" if g else 'sad, "very"']) for g in good
+            ],
+            "diagnosis": rng.normal(size=n) + 3 * good,
+            "outcome": np.where(good, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data files, and a model of the mixed table."""
+    folder = tmp_path_factory.mktemp("cli")
+    table = mixed_table()
+    table.to_csv(folder / "train.csv", index=False)
+    table.to_parquet(folder / "train.parquet")
+    mixed_table(60, seed=1).to_csv(folder / "test.csv", index=False)
+    X, y = make_classification(200, 8, class_sep=1.5, random_state=0)
+    numbers = pd.DataFrame(X, columns=[f"x{k}" for k in range(8)]).assign(label=y)
+    numbers.to_csv(folder / "numbers.csv", index=False)
+    numbers[["x0", "x1"]].to_csv(folder / "few.csv", index=False)
+    dump_svmlight_file(X, 2 * y - 1, str(folder / "data.svm"), zero_based=False)
+    succeed("fit", folder / "train.csv", "--target", "outcome", "-o", folder / "model.skops")
+    return folder
+
+
+def test_fit_explains_what_it_does(folder, tmp_path):
+    out = succeed("fit", folder / "train.csv", "--target", "outcome", "-o", tmp_path / "model")
+    assert "labeled samples: 120\n" in out
+    assert "columns: category 1, number 2, text 1\n" in out
+    assert "method: LinearSVC\n" in out
+    assert "because: there is text" in out
+    assert "\x1b" not in out  # no colours in a pipe
+
+
+def test_fit_prints_json(folder, tmp_path):
+    out = succeed(
+        "fit", folder / "numbers.csv", "--target", "label", "-o", tmp_path / "m", "--json"
+    )
+    result = json.loads(out)
+    assert result["method"] == "SVC"
+    assert result["classes"] == [0, 1]
+    assert 0 <= result["duality_gap"] < 1e-3
+
+
+def test_predict_and_evaluate_a_mixed_table(folder):
+    predicted = succeed("predict", folder / "model.skops", folder / "test.csv").split()
+    assert predicted[0] == "prediction"
+    expected = mixed_table(60, seed=1)["outcome"]
+    accuracy = np.mean(np.array(predicted[1:]) == expected.to_numpy())
+    result = json.loads(succeed("evaluate", folder / "model.skops", folder / "test.csv", "--json"))
+    assert result["accuracy"] == accuracy > 0.9
+    assert [row["class"] for row in result["classes"]] == ["no", "yes"]
+    assert sum(row["samples"] for row in result["classes"]) == 60
+    plain = succeed("evaluate", folder / "model.skops", folder / "test.csv")
+    assert f"accuracy: {accuracy:.4g}\n" in plain
+    assert "true class\tpredicted no\tpredicted yes\n" in plain
+
+
+def test_predictions_are_those_of_the_model_in_python(folder):
+    table = mixed_table(60, seed=1)
+    model = load(folder / "model.skops")
+    strings = table.assign(city=table["city"].fillna("").astype(object))
+    expected = model.decision_function(strings)
+    lines = succeed("predict", folder / "model.skops", folder / "test.csv", "--scores").split("\n")
+    assert lines[0] == "prediction,score yes"
+    scores = [float(line.split(",")[1]) for line in lines[1:-1]]
+    np.testing.assert_array_equal(scores, expected)
+
+
+def test_parquet_is_read_like_csv(folder, tmp_path):
+    parquet = folder / "train.parquet"
+    succeed("fit", parquet, "--target", "outcome", "-o", tmp_path / "model")
+    of_parquet = succeed("predict", tmp_path / "model", parquet)
+    assert of_parquet == succeed("predict", folder / "model.skops", folder / "train.csv")
+
+
+def test_svmlight_files(folder, tmp_path):
+    out = succeed("fit", folder / "data.svm", "-o", tmp_path / "model")
+    assert "classes: -1, 1\n" in out
+    result = json.loads(succeed("evaluate", tmp_path / "model", folder / "data.svm", "--json"))
+    assert result["accuracy"] > 0.9
+    assert "another type" in fail("predict", tmp_path / "model", folder / "numbers.csv")
+
+
+def test_predictions_are_written_whole_or_not_at_all(folder, tmp_path):
+    output = tmp_path / "predictions.csv"
+    succeed("predict", folder / "model.skops", folder / "test.csv", "-o", output)
+    assert len(output.read_text().splitlines()) == 61
+    broken = mixed_table(60, seed=1).astype({"age": object})
+    broken.loc[59, "age"] = "old"
+    broken.to_csv(tmp_path / "broken.csv", index=False)
+    error = fail("predict", folder / "model.skops", tmp_path / "broken.csv", "-o", output)
+    assert "'old'" in error
+    assert "These columns must contain numbers: age, diagnosis" in error
+    assert len(output.read_text().splitlines()) == 61
+    assert sorted(os.listdir(tmp_path)) == ["broken.csv", "predictions.csv"]
+
+
+def test_constraints_with_a_guarantee(folder, tmp_path):
+    arguments = ("--target", "label", "--precision", 0.7, "--confidence", 0.9, "--seed", 0)
+    out = succeed("fit", folder / "numbers.csv", *arguments, "-o", tmp_path / "model", "--json")
+    result = json.loads(out)
+    assert result["method"] == "PreferenceSVC"
+    assert result["because"].startswith("precision")
+    assert result["guaranteed"] is True
+    assert result["achievable"]["precision"] >= 0.7
+    evaluated = json.loads(
+        succeed("evaluate", tmp_path / "model", folder / "numbers.csv", "--json")
+    )
+    assert evaluated["constraints"] == {"precision": 0.7}
+    assert evaluated["positive_class"] == 1
+
+
+def test_unlabeled_samples_in_the_file_and_in_another(folder, tmp_path):
+    table = pd.read_csv(folder / "numbers.csv").astype({"label": object})
+    table.loc[100:, "label"] = ""
+    table.to_csv(tmp_path / "partial.csv", index=False)
+    arguments = ("--target", "label", "--unlabeled", folder / "numbers.csv", "--seed", 0)
+    out = succeed("fit", tmp_path / "partial.csv", *arguments, "-o", tmp_path / "m", "--json")
+    result = json.loads(out)
+    assert (result["labeled_samples"], result["unlabeled_samples"]) == (100, 300)
+    assert result["method"] == "PreferenceSVC"
+    assert "300 samples are unlabeled" in result["because"]
+
+
+def test_privileged_columns_are_not_needed_for_prediction(folder, tmp_path):
+    arguments = ("--target", "outcome", "--privileged", "diagnosis")
+    out = succeed("fit", folder / "train.csv", *arguments, "-o", tmp_path / "model")
+    assert "method: PrivilegedSVC\n" in out
+    assert load(tmp_path / "model")[-1]._privileged_functions is not None
+    mixed_table(20).drop(columns="diagnosis").to_csv(tmp_path / "new.csv", index=False)
+    assert len(succeed("predict", tmp_path / "model", tmp_path / "new.csv").split()) == 21
+
+
+def test_tune_reports_the_selected_parameters(folder, tmp_path):
+    arguments = ("--target", "label", "--tune", "--jobs", 1, "-o", tmp_path / "model", "--json")
+    result = json.loads(succeed("fit", folder / "numbers.csv", *arguments))
+    assert result["method"] == "SVCCV"
+    assert result["selected_parameters"].keys() == {"C", "gamma"}
+    assert 0.8 < result["cross_validated_score"] <= 1
+
+
+def test_inspect_describes_a_model(folder):
+    result = json.loads(succeed("inspect", folder / "model.skops", "--json"))
+    assert result["estimator"] == "sklearn.pipeline.Pipeline"
+    assert result["classes"] == ["no", "yes"]
+    assert result["metadata"]["kinds"]["note"] == "text"
+    assert result["metadata"] == inspect(folder / "model.skops").metadata
+    assert "estimator: sklearn.pipeline.Pipeline\n" in succeed("inspect", folder / "model.skops")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train.csv", "--target", "outcom"], "no column 'outcom'. Did you mean 'outcome'?"),
+        (["train.csv"], "--target is missing"),
+        (["empty.csv", "--target", "y"], "empty.csv is empty"),
+        (["header.csv", "--target", "y"], "has a header and no samples"),
+        (["binary.csv", "--target", "y"], "cannot be read as CSV"),
+        (["one.csv", "--target", "y"], "has one class, a. Labels of two classes are needed"),
+        (["unlabeled.csv", "--target", "y"], "has no labels"),
+        (["numbers.csv", "--target", "x0"], "which are no classes"),
+        (["train.csv", "--target", "outcome", "--text", "nte"], "Did you mean 'note'?"),
+        (["train.csv", "--target", "outcome", "--method", "magic"], "no --method magic. Use auto"),
+        (
+            ["train.csv", "--target", "outcome", "--method", "svc", "--precision", ".9"],
+            "--method svc does not use precision",
+        ),
+        (["train.csv", "--target", "outcome", "--precision", ".9", "--tune"], "--tune is not"),
+        (
+            ["numbers.csv", "--target", "label", "--precision", ".9", "--positive", "2"],
+            "no class '2'. Classes: [0, 1]",
+        ),
+        (["fake.parquet", "--target", "y"], "cannot be read"),
+        (["fake.svm"], "cannot be read as svmlight"),
+    ],
+    ids=lambda value: None if isinstance(value, list) else value,
+)
+def test_errors_of_fit_are_one_helpful_sentence(folder, tmp_path, arguments, message):
+    (folder / "empty.csv").touch()
+    (folder / "header.csv").write_text("x,y\n")
+    (folder / "binary.csv").write_bytes(bytes(range(128, 256)) * 10)
+    (folder / "one.csv").write_text("x,y\n1,a\n2,a\n3,\n")
+    (folder / "unlabeled.csv").write_text("x,y\n1,\n2,\n")
+    (folder / "fake.parquet").write_text("x,y\n1,2\n")
+    (folder / "fake.svm").write_text("x,y\n1,2\n")
+    name, *rest = arguments
+    assert message in fail("fit", folder / name, *rest, "-o", tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_errors_of_predict_are_one_helpful_sentence(folder, tmp_path):
+    model = folder / "model.skops"
+    assert "no column 'age'" in fail("predict", model, folder / "numbers.csv")
+    mixed_table().rename(columns={"age": "Age"}).to_csv(tmp_path / "renamed.csv", index=False)
+    assert "Did you mean 'Age'?" in fail("predict", model, tmp_path / "renamed.csv")
+    corrupt = tmp_path / "corrupt.skops"
+    corrupt.write_bytes(model.read_bytes()[:-1000])
+    for command in ("predict", "evaluate"):
+        assert "checksum is wrong" in fail(command, corrupt, folder / "test.csv")
+    assert "checksum is wrong" in fail("inspect", corrupt)
+    save(SVC(), tmp_path / "other.skops")
+    error = fail("predict", tmp_path / "other.skops", folder / "test.csv")
+    assert "was not saved by `widemargin fit`" in error
+
+
+def test_evaluate_recognizes_a_model_of_other_data(folder, tmp_path):
+    mixed_table().replace({"outcome": {"yes": "maybe"}}).to_csv(tmp_path / "x.csv", index=False)
+    error = fail("evaluate", folder / "model.skops", tmp_path / "x.csv")
+    assert "has the label 'maybe' in column 'outcome'" in error
+    assert "Was the model trained on other data?" in error
+
+
+def test_debug_shows_the_traceback(folder):
+    result = run_process("--debug", "predict", folder / "model.skops", folder / "numbers.csv")
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+
+
+def test_commands_in_processes_of_their_own(folder, tmp_path):
+    model = tmp_path / "model.skops"
+    fit = run_process("fit", folder / "train.csv", "--target", "outcome", "-o", model)
+    assert (fit.returncode, fit.stderr) == (0, "")
+    predict = run_process("predict", model, folder / "test.csv")
+    assert predict.returncode == 0
+    assert predict.stdout == succeed("predict", folder / "model.skops", folder / "test.csv")
+    evaluate = run_process("evaluate", model, folder / "test.csv")
+    assert "accuracy: " in evaluate.stdout
+    model.write_bytes(model.read_bytes()[:-1])
+    corrupt = run_process("predict", model, folder / "test.csv")
+    assert corrupt.returncode == 1
+    assert corrupt.stderr.count("\n") == 1
+
+
+def test_usage_errors_have_their_own_exit_code(folder):
+    assert run("fit", folder / "missing.csv", "-o", "model").returncode == 2
+    assert run("fit", folder / "train.csv").returncode == 2
+    assert run("nothing").returncode == 2
+
+
+def test_version_and_help():
+    assert succeed("--version") == f"{widemargin.__version__}\n"
+    assert "evaluate" in succeed("--help")
+
+
+def test_help_imports_no_numerical_library():
+    code = """
+import sys
+sys.argv = ["widemargin", "--help"]
+from widemargin.cli import main
+try:
+    main()
+finally:
+    sys.stderr.write(",".join({"numpy", "sklearn", "pandas", "numba", "skops"} & {*sys.modules}))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_without_typer_the_error_names_the_extra():
+    code = """
+import sys
+sys.modules["typer"] = None
+from widemargin.cli import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "pip install 'widemargin[cli]'" in result.stderr
+
+
+def test_a_closed_pipe_ends_the_command(folder):
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "widemargin.cli", "predict", folder / "model.skops",
+         folder / "test.csv"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    writer.stdout.close()
+    assert b"Traceback" not in writer.stderr.read()
+    writer.stderr.close()
+    assert writer.wait() == 1
+
+
+MEMORY = """
+import resource, sys
+from widemargin.cli import main
+sys.argv = ["widemargin", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no module resource")
+def test_predict_needs_no_more_memory_for_a_million_samples(tmp_path):
+    X, y = make_classification(1000, 10, random_state=0)
+    table = pd.DataFrame(X, columns=list("abcdefghij")).round(3)
+    table.assign(y=y).to_csv(tmp_path / "train.csv", index=False)
+    fit = ("--target", "y", "--method", "linear", "-o", tmp_path / "model")
+    succeed("fit", tmp_path / "train.csv", *fit)
+    lines = table.to_csv(index=False).split("\n", 1)
+    peaks = []
+    for repetitions in (20, 1000):
+        (tmp_path / "new.csv").write_text(lines[0] + "\n" + lines[1] * repetitions)
+        result = subprocess.run(
+            [sys.executable, "-c", MEMORY, "predict", tmp_path / "model", tmp_path / "new.csv",
+             "-o", tmp_path / "predictions.csv"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        peaks.append(int(result.stderr.split()[-1]))
+        with open(tmp_path / "predictions.csv") as file:
+            assert sum(1 for _ in file) == 1000 * repetitions + 1
+    assert peaks[1] < 1.2 * peaks[0]
