@@ -531,9 +531,9 @@ class structured_solver_options:
     plane_tol = 0.01
     """Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
     value costs more moves of weight, a larger one more rounds."""
-    plane_steps = 1_000_000
-    """Largest number of moves of weight in a round. Reached only if the problem over the planes
-    is badly conditioned."""
+    plane_steps = 20_000
+    """Largest number of moves of weight in a round, after which the interior-point method solves
+    the problem over the planes: it is badly conditioned. Measured by `benchmarks/hard.py`."""
     seconds_between_checkpoints = 10.0
     """Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
     is interrupted and spends more time on writing."""

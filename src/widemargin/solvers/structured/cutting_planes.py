@@ -32,6 +32,7 @@ from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
 from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot
+from widemargin.solvers.structured.simplex import simplex_optimum
 
 
 @dataclass(kw_only=True)
@@ -122,7 +123,11 @@ class CuttingPlanesState(SolverState):
         level = self.record.level
         scale = max(level if np.isfinite(level) else 1.0, TINY)
         tol = options.plane_tol * self.tol * scale
-        simplex_ascent(self.gram, self._linear(), self.weights, tol, options.plane_steps)
+        linear = self._linear()
+        steps = simplex_ascent(self.gram, linear, self.weights, tol, options.plane_steps)
+        if steps == options.plane_steps:
+            found = simplex_optimum(self.gram, linear)
+            self.weights = max(self.weights, found, key=lambda a: self._dual_objective(a, linear))
         self.idle = np.where(self.weights > 0.0, 0, self.idle + 1)
         self.idle[0] = 0
         stays = self.idle < self.inactive_window
@@ -137,7 +142,7 @@ class CuttingPlanesState(SolverState):
     def _add_oracle_plane(self) -> None:
         """Add the plane that touches the objective at the current weights."""
         weights = self.weights
-        dual = float(self._linear() @ weights - 0.5 * weights @ self.gram @ weights)
+        dual = self._dual_objective(weights, self._linear())
         found = self.record_at(self.w, dual)
         offset = float(np.sum(self.cost * found.losses))
         self.last_violation = self._violation(found.difference, offset)
@@ -162,6 +167,9 @@ class CuttingPlanesState(SolverState):
         """Return by how much a plane exceeds the others at the current weights."""
         planes = zip(self.planes, self.offsets, strict=True)
         return offset - dot(self.w, plane) - max(b - dot(self.w, g) for g, b in planes)
+
+    def _dual_objective(self, weights: np.ndarray, linear: np.ndarray) -> float:
+        return float(linear @ weights - 0.5 * weights @ self.gram @ weights)
 
     def _linear(self) -> np.ndarray:
         if not self.anchor.any():
