@@ -47,8 +47,15 @@ class Targets:
                 "class_weight must be greater than 0 for every class if C is infinite. Use a "
                 "finite C, or leave samples out by a sample_weight of 0."
             )
-        costs = C * self.class_weight[self.codes]
-        return costs if self.weight is None else costs * self.weight
+        with np.errstate(over="ignore"):
+            costs = C * self.class_weight[self.codes]
+            costs = costs if self.weight is None else costs * self.weight
+        if np.isfinite(C) and not np.isfinite(costs).all():
+            raise ValueError(
+                f"C * class_weight * sample_weight must be finite, got infinity with C={C}. Use "
+                "smaller weights, or C=np.inf for a hard margin where it is supported."
+            )
+        return costs
 
     def margins(self) -> np.ndarray:
         """Return the margin required of each sample."""
@@ -189,8 +196,10 @@ def class_weights(
         present, counts = _class_counts(y, sample_weight)
         return _effective(counts)[np.searchsorted(present, classes)]
     weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
-    if not (weights >= 0).all():
-        raise ValueError(f"class_weight must contain non-negative numbers, got {class_weight}.")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(
+            f"class_weight must contain finite, non-negative numbers, got {class_weight}."
+        )
     return weights
 
 

@@ -26,7 +26,12 @@ from widemargin._base.sklearn_compat import (
     fit_context,
 )
 from widemargin._base.threads import for_each
-from widemargin._base.validation import check_class_labels, validate_all_weights, validate_weights
+from widemargin._base.validation import (
+    check_class_labels,
+    check_magnitude,
+    validate_all_weights,
+    validate_weights,
+)
 from widemargin.discriminant.covariance import SHRINKAGES
 from widemargin.discriminant.namespaces import (
     empty_like,
@@ -379,6 +384,7 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
     y = to_numpy(y)
     if foreign_namespace(X) is None:
         X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
+        check_magnitude(X)
     else:
         X = validate_data(estimator, X, reset=reset, dtype=float_types(X))
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")

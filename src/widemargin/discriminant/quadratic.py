@@ -10,6 +10,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin._base.threads import for_each, single_threaded_blas
+from widemargin._base.validation import check_magnitude
 from widemargin.discriminant.base import IncrementalClassifier, class_priors, log_priors
 from widemargin.discriminant.covariance import class_covariance
 from widemargin.discriminant.statistics import ClassStatistics, as_dense, sample_blocks
@@ -126,10 +127,16 @@ class QuadraticDiscriminantAnalysis(IncrementalClassifier):
         def score(samples: slice) -> None:
             block = as_dense(X[samples]) - self._origin
             for k, (shift, factor) in enumerate(zip(self._shift, factors, strict=True)):
-                distance = tiled_multiply(block - shift, factor)
-                scores[samples, k] = constants[k] - 0.5 * np.einsum("ij,ij->i", distance, distance)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    distance = tiled_multiply(block - shift, factor)
+                    squares = np.einsum("ij,ij->i", distance, distance)
+                scores[samples, k] = constants[k] - 0.5 * squares
 
+        check_magnitude(X)
         for_each(score, sample_blocks(X))
+        # Squared distances of samples that are far from all classes overflow.
+        largest = np.finfo(self._template.dtype).max / 4.0
+        scores = np.nan_to_num(np.maximum(scores, -largest), nan=-largest)
         if len(self.classes_) == 2:
             scores = scores[:, 1] - scores[:, 0]
         return scores.astype(self._template.dtype, copy=False)

@@ -423,7 +423,7 @@ class Fold:
             # Read along the rows of support vectors: test samples, too, are contiguous in them.
             kernel = gather(gram.matrix, rows[support], columns).T
             with single_threaded_blas():  # the same product for any number of jobs: the same bits
-                sums = kernel @ dual[support].reshape(len(support), -1)
+                sums = kernel @ dual[support].reshape(len(support), shape[0] * shape[1])
             self.values[:, own] += sums.reshape(len(columns), *shape)
 
     def solve_with_cache(self, X_train: Any, jobs: int, progress: FitProgress) -> None:

@@ -90,11 +90,12 @@ class FeatureEquations:
         """Return the dual point of sum 0 that gives w, nearest in units of ``weight``."""
         missing = beta @ self.columns - np.append(unknowns[:-1], 0.0)
         free = np.flatnonzero(weight)
-        if not np.isfinite(missing).all():
-            return beta
         scaled = weight[free, np.newaxis] * self.columns[free]
         unit = np.maximum(np.sqrt(np.einsum("ij,ij->j", scaled, scaled)), TINY)
-        lengths = linalg.lstsq((scaled / unit).T, missing / unit, lapack_driver="gelsy")[0]
+        try:
+            lengths = linalg.lstsq((scaled / unit).T, missing / unit, lapack_driver="gelsy")[0]
+        except (linalg.LinAlgError, ValueError):  # values that are not finite
+            return beta
         moved = beta.copy()
         moved[free] -= weight[free] * lengths
         return moved

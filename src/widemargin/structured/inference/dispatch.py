@@ -105,8 +105,20 @@ def check_method(method: Any) -> str:
 
 
 def infer(potentials: Potentials, method: str = "auto") -> Labeling:
-    """Return the `Labeling` of checked potentials: float64, one pairwise matrix per edge."""
-    return _SOLVERS[_choose(potentials) if method == "auto" else method](potentials)
+    """Return the `Labeling` of checked potentials: float64, one pairwise matrix per edge.
+
+    Tolerances are relative to the largest potential: it is scaled to between 1 and 2, by a power
+    of 2, which does not round.
+    """
+    unary, edges, pairwise = potentials
+    largest = max(float(np.abs(values).max(initial=0.0)) for values in (unary, pairwise))
+    exponent = int(np.frexp(largest)[1]) - 1
+    if largest == 0.0 or exponent == 0:
+        return _SOLVERS[_choose(potentials) if method == "auto" else method](potentials)
+    scaled = Potentials(np.ldexp(unary, -exponent), edges, np.ldexp(pairwise, -exponent))
+    found = _SOLVERS[_choose(scaled) if method == "auto" else method](scaled)
+    score, bound = (float(np.ldexp(value, exponent)) for value in (found.score, found.bound))
+    return found._replace(score=score, bound=bound)
 
 
 def _choose(potentials: Potentials) -> str:

@@ -8,7 +8,12 @@ from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges, check_method
 from widemargin.structured.inference.sequences import best_sequences
 from widemargin.structured.models.crf import CRF
-from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_features
+from widemargin.structured.models.inputs import (
+    InputGraph,
+    ParsedSamples,
+    check_features,
+    check_real,
+)
 from widemargin.structured.models.joint_feature import full_matrices, symmetric_matrix
 
 
@@ -279,7 +284,7 @@ class EdgeFeatureGraphCRF(CRF):
         features, edges, edge_features = _unpack(x, ("features", "edges", "edge_features"))
         features = check_features(features)
         edges = check_edges(edges, features.shape[0])
-        edge_features = np.asarray(edge_features, dtype=float)
+        edge_features = check_real(np.asarray(edge_features), "edge_features").astype(float)
         if len(edges) == edge_features.size == 0:
             edge_features = np.empty((0, self.n_edge_features or 0))
         if edge_features.ndim != 2 or len(edge_features) != len(edges):

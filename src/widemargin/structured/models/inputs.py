@@ -100,8 +100,9 @@ def check_features(features: Any) -> Any:
         The features.
     """
     if sp.issparse(features):
+        check_real(features, "x")
         return sp.csr_array(features, dtype=np.float64)
-    features = np.asarray(features)
+    features = check_real(np.asarray(features), "x")
     if features.ndim != 2:
         raise ValueError(f"x must have shape (n_nodes, n_features), got {features.shape}.")
     return features
@@ -130,6 +131,23 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         unknown = sorted(set(labels[~known].tolist()))
         raise ValueError(f"y must contain labels of the training data, got {unknown[:3]}.")
     return states.astype(np.int64)
+
+
+def check_real(values: Any, name: str) -> Any:
+    """Return the values, objects as float64; raise a ValueError unless they are real numbers."""
+    if values.dtype.kind == "c":
+        raise ValueError(
+            f"{name} must contain real numbers, got complex numbers. Pass their real and imaginary "
+            "parts as features."
+        )
+    if values.dtype.kind != "O":
+        return values
+    if any(value is None for value in values.flat):
+        raise ValueError(f"{name} must contain numbers, got None. Impute missing values first.")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must contain numbers: {error}.") from error
 
 
 def check_finite(values: Any, name: str) -> None:
