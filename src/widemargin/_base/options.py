@@ -49,14 +49,14 @@ class kernel_options:
     """gamma times the largest squared norm above which the distances of the rbf kernel are computed
     from differences of features. Smaller does so, which is slower, for ordinary samples; larger
     leaves larger errors to kernel values: this, times the float64 epsilon."""
-    exact_work = 30_000_000
+    exact_sum_work = 30_000_000
     """Most multiplications with twice the digits of float64 for one certificate: a second."""
     exact_entries = 1 << 18
     """The same for the arrays of one step of it, which stay in the cache of the processor."""
     float32_range = 1e-3
     """Share of the largest float32 number that values to be summed may reach. Larger risks
     overflow, smaller computes more in float64."""
-    direct_features = 100
+    on_demand_features = 100
     """Most features with which small problems compute the rows of their rbf kernel one by one, when
     they need them. With more, matrix products over all samples are faster."""
     fewest_rows = 2
@@ -770,6 +770,8 @@ class generator_options:
     """Words of a topic. Fewer make topics easier to recognize."""
     label_words = 4
     """Words of a label, which are those that distinguish it from its siblings."""
+
+
 # ---- cli -----------------------------------------------------------------------------------------
 
 
@@ -784,7 +786,7 @@ class cli_options:
     that, and than half of the samples, are numbers or names."""
     most_kernel_samples = 10_000
     """Samples up to which a kernel is chosen: a fit takes seconds, and grows with their square."""
-    chunk_samples = 10_000
+    read_samples = 10_000
     """Samples that are read and predicted at a time: megabytes for tables of usual width."""
     chunk_bytes = 1 << 24
     """Bytes of an svmlight file that are read at a time."""

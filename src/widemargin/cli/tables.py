@@ -170,12 +170,12 @@ def _table_chunks(path: Path, types: dict[str, Any], kinds: dict[str, str]) -> I
     if path.suffix == ".parquet":
         from pyarrow.parquet import ParquetFile
 
-        for batch in ParquetFile(path).iter_batches(options.chunk_samples, columns=list(types)):
+        for batch in ParquetFile(path).iter_batches(options.read_samples, columns=list(types)):
             yield batch.to_pandas()
         return
     try:
         yield from pd.read_csv(
-            path, dtype=types, usecols=list(types), chunksize=options.chunk_samples
+            path, dtype=types, usecols=list(types), chunksize=options.read_samples
         )
     except ValueError as error:
         numbers = ", ".join(name for name, kind in kinds.items() if kind == NUMBER)

@@ -157,9 +157,8 @@ class TrainingData:
                     "teacher too."
                 )
             X, values, more = prediction_samples(student, self.features, unlabeled)
-            stack = sp.vstack if sp.issparse(phi) else np.vstack
-            phi = stack([phi, more])
-            phi = phi.tocsr() if sp.issparse(phi) else phi
+            sparse = sp.issparse(phi)
+            phi = sp.vstack([phi, more], format="csr") if sparse else np.vstack([phi, more])
             scores = np.vstack([scores, class_scores(self.teacher, X, values)])
             if weight is not None:
                 weight = np.concatenate([weight, np.ones(len(scores) - len(weight))])

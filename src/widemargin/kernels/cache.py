@@ -89,7 +89,7 @@ class GramCache:
         if self.shared or not rbf or sp.issparse(gram.X) or gram.X.dtype != np.float64:  # type: ignore[attr-defined]
             return None
         X = gram.X  # type: ignore[attr-defined]
-        return np.ascontiguousarray(X.T) if X.shape[1] <= options.direct_features else None
+        return np.ascontiguousarray(X.T) if X.shape[1] <= options.on_demand_features else None
 
     def whole(self) -> np.ndarray | None:
         """Return the whole matrix in float64 if it fits."""

@@ -83,7 +83,7 @@ class Gram:
         None if that takes too long. K includes the `offset`.
         """
         support = np.flatnonzero(dual)
-        if self._exact_work(len(support)) > options.exact_work:
+        if self._exact_work(len(support)) > options.exact_sum_work:
             return None
         height = max(
             1, options.exact_entries // max(1, self._exact_work(len(support)) // self.size)
@@ -214,7 +214,7 @@ class KernelGram(Gram):
 
     def exact_sums(self, dual: np.ndarray) -> tuple[Pair, np.ndarray] | None:
         linear = isinstance(self.function, Linear) and self.size * self.X.shape[1]
-        if not 0 < linear <= options.exact_work:
+        if not 0 < linear <= options.exact_sum_work:
             return None if linear else super().exact_sums(dual)
         X = self._dense(slice(None))
         offset = np.zeros(X.shape[1]) if self.offset is None else self.offset

@@ -106,7 +106,7 @@ def certify(state: Any, weights: np.ndarray, dual: np.ndarray, combined: np.ndar
     objective, bound = _objectives(problem, weights, slack, dual, np.sum(combined * combined))
     error = _rounding_error(problem, weights, slack, dual, combined)
     rounded = error > options.negligible_rounding * objective
-    if rounded and problem.size * len(weights) <= kernel_options.exact_work:
+    if rounded and problem.size * len(weights) <= kernel_options.exact_sum_work:
         exact = _exact_objectives(problem, weights, dual)
         if np.isfinite(exact).all():
             (objective, bound), error = exact, 0.0

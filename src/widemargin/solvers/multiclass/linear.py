@@ -148,7 +148,7 @@ def _certified(state: State, weights: np.ndarray) -> Solution:
     found = {"weights": weights, "bound_norm": float(np.sum(combined * combined))}
     errors = EPSILON * max(sizes) * roots
     solution = state.certify(extended.exact(scores), norm, True, errors, **found)
-    if solution.rounded and weights.size * state.problem.size <= kernel_options.exact_work:
+    if solution.rounded and weights.size * state.problem.size <= kernel_options.exact_sum_work:
         dense = state.X.toarray() if sp.issparse(state.X) else state.X
         samples = np.hstack([dense, np.full((len(dense), 1), bias)])
         exact_scores = _exact_product(samples, weights)

@@ -7,6 +7,8 @@ Moves between two coordinates solve ordinary programs faster, and converge slowl
 ill-conditioned: cutting planes of unscaled features.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -42,11 +44,13 @@ def simplex_optimum(gram: np.ndarray, linear: np.ndarray) -> np.ndarray:
     return found / found.sum()
 
 
-def _step(factor, residual, point, multipliers, nu):  # type: ignore[no-untyped-def]
+def _step(
+    factor: Any, residual: np.ndarray, point: np.ndarray, multipliers: np.ndarray, nu: float
+) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the next point, multipliers and nu."""
     along = linalg.cho_solve(factor, np.ones(len(point)), check_finite=False)
 
-    def direction(change: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def direction(change: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         moved = linalg.cho_solve(factor, residual + change / point, check_finite=False)
         shift = float(moved.sum() + point.sum() - 1.0) / float(along.sum())
         moved = moved - shift * along
