@@ -535,7 +535,4 @@ def test_machines_of_many_classes_compute_kernel_values_once(monkeypatch):
 
     monkeypatch.setattr(KernelFunction, "matrix", counted)
     SVC(multi_class="ovr", gamma=0.05).fit(X, y)
-    together, values[0] = values[0], 0
-    for label in range(13):
-        SVC(gamma=0.05).fit(X, y == label)
-    assert together < 0.4 * values[0]
+    assert 0 < values[0] <= n * n

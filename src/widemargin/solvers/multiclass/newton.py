@@ -101,6 +101,14 @@ def _take_steps(matrix, upper, gradient, dual, new_dual, slope, most_free, work)
                 moved = new_dual[i, k] + length * change[i, k]
                 at_bound = i * n_classes + k == blocking or moved > upper[i, k]
                 new_dual[i, k] = upper[i, k] if at_bound else moved
+        # The sum is 0 to the last bit, so that samples leave the support vectors.
+        for a in range(m):
+            i = sample[a]
+            k, total = reference[i], 0.0
+            for c in range(n_classes):
+                total += new_dual[i, c] if c != k else 0.0
+            if i * n_classes + k != blocking:
+                new_dual[i, k] = min(-total, upper[i, k])
         slope[:] = gradient
         for j in range(n):
             for k in range(n_classes):
