@@ -45,7 +45,7 @@ class TreeWeights:
     features : ndarray of uint32
         Features with a weight, in increasing order within a node. ``n_features`` is the constant
         feature.
-    entry_start : ndarray of int64, shape (len(features) + 1,)
+    entry_start : ndarray of uint32 (int64 if that is too small), shape (len(features) + 1,)
         The weights of feature position j are those from ``entry_start[j]`` on.
     child : ndarray of uint16
         Number of the child among those of its node.
@@ -69,6 +69,8 @@ class TreeWeights:
         features, counts, child, value = map(np.concatenate, zip(*known, strict=True))
         sizes = [0 if node is None else len(node.features) for node in nodes]
         starts = np.cumsum(np.concatenate([[0], counts]), dtype=np.int64)
+        if len(value) < 2**32:
+            starts = starts.astype(np.uint32)
         return cls(np.cumsum([0, *sizes], dtype=np.int64), features, starts, child, value)
 
 

@@ -84,7 +84,8 @@ class NodeSolver:
         Maximum number of passes over the samples.
     prune : float
         Weights are dropped if their product with the root mean square of the nonzero values of
-        their feature is not larger.
+        their feature, times the square root of the mean number of nonzero values of a sample, is
+        not larger.
     seed : int
         Seed of the order of the samples.
     """
@@ -114,7 +115,8 @@ class NodeSolver:
     @cached_property
     def thresholds(self) -> np.ndarray:
         """Largest weights that are dropped."""
-        return self.prune / _typical_values(self.X)
+        per_sample = max(1.0, self.X.nnz / self.X.shape[0])
+        return self.prune / (np.sqrt(per_sample) * _typical_values(self.X))
 
     def train(self, tree: LabelTree, reach: Any, node: int) -> NodeWeights:
         """Train the classifiers of the children of a node.

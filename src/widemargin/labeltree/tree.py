@@ -94,10 +94,12 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     <<finite_C>>
 
-    prune : float, default=0.03
-        Weights are set to 0 if their contribution to the score of a typical sample, which is the
-        weight times the root mean square of the nonzero values of its feature, is not larger.
-        Larger values give smaller models and faster predictions; 0 keeps all weights.
+    prune : float, default=0.07
+        Weights of small contributions are set to 0: those up to :math:`\mathrm{prune} / (\sqrt m
+        v_j)` for feature j, where m is the mean number of nonzero features of a sample and
+        :math:`v_j` the root mean square of the nonzero values of the feature. This is `prune`
+        itself for samples of norm 1 with equal values. Larger values give smaller models and faster
+        predictions; 0 keeps all weights.
 
     beam_width : int, default=10
         Number of nodes of each level that predictions follow. The larger it is, the closer
@@ -203,7 +205,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         max_leaf_size=100,
         loss="squared_hinge",
         C=1.0,
-        prune=0.03,
+        prune=0.07,
         beam_width=10,
         fit_intercept=True,
         intercept_scaling=1.0,
