@@ -465,6 +465,9 @@ class coupled_options:
     function_error = 1e-7
     """Relative change of the functions, in the steps without progress, up to which such a point is
     accepted. Others are left to pair updates."""
+    negligible_rounding = 1e-9
+    """Rounding error of a squared norm, relative to the sum of its dual variables, from which on
+    functions are computed with twice the digits of float64."""
     stopping_distance = 1e-11
     """Relative distance from the optimum at which the interior-point method stops."""
 

@@ -292,8 +292,8 @@ class CoupledSubproblems(Subproblems):
             jobs = effective_n_jobs(estimator.n_jobs)
             self._cache = GramCache(self.gram, self.cache_bytes, shared=True, jobs=jobs)
         else:
-            grams = self.gram, self.kernel.gram
-            self.matrix, self.second = (g.block(slice(None), slice(None)) for g in grams)
+            self.grams = self.gram, self.kernel.gram
+            self.matrix, self.second = (g.block(slice(None), slice(None)) for g in self.grams)
             self.positive_semidefinite &= self.kernel.gram.positive_semidefinite
 
     def solver(self, C: float, penalty: float) -> Solver:
@@ -328,7 +328,7 @@ class SVM1Plus(CoupledSubproblems):
         factor = None if self.space is None else self.space.rows()
         # Feasible for other costs after scaling.
         point = None if start is None else start.point * (cost.sum() / start.point.sum())
-        named = {"factor": factor, "low_rank": low_rank, "start": point}
+        named = {"factor": factor, "low_rank": low_rank, "start": point, "grams": self.grams}
         return svm1plus_problem(self.matrix, self.second, sign, cost, penalty, **named)
 
 
@@ -339,9 +339,8 @@ class SVM2K(CoupledSubproblems):
         model, weight = self.estimator, self.weight
         C_privileged = model.C if model.C_privileged is None else model.C_privileged
         costs = np.vstack([cost, C_privileged * weight]), model.D * weight
-        return svm2k_problem(
-            self.matrix, self.second, sign, *costs, model.epsilon, low_rank=low_rank
-        )
+        named = {"low_rank": low_rank, "grams": self.grams}
+        return svm2k_problem(self.matrix, self.second, sign, *costs, model.epsilon, **named)
 
 
 def _slack_space(kernel: PrivilegedKernel, weight: np.ndarray, constant: bool) -> SlackSpace:

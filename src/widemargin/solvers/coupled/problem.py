@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from widemargin.kernels import Gram
 from widemargin.solvers.solution import Solution
 
 
@@ -70,6 +71,8 @@ class CoupledProblem:
     low_rank : bool, default=False
         Whether M is the matrix of a linear kernel of fewer features than samples. It selects the
         method.
+    grams : tuple of two Gram, optional
+        What K and M (times the penalty) are the matrices of, for objectives with more digits.
     """
 
     first: np.ndarray
@@ -87,6 +90,7 @@ class CoupledProblem:
     factor: np.ndarray | None = None
     penalty: float = 1.0
     low_rank: bool = False
+    grams: tuple[Gram, Gram] | None = None
 
     def expansions(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return g and h of a point."""
@@ -129,6 +133,7 @@ def svm1plus_problem(
     factor: np.ndarray | None = None,
     low_rank: bool = False,
     start: np.ndarray | None = None,
+    grams: tuple[Gram, Gram] | None = None,
 ) -> CoupledProblem:
     """Return SVM1+: the hinge loss with slack that is a function of the privileged features.
 
@@ -160,6 +165,8 @@ def svm1plus_problem(
         As in `CoupledProblem`.
     start : ndarray of shape (2, n), optional
         Feasible alpha and beta to start from.
+    grams : tuple of two Gram, optional
+        As in `CoupledProblem`.
 
     Returns
     -------
@@ -193,6 +200,7 @@ def svm1plus_problem(
         factor=factor,
         penalty=penalty,
         low_rank=low_rank,
+        grams=grams,
     )
 
 
@@ -205,6 +213,7 @@ def svm2k_problem(
     epsilon: float,
     *,
     low_rank: bool = False,
+    grams: tuple[Gram, Gram] | None = None,
 ) -> CoupledProblem:
     """Return SVM-2K: classifiers on two views of the samples, with a penalty on disagreement.
 
@@ -231,6 +240,7 @@ def svm2k_problem(
     epsilon : float
         Disagreement without cost.
     low_rank : bool, default=False
+    grams : tuple of two Gram, optional
         As in `CoupledProblem`.
 
     Returns
@@ -264,4 +274,5 @@ def svm2k_problem(
         start=np.zeros((len(kind), len(sign))),
         primal=primal,
         low_rank=low_rank,
+        grams=grams,
     )

@@ -9,6 +9,7 @@ computes the exact solution at the end. ``benchmarks/privileged.py --only method
 methods.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.matmul import tiled_multiply
-from widemargin._base.numeric import TINY
+from widemargin._base.numeric import EPSILON, TINY
 from widemargin._base.options import coupled_options as options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.solvers.coupled.active_set import refine_by_active_set
@@ -105,20 +106,48 @@ def solve_coupled(
         run_in_slices(advance, state, report)
         found = finish(state)
     g, h = problem.expansions(found.point)
-    second_norm = float(h @ found.second)
+    found, shifts = _with_more_digits(problem, found, g, h)
+    second_norm = float(h @ found.second) + shifts[1] * math.fsum(h)
     if found.weights is not None:
         second_norm = problem.penalty * float(found.weights @ found.weights)
-    norms = 0.5 * (float(g @ found.first) + second_norm)
+    norms = 0.5 * (float(g @ found.first) + shifts[0] * math.fsum(g) + second_norm)
     first_intercept, second_intercept, loss = problem.primal(found)
+    second_values = found.second + second_intercept
+    first_intercept, second_intercept = first_intercept - shifts[0], second_intercept - shifts[1]
     objective = norms + loss
     dual_objective = float((problem.linear * found.point).sum()) - norms
     gap = relative_gap(objective, dual_objective)
     return CoupledSolution(
         g, first_intercept, objective, dual_objective, gap, state.iterations, found.optimal,
         second_dual=h / problem.penalty, second_intercept=second_intercept,
-        second_values=found.second + second_intercept, second_weights=found.weights,
+        second_values=second_values, second_weights=found.weights,
         point=found.point,
     )  # fmt: skip
+
+
+def _with_more_digits(
+    problem: CoupledProblem, found: Optimum, g: np.ndarray, h: np.ndarray
+) -> tuple[Optimum, list[float]]:
+    """Return the solution with functions from sums with twice the digits, where these matter.
+
+    Constants are subtracted from the functions and added to the multipliers, and returned: a large
+    one would take the digits of the rest.
+    """
+    shifts, functions = [0.0, 0.0], [found.first, found.second]
+    duals, grams = [g, h / problem.penalty], problem.grams or ()
+    for k, (gram, dual) in enumerate(zip(grams, duals, strict=False)):
+        size = float(np.abs(dual) @ np.sqrt(np.abs(gram.diagonal())))
+        known = k == 1 and found.weights is not None
+        rounded = size * size * EPSILON > options.negligible_rounding * float(np.abs(dual).sum())
+        exact = gram.exact_sums(dual) if rounded and not known else None
+        if exact is not None:
+            (total, rest), _ = exact
+            shifts[k] = -float(np.median(total))
+            functions[k] = (total + shifts[k]) + rest
+    moved = found.constants - np.array(shifts)
+    return found._replace(first=functions[0], second=functions[1], constants=moved), [
+        -shift for shift in shifts
+    ]
 
 
 def advance(state: State) -> bool:

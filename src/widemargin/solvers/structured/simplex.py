@@ -7,8 +7,6 @@ Moves between two coordinates solve ordinary programs faster, and converge slowl
 ill-conditioned: cutting planes of unscaled features.
 """
 
-from typing import Any
-
 import numpy as np
 from scipy import linalg
 
@@ -45,18 +43,18 @@ def simplex_optimum(gram: np.ndarray, linear: np.ndarray) -> np.ndarray:
 
 
 def _step(
-    factor: Any, residual: np.ndarray, point: np.ndarray, multipliers: np.ndarray, nu: float
-) -> tuple[np.ndarray, np.ndarray, Any]:
+    factor: tuple, residual: np.ndarray, point: np.ndarray, multipliers: np.ndarray, nu: float
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the next point, multipliers and nu."""
     along = linalg.cho_solve(factor, np.ones(len(point)), check_finite=False)
 
-    def direction(change: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+    def direction(change: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         moved = linalg.cho_solve(factor, residual + change / point, check_finite=False)
         shift = float(moved.sum() + point.sum() - 1.0) / float(along.sum())
         moved = moved - shift * along
-        return shift, moved, (change - multipliers * moved) / point
+        return np.array(shift), moved, (change - multipliers * moved) / point
 
     shift, moved, changed, length = interior_point.predictor_corrector(
         direction, point, multipliers, len(point)
     )
-    return point + length * moved, multipliers + length * changed, nu + length * shift
+    return point + length * moved, multipliers + length * changed, nu + length * float(shift)
