@@ -218,8 +218,8 @@ class RBF(KernelFunction):
         finish(out, start, stop, first, last, X_norms, Y_norms, gamma, upper)
 
     def accurate(self, X):
-        far = self.gamma * float(squared_norms(X).max(initial=0.0)) > options.far_exponent
-        return DirectRBF(self.gamma) if far else self
+        exponent = self.gamma * float(squared_norms(X).max(initial=0.0))
+        return DirectRBF(self.gamma) if options.far_exponent < exponent < np.inf else self
 
     def rounding(self, norms):
         return (1.0 + 4.0 * self.gamma * float(norms.max(initial=0.0))) * EPSILON

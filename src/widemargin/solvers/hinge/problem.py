@@ -170,7 +170,7 @@ def _exact_certificate(
     if problem.intercept:
         residual = linear - values[0]
         first, *_ = _certificate(*data, residual, 0.0, True)
-        candidates = [first, _least_loss_intercept(problem, residual)]
+        candidates = [first, least_loss_intercept(problem, residual)]
     found = []
     for intercept in candidates:
         total, rest = extended.two_sum(-values[0], np.array(-intercept))
@@ -184,7 +184,7 @@ def _exact_certificate(
     return intercept, objective, bound, _objective_error(*data, shifted, errors)
 
 
-def _least_loss_intercept(problem: HingeProblem, residual: np.ndarray) -> float:
+def least_loss_intercept(problem: HingeProblem, residual: np.ndarray) -> float:
     """Return the intercept of the least loss: its slope rises by the cost at every kink."""
     cost = np.minimum(problem.cost, np.finfo(np.float64).max / problem.size)
     order = np.argsort(residual)

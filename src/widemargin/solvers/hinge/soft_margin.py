@@ -29,7 +29,7 @@ from widemargin.solvers import interior_point
 from widemargin.solvers.hinge import linear_problem
 from widemargin.solvers.hinge.hard_margin import FeatureEquations, SampleEquations
 from widemargin.solvers.hinge.linear_problem import LinearProblem
-from widemargin.solvers.hinge.problem import HingeProblem, certify
+from widemargin.solvers.hinge.problem import HingeProblem, certify, least_loss_intercept
 from widemargin.solvers.solution import Solution
 
 
@@ -168,7 +168,15 @@ def _certified(state: State, beta: np.ndarray, iterations: int) -> tuple[Solutio
             size = float(np.sum(mean * mean))
             scores = scores + (float(np.sum(weights[:-1] * mean)) + math.fsum(beta) * size)
     residual = problem.linear() - scores
-    return certify(problem, beta, residual, iterations, True), residual
+    solution = certify(problem, beta, residual, iterations, True)
+    if problem.intercept and problem.gram.offset is None and not solution.rounded:
+        # The mean of those of the free samples is less accurate than the one of the least loss.
+        intercept = least_loss_intercept(problem, residual)
+        fixed = replace(problem, intercept=False)
+        best = certify(fixed, beta, residual - intercept, iterations, True)
+        if best.gap < solution.gap and not best.rounded:
+            solution = replace(best, intercept=intercept)
+    return solution, residual
 
 
 def start(problem: HingeProblem) -> State | None:
