@@ -379,7 +379,8 @@ def test_a_state_can_be_looked_at_on_the_way():
             values.append(solution.dual_objective)
             assert not solution.converged
         final = smo.finish(state)
-    assert values == sorted(values)
+    # Up to rounding errors, which more digits remove from some of them.
+    assert (np.diff(values) >= -1e-14 * values[-1]).all()
     assert values[-1] <= final.dual_objective * (1 + 1e-9)
     assert final.converged
 

@@ -178,7 +178,7 @@ def _exact_certificate(
         _, objective, bound = _certificate(*data, shifted, intercept * excess, False)
         # Moving a variable to where the sum is 0 changes the dual objective by its residual.
         free = np.argmin(np.abs(shifted))
-        bound -= abs(excess * (shifted[free] + intercept))
+        bound -= abs(excess * (float(shifted[free]) + intercept))
         found.append((objective, intercept, bound, shifted))
     objective, intercept, bound, shifted = min(found, key=lambda point: point[0])
     return intercept, objective, bound, _objective_error(*data, shifted, errors)
