@@ -24,7 +24,7 @@ from _harness import (
     repeated,
     timed,
 )
-from core import shipped, shown, some, stored
+from core import bundled, shipped, shown, some, stored
 
 LOSSES = {
     "hinge": {"loss": "hinge"},
@@ -50,6 +50,7 @@ TIGHT = {"tol": 1e-6, "max_iter": 20_000}
 SAME_OBJECTIVE = 1e-6
 GRID = {"Cs": [1.0, 4.0, 16.0], "gammas": [0.25, 1.0, 4.0]}
 SEARCHED_ROWS = 4_000
+SMALL = {"iris": ("squared hinge", "joint"), "wine": ("squared hinge", "joint")}
 
 
 def main(arguments=None):
@@ -242,7 +243,32 @@ def kernels(bench, report, chosen):
         )
 
 
-PARTS = {"fits": fits, "exact": exact, "kernels": kernels}
+def small(bench, report, chosen):
+    """Compare fits of less than a few milliseconds, on one thread."""
+    rows = []
+    for name, losses in SMALL.items():
+        for loss in losses:
+            task = {"name": name, "loss": loss, "budget": chosen.budget}
+            found = bench.run("small", threads=1, **task)
+            ours, theirs = found["ours"], found["liblinear"]
+            faster = theirs["median"] / ours["median"]
+            milliseconds = [f"{1000 * who['median']:.2f}" for who in (ours, theirs)]
+            excess = ours["objective"] / theirs["objective"] - 1
+            rows.append([name, loss, *milliseconds, shown(faster), f"{excess:.1e}"])
+            claim = f"{name}, {loss}: at least as fast as liblinear"
+            report.bar(claim, faster, faster >= 1)
+            claim = f"{name}, {loss}: objective not above liblinear's"
+            report.bar(claim, excess, excess <= SAME_OBJECTIVE)
+    report.table(
+        "Small problems",
+        "Default parameters on standardized features, fitted alternately in one process on one "
+        "thread: medians of its CPU time in milliseconds, and by how much our objective is higher.",
+        ["data", "loss", "ms", "liblinear's", "ratio", "objective"],
+        rows,
+    )
+
+
+PARTS = {"fits": fits, "exact": exact, "kernels": kernels, "small": small}
 
 
 def available(names, chosen):
@@ -374,6 +400,27 @@ def kernel_task(name, who, settings, data, rows):
     }
 
 
+def small_task(name, loss, budget):
+    from statistics import median
+    from time import process_time
+
+    X, y, *_ = bundled(name)
+    models = {"ours": ours_of(loss), "liblinear": peer_of(loss)}
+    seconds = {who: [] for who in models}
+    once = timed(lambda: quietly(quietly(models["ours"], X, y), X, y))
+    times = max(1, int(0.02 / once))
+    while len(seconds["ours"]) < 5 or times * sum(map(sum, seconds.values())) < budget:
+        for who, model in models.items():
+            start = process_time()
+            for _ in range(times):
+                quietly(model, X, y)
+            seconds[who].append((process_time() - start) / times)
+    return {
+        who: {"median": median(seconds[who]), "objective": objective(model, loss, X, y)}
+        for who, model in models.items()
+    }
+
+
 TASKS = {
     "compile": compile_task,
     "peer": peer_task,
@@ -382,6 +429,7 @@ TASKS = {
     "exact": exact_task,
     "select": select_task,
     "kernel": kernel_task,
+    "small": small_task,
 }
 
 

@@ -89,10 +89,11 @@ def test_every_part_prints_and_keeps_what_it_measured(core, monkeypatch, folder,
         "325 small problems: time to fit",
         "Growth with the number of samples",
         "Tuning",
+        "Searches on one thread",
     }
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
     same = [verdict for bar, verdict in verdicts.items() if "dual objective" in bar]
-    assert same == ["met"] * 11
+    assert same == ["met"] * 14
     skipped = [bar for bar, verdict in verdicts.items() if verdict == "skipped"]
     assert all("intelex" in bar for bar in skipped)
     assert len(skipped) == ("intelex" not in core.models())

@@ -75,6 +75,7 @@ def test_every_part_prints_and_keeps_what_it_measured(linear, monkeypatch, folde
         "Linear SVMs: objectives, iterations and memory",
         "Equality of the optima",
         "Several classes with a kernel",
+        "Small problems",
     }
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
     assert [v for bar, v in verdicts.items() if "of liblinear's" in bar] == ["met"] * 5
