@@ -460,8 +460,11 @@ class Fold:
                 hinge = _hinge_problem(gram, problem.sign, margins, cost, rows)
                 solution = None if small is None else small.solve(hinge, self.model.tol)
                 if solution is None:
-                    small = None
-                    solution = self._solve(step, hinge, solutions, progress, stop, rows)
+                    warm = gram.positive_semidefinite and solutions
+                    start = _at(rows, gram.size, solutions[-1].dual) if warm else None
+                    start, small = start if small is None else small.dual, None
+                    solution = self._solve(step, hinge, start, progress, stop)
+                solution = solution if rows is None else replace(solution, dual=solution.dual[rows])
             solutions.append(solution)
             unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
@@ -471,22 +474,15 @@ class Fold:
         return SmallSolver(gram) if plain and SmallSolver.applies(gram) else None
 
     def _solve(
-        self, step: int, problem: HingeProblem, before: list, progress: FitProgress,
-        stop: Callable, rows: np.ndarray | None,
-    ) -> Solution:  # fmt: skip
-        """Solve a problem from the last of the solutions ``before``."""
-        warm = problem.gram.positive_semidefinite and before
+        self, step: int, problem: HingeProblem, start: Any, progress: FitProgress, stop: Callable
+    ) -> Solution:
+        """Solve a problem from the dual point ``start``."""
+        report = (lambda _: stop()) if progress.active else None
         try:
-            solution = solve_hinge(
-                problem,
-                **solver_options(self.model),
-                dual=_at(rows, problem.size, before[-1].dual) if warm else None,
-                report=(lambda _: stop()) if progress.active else None,
-            )
+            return solve_hinge(problem, **solver_options(self.model), dual=start, report=report)
         except NotSeparableError:
             self.failed.add(step)
-            solution = Solution(np.zeros(problem.size), 0.0, np.inf, np.inf, 0.0, 0, True)
-        return solution if rows is None else replace(solution, dual=solution.dual[rows])
+            return Solution(np.zeros(problem.size), 0.0, np.inf, np.inf, 0.0, 0, True)
 
     def fitted_model(self, step: int, X_train: Any, X_test: Any, whole: bool) -> SVC:
         """Return the `SVC` at a C of the path, for scorers.
