@@ -70,7 +70,7 @@ class DenseMatrix:
     def subset(self, index: np.ndarray) -> "DenseMatrix":
         """Return the matrix of some of the samples."""
         if self.samples is None:
-            return DenseMatrix(self.source[:, index], gamma=self.gamma)
+            return DenseMatrix(np.take(self.source, index, axis=1), gamma=self.gamma)
         return DenseMatrix(self.source, self.samples[index])
 
 
