@@ -181,7 +181,7 @@ def _check_method(chosen: FitOptions, n_unlabeled: int) -> None:
             "Remove the samples without a label and --unlabeled, or use --method preference.",
         )
     if chosen.method == "privileged" and not chosen.privileged:
-        raise CommandError("--method privileged needs --privileged COLUMN.")
+        raise CommandError("--method privileged needs --privileged NAME.")
 
 
 def _features(X: Any, chosen: FitOptions) -> tuple[Any, Any, dict[str, str] | None, Any]:
