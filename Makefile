@@ -16,7 +16,7 @@ COMPILED := tests/kernels tests/solvers tests/structured/inference
 # What the caller has on this path must not stand in for the installed package.
 unexport PYTHONPATH
 
-.PHONY: help demo test test-all test-slow test-interpreted test-bounds test-oldest lint docs clean
+.PHONY: help demo test test-all test-slow test-interpreted test-bounds test-oldest lint dist docs clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s%s\n", $$1, $$2 }' Makefile
@@ -51,11 +51,14 @@ lint: $(VENV)/package ## check format, style, types and the import contract
 	$(RUN) mypy
 	$(BIN)/lint-imports
 
+dist: $(VENV)/dependencies ## build the source distribution and the wheel into dist
+	$(BIN)/hatchling build
+
 docs: $(VENV)/package ## build the documentation into docs/_build/html
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove all that make has made
-	rm -rf .venv .venv-oldest build docs/_build docs/gallery docs/api docs/_inventories
+	rm -rf .venv .venv-oldest build dist docs/_build docs/gallery docs/api docs/_inventories
 	rm -f docs/sg_execution_times.rst docs/performance_tables.inc
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)

@@ -1,0 +1,85 @@
+"""The source distribution and the wheel contain what they need, and nothing else."""
+
+import email
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import widemargin
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Build both; return the names in each, and the metadata of the wheel."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", folder],
+        cwd=ROOT, check=True, capture_output=True,
+    )  # fmt: skip
+    wheel, sdist = sorted(folder.iterdir(), key=lambda path: path.suffix != ".whl")
+    with tarfile.open(sdist) as archive:
+        names = [name.split("/", 1)[1] for name in archive.getnames()]
+    with zipfile.ZipFile(wheel) as archive:
+        members = archive.namelist()
+        info = f"widemargin-{widemargin.__version__}.dist-info"
+        metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+        scripts = archive.read(f"{info}/entry_points.txt").decode()
+    return {"sdist": names, "wheel": members, "metadata": metadata, "scripts": scripts}
+
+
+def source_files():
+    package = ROOT / "src" / "widemargin"
+    files = [path for path in package.rglob("*") if path.is_file()]
+    return {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in files
+        if "__pycache__" not in path.parts
+    }
+
+
+def test_the_wheel_contains_the_package_and_nothing_else(built):
+    code = {name for name in built["wheel"] if not name.split("/")[0].endswith(".dist-info")}
+    assert code == source_files()
+    assert {"widemargin/py.typed", "widemargin/__init__.pyi"} <= code
+    assert any(name.endswith("licenses/LICENSE") for name in built["wheel"])
+
+
+def test_the_source_distribution_contains_what_the_tests_need(built):
+    expected = {
+        "Makefile", "constraints.txt", "constraints-oldest.txt", "pyproject.toml", "README.md",
+        "LICENSE", "CHANGELOG.md", "CITATION.cff", "tests/conftest.py", "tests/suites/registry.py",
+        "docs/conf.py", "examples/GALLERY_HEADER.rst", "tools/demo.py",
+    }  # fmt: skip
+    names = set(built["sdist"])
+    assert expected <= names
+    assert {f"src/{name}" for name in source_files()} <= names
+    assert {f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py")} <= names
+
+
+def test_the_source_distribution_contains_no_built_files(built):
+    built_parts = {"__pycache__", "_build", "generated", ".venv", ".git", ".hypothesis"}
+    assert [name for name in built["sdist"] if built_parts & set(name.split("/"))] == []
+
+
+def test_the_metadata_is_complete(built):
+    metadata = built["metadata"]
+    assert metadata["Version"] == widemargin.__version__
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert {"plot", "export", "cli"} <= set(metadata.get_all("Provides-Extra"))
+    assert built["scripts"].split() == [
+        "[console_scripts]", "widemargin", "=", "widemargin.cli.main:main",
+    ]  # fmt: skip
+
+
+def test_extras_that_users_install_need_no_development_tools(built):
+    required = built["metadata"].get_all("Requires-Dist")
+    plain = {line.split(">")[0].split(";")[0].strip() for line in required if "extra" not in line}
+    assert plain == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "numba"}
