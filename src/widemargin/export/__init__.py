@@ -1,6 +1,18 @@
-"""Model files: save a fitted estimator, load it without running code from the file, inspect it."""
+"""Model files: save a fitted estimator, load it without running code from the file, inspect it.
 
+`to_sklearn` converts models for tools that know scikit-learn's classes, such as converters to ONNX.
+"""
+
+from widemargin.export.conversion import to_sklearn
 from widemargin.export.files import ModelFile, ModelFileError, inspect, load, save
 from widemargin.export.types import trusted_types
 
-__all__ = ["ModelFile", "ModelFileError", "inspect", "load", "save", "trusted_types"]
+__all__ = [
+    "ModelFile",
+    "ModelFileError",
+    "inspect",
+    "load",
+    "save",
+    "to_sklearn",
+    "trusted_types",
+]
