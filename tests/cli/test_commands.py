@@ -376,7 +376,7 @@ def test_predict_needs_no_more_memory_for_a_million_samples(tmp_path):
     succeed("fit", tmp_path / "train.csv", *fit)
     lines = table.to_csv(index=False).split("\n", 1)
     peaks = []
-    for repetitions in (20, 1000):
+    for repetitions in (200, 1000):
         (tmp_path / "new.csv").write_text(lines[0] + "\n" + lines[1] * repetitions)
         result = subprocess.run(
             [sys.executable, "-c", MEMORY, "predict", tmp_path / "model", tmp_path / "new.csv",

@@ -31,7 +31,13 @@ import widemargin
 from widemargin import SVC, GatedStudents, GatedSVC, LinearSVC, PreferenceSVC
 from widemargin._base import sklearn_compat
 from widemargin.export import ModelFileError, inspect, load, save, trusted_types
-from widemargin.structured import FrankWolfeSSVM, NodeTransformer, OneSlackSSVM, SubgradientSSVM
+from widemargin.structured import (
+    FrankWolfeSSVM,
+    NodeTransformer,
+    OneSlackSSVM,
+    StructuredPerceptron,
+    SubgradientSSVM,
+)
 
 FROZEN = Path(__file__).parent / "frozen"
 # The subclasses and folds that the suites add, for tests only.
@@ -65,12 +71,17 @@ def test_every_public_estimator_is_tried():
     assert estimators <= tried
 
 
-@pytest.mark.parametrize("learner", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
+@pytest.mark.parametrize(
+    "learner", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM, StructuredPerceptron]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_loaded_structured_learner_predicts_the_same(name, learner, tmp_path):
     model, draw = MODELS[name]
     X, Y = samples(draw, 6)
-    fitted = learner(model, max_iter=3, tol=10.0).fit(X, Y)
+    fitted = learner(model).set_params(max_iter=3)
+    if "tol" in fitted.get_params():
+        fitted.set_params(tol=10.0)
+    fitted.fit(X, Y)
     again = through_file(fitted, tmp_path)
     for y, expected in zip(again.predict(X), fitted.predict(X), strict=True):
         assert_array_equal(y, expected)
@@ -105,6 +116,8 @@ def test_a_loaded_node_transformer_transforms_the_same(tmp_path):
         GatedStudents(make_pipeline(StandardScaler(), LogisticRegression())),
         GatedStudents(FrozenEstimator(SVC().fit(*classification()))),
         GatedStudents(LogisticRegression(), kernel="rbf"),
+        GatedStudents(SVC(), gate="distilled"),
+        GatedStudents(SVC(), gate="distilled", features=10),
     ],
     ids=str,
 )

@@ -18,13 +18,18 @@ _PARTS = frozenset(
     f"widemargin.{name}"
     for name in (
         "discriminant.statistics.ClassStatistics",
+        "gated.landmarks.LandmarkFeatures",
+        "gated.problem.NoFeatures",
         "gated.teacher.Coefficients",
         "gated.teacher.FunctionGate",
         "gated.teacher.PartsGate",
+        "gated.teacher.RemovedTeacher",
         "gated.teacher.TeacherGate",
         "kernels.expansion.KernelExpansion",
         "kernels.expansion.weighted_sums",
         "kernels.parameters.KernelParameters",
+        "labeltree.beam.TreeWeights",
+        "labeltree.partition.LabelTree",
         "privileged.features.PrivilegedFeatures",
         "privileged.slack_functions.PrivilegedFunctions",
         "semisupervised.constraints.Constraints",
