@@ -17,6 +17,7 @@ from widemargin.privileged.problems import SVM1Plus
 from widemargin.privileged.slack_space import SlackSpace
 
 Cs, PENALTIES = [0.1, 1.0, 10.0], [0.01, 1.0]
+RIDGES = [0.0]  # no plain SVM
 
 
 def data(n=60, n_classes=2):
@@ -36,9 +37,12 @@ def test_scores_are_those_of_a_grid_search(loss, privileged_kernel):
         "privileged_transformer": StandardScaler(),
     }  # fmt: skip
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
-    model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, cv=cv, **shared)
+    ridges = [0.0, 0.3] if loss == "squared_hinge" else RIDGES
+    model = PrivilegedSVCCV(
+        Cs=Cs, privileged_penalties=PENALTIES, slack_ridges=ridges, cv=cv, **shared
+    )
     model.fit(X, y, privileged=Z)
-    grid = {"C": Cs, "privileged_penalty": PENALTIES}
+    grid = {"C": Cs, "privileged_penalty": PENALTIES, "slack_ridge": ridges}
     search = GridSearchCV(PrivilegedSVC(**shared), grid, cv=cv).fit(X, y, privileged=Z)
     np.testing.assert_allclose(
         model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
@@ -63,7 +67,11 @@ def test_all_costs_penalties_and_classes_share_one_decomposition(privileged_kern
 
     monkeypatch.setattr(SlackSpace, name, staticmethod(counted))
     model = PrivilegedSVCCV(
-        Cs=Cs, privileged_penalties=PENALTIES, privileged_kernel=privileged_kernel, cv=3
+        Cs=Cs,
+        privileged_penalties=PENALTIES,
+        slack_ridges=RIDGES,
+        privileged_kernel=privileged_kernel,
+        cv=3,
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The decision function")
@@ -74,11 +82,11 @@ def test_all_costs_penalties_and_classes_share_one_decomposition(privileged_kern
 def test_kernel_matrices_are_cut_on_both_sides():
     X, Z, y = data()
     named = PrivilegedSVCCV(
-        Cs=Cs, privileged_penalties=PENALTIES, gamma=0.5, privileged_kernel="rbf",
-        privileged_gamma=0.5,
+        Cs=Cs, privileged_penalties=PENALTIES, slack_ridges=RIDGES, gamma=0.5,
+        privileged_kernel="rbf", privileged_gamma=0.5,
     ).fit(X, y, privileged=Z)  # fmt: skip
     given = PrivilegedSVCCV(
-        Cs=Cs, privileged_penalties=PENALTIES, kernel="precomputed",
+        Cs=Cs, privileged_penalties=PENALTIES, slack_ridges=RIDGES, kernel="precomputed",
         privileged_kernel="precomputed",
     )  # fmt: skip
     given.fit(rbf_kernel(X, gamma=0.5), y, privileged=rbf_kernel(Z, gamma=0.5))
@@ -89,7 +97,9 @@ def test_sparse_columns_and_weights_are_taken():
     X, Z, y = data()
     weight = np.arange(60) % 3 + 1.0
     models = [
-        PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES).fit(X, y, rows, weight)
+        PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, slack_ridges=RIDGES).fit(
+            X, y, rows, weight
+        )
         for rows in (Z, sparse.csr_array(Z))
     ]
     np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
@@ -100,20 +110,21 @@ def test_without_privileged_columns_there_is_no_penalty_to_choose():
     with pytest.warns(UserWarning, match="without privileged features"):
         model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES).fit(X, y)
     np.testing.assert_array_equal(model.scores_[:, 0], model.scores_[:, 1])
+    np.testing.assert_array_equal(model.scores_[:, :, 0], model.scores_[:, :, 2])
 
 
 def test_without_a_refit_there_are_scores_and_no_predictions():
     X, Z, y = data()
-    model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, refit=False)
+    model = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, slack_ridges=RIDGES, refit=False)
     model.fit(X, y, privileged=Z)
-    assert model.scores_.shape == (3, 2, 5)
+    assert model.scores_.shape == (3, 2, 1, 5)
     with pytest.raises(AttributeError, match="refit"):
         model.best_estimator_  # noqa: B018
 
 
 def test_one_weight_for_all_rows_is_taken():
     X, Z, y = data()
-    search = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, cv=3)
+    search = PrivilegedSVCCV(Cs=Cs, privileged_penalties=PENALTIES, slack_ridges=RIDGES, cv=3)
     one = search.fit(X, y, Z, 2.0).scores_
     np.testing.assert_array_equal(one, search.fit(X, y, Z, np.full(60, 2.0)).scores_)
 
@@ -134,7 +145,12 @@ def test_a_callback_ends_the_fits_of_folds(monkeypatch):
     X, Z, y = data()
     recorder = Recorder(stop=lambda context: context.task_name == "slice")
     search = PrivilegedSVCCV(
-        Cs=Cs, privileged_penalties=PENALTIES, loss="hinge", kernel="linear", cv=3
+        Cs=Cs,
+        privileged_penalties=PENALTIES,
+        slack_ridges=RIDGES,
+        loss="hinge",
+        kernel="linear",
+        cv=3,
     ).set_callbacks(recorder)
     with pytest.warns(ConvergenceWarning, match="requested by a callback") as caught:
         search.fit(X, y, Z)
@@ -159,7 +175,14 @@ def test_fits_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, monkey
 
     monkeypatch.setattr(SVM1Plus, "solver", watched)
     PrivilegedSVCCV(
-        Cs=Cs, privileged_penalties=[1.0], loss="hinge", kernel=kernel, gamma=0.1, cv=2, refit=False
+        Cs=Cs,
+        privileged_penalties=[1.0],
+        slack_ridges=RIDGES,
+        loss="hinge",
+        kernel=kernel,
+        gamma=0.1,
+        cv=2,
+        refit=False,
     ).fit(X, y, Z)
     assert started == [False, warm, warm] * 2
 

@@ -102,8 +102,8 @@ class PrivilegedBase(KernelClassifier):
         """Return what the subproblems of all classes, C and penalties have in common."""
         raise NotImplementedError
 
-    def _costs(self) -> tuple[float, float]:
-        """Return the C and the penalty of the fit."""
+    def _costs(self) -> tuple[float, ...]:
+        """Return the C, the penalty and, where there is one, the slack ridge of the fit."""
         raise NotImplementedError
 
     def _prepare(self, X: Any, y: Any, privileged: Any, sample_weight: Any) -> FitData:
@@ -128,10 +128,10 @@ class PrivilegedBase(KernelClassifier):
             )
         return FitData(self, X, y, validated, sample_weight)
 
-    def _fit_subproblems(self, data: FitData, progress: Any, C: float, penalty: float) -> list:
+    def _fit_subproblems(self, data: FitData, progress: Any, *costs: float) -> list:
         """Solve the subproblems of all classes and set the fitted attributes."""
         subproblems, problems = self._subproblems(data), data.training.reduction.problems
-        solve = subproblems.solver(C, penalty)
+        solve = subproblems.solver(*costs)
         solutions = solve_problems(
             lambda number, report: solve(problems[number].sign, report=report),
             range(len(problems)),
@@ -139,7 +139,7 @@ class PrivilegedBase(KernelClassifier):
             progress,
             lambda found: support_attributes(data.X, data.training, found),
         )
-        solutions = subproblems.add_slack(solutions, C, penalty)
+        solutions = subproblems.add_slack(solutions, *costs)
         self._set_fitted(data, subproblems, solutions)
         return solutions
 

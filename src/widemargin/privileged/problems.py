@@ -1,8 +1,8 @@
 r"""Binary subproblems of the estimators with privileged features.
 
 A `Subproblems` holds what the subproblems of all classes, all C and all penalties have in common.
-Its ``solver(C, penalty)`` returns a function from signs to a solution. Without privileged features
-it is the SVM with the same loss.
+Its ``solver(C, penalty, ridge)`` returns a function from signs to a solution. Without privileged
+features, and with an infinite ridge, it is the SVM with the same loss.
 """
 
 import threading
@@ -81,11 +81,13 @@ class Subproblems:
         self.cache_bytes = int(estimator.cache_size * 2**20)
         self.solver_options = {"tol": estimator.tol, "max_iter": estimator.max_iter}
 
-    def solver(self, C: float, penalty: float) -> Solver:
+    def solver(self, C: float, penalty: float, ridge: float = 0.0) -> Solver:
         """Return a function of signs, a solution to start from and a report."""
         raise NotImplementedError
 
-    def add_slack(self, solutions: list, C: float, penalty: float) -> list[CoupledSolution]:
+    def add_slack(
+        self, solutions: list, C: float, penalty: float, ridge: float = 0.0
+    ) -> list[CoupledSolution]:
         """Return the solutions with the values of their second functions."""
         return solutions
 
@@ -155,51 +157,56 @@ class SVM2Plus(Subproblems):
         if self.kernel is not None:
             self.space = _slack_space(self.kernel, self.weight, constant=True)
         self._features = self._few_features()
-        # Above this size the solver reads rows of the matrix.
-        if self.gram.size <= smo_options.dense_size and self._features is None:
-            self.matrix = self.gram.block(slice(None), slice(None))
 
-    def solver(self, C: float, penalty: float) -> Solver:
+    def solver(self, C: float, penalty: float, ridge: float = 0.0) -> Solver:
         """Return a function of signs, a solution to start from and a report."""
-        n = self.gram.size
-        factor = np.zeros((n, 0)) if self.space is None else self.space.factor(C, penalty)
-        ridge = 1.0 / (C * self.weight) if self.space is None else None
-        gram_of = self._grams(factor, ridge)
+        n, space = self.gram.size, self.space
+        factor = np.zeros((n, 0)) if space is None else space.factor(C, penalty, ridge)
+        own = 1.0 / (C * self.weight) if space is None else space.diagonal(C, penalty, ridge)
+        # The slack of every sample is another feature.
+        features = self._features if own is None else None
+        if features is None and self.matrix is None and n <= smo_options.dense_size:
+            self.matrix = self.gram.block(slice(None), slice(None))
+        gram_of = self._grams(factor, own)
 
         def solve(sign, start=None, report: Report = None) -> CoupledSolution:
-            if self._features is not None:
+            if features is not None:
                 # The features x_i and y_i times those of the factor.
                 signed = sign[:, np.newaxis] * factor
                 problem = _hard_margin(PrivilegedGram(self.gram, signed), sign)
-                features = np.hstack([self._features, signed])
+                both = np.hstack([features, signed])
                 found = solve_hard_margin(
-                    problem, features=features, **self.solver_options, report=report
+                    problem, features=both, **self.solver_options, report=report
                 )
             else:
                 found = self._solve_over_samples(_hard_margin(gram_of(sign), sign), start, report)
             if not found.converged:
-                found = self._tighten_bound(found, sign, C, penalty)
+                found = self._tighten_bound(found, sign, C, penalty, ridge)
             alpha = sign * found.dual
             return _with_second(found, alpha, alpha)
 
         return solve
 
-    def add_slack(self, solutions: list, C: float, penalty: float) -> list[CoupledSolution]:
+    def add_slack(
+        self, solutions: list, C: float, penalty: float, ridge: float = 0.0
+    ) -> list[CoupledSolution]:
         """Return the solutions with their slack, computed for all of them in one product."""
         alphas = np.column_stack([solution.second_dual for solution in solutions])
         if self.space is None:
             slacks = alphas / (C * self.weight)[:, np.newaxis]
             coordinates: Any = [None] * len(solutions)
         else:
-            coordinates = self.space.coordinates(alphas, C, penalty)
+            costs = C, penalty, ridge
+            coordinates = self.space.coordinates(alphas, *costs)
             slacks, coordinates = self.space.values(coordinates), coordinates.T
+            slacks = slacks + self.space.free_slack(alphas, slacks, costs)
         return [
             replace(s, second_values=slack, second_weights=t)
             for s, slack, t in zip(solutions, slacks.T, coordinates, strict=True)
         ]
 
     def _tighten_bound(
-        self, found: Solution, sign: np.ndarray, C: float, penalty: float
+        self, found: Solution, sign: np.ndarray, C: float, penalty: float, ridge: float
     ) -> Solution:
         """Return a solution that rounding keeps from being feasible, with a better bound.
 
@@ -207,17 +214,21 @@ class SVM2Plus(Subproblems):
         satisfy their margins. The scale may be large, or no scale may suffice. Slack raised by a
         constant, whose norm is at most 1, makes every function feasible.
         """
+        costs = C, penalty, ridge
         values = self._function_values(found.dual[np.newaxis], np.arange(self.gram.size))[:, 0]
         missing = 1.0 - sign * (values + found.intercept)
         if self.space is None:
             slack, squared = np.maximum(missing, 0.0), 0.0
         else:
             alpha = (sign * found.dual)[:, np.newaxis]
-            coordinates = self.space.coordinates(alpha, C, penalty)
-            slack = self.space.values(coordinates)[:, 0]
+            coordinates = self.space.coordinates(alpha, *costs)
+            values_of_z = self.space.values(coordinates)
+            free = self.space.free_slack(alpha, values_of_z, costs)[:, 0]
+            slack = values_of_z[:, 0] + free
             raised = max(0.0, float((missing - slack).max()))
             slack = slack + raised
             squared = (float(np.linalg.norm(coordinates)) + raised) ** 2
+            squared += float(self.weight @ free**2) / ridge if ridge > 0.0 else 0.0
         norms = float(found.dual @ values) + penalty * squared
         objective = 0.5 * (norms + C * float(self.weight @ slack**2))
         if not objective < found.objective:
@@ -272,7 +283,9 @@ class SVM2Plus(Subproblems):
                 PrivilegedGram(self.gram, sign[:, np.newaxis] * factor, ridge),
                 self.cache_bytes,
             ).of()
-        second = np.diag(ridge) if ridge is not None else tiled_product(factor, factor)
+        second = tiled_product(factor, factor) if factor.shape[1] else np.zeros(matrix.shape)
+        if ridge is not None:
+            second[np.diag_indices(len(second))] += ridge
         sums = threading.local()
 
         def gram_of(sign: np.ndarray) -> MatrixGram:
@@ -288,29 +301,40 @@ class CoupledSubproblems(Subproblems):
 
     def __init__(self, estimator: Any, data: FitData):
         super().__init__(estimator, data)
-        if self.kernel is None:
-            jobs = effective_n_jobs(estimator.n_jobs)
-            self._cache = GramCache(self.gram, self.cache_bytes, shared=True, jobs=jobs)
-        else:
+        jobs = effective_n_jobs(estimator.n_jobs)
+        self._cache = GramCache(self.gram, self.cache_bytes, shared=True, jobs=jobs)
+        if self.kernel is not None:
             self.grams = self.gram, self.kernel.gram
             self.matrix, self.second = (g.block(slice(None), slice(None)) for g in self.grams)
             self.positive_semidefinite &= self.kernel.gram.positive_semidefinite
 
-    def solver(self, C: float, penalty: float) -> Solver:
+    def solver(self, C: float, penalty: float, ridge: float = 0.0) -> Solver:
         """Return a function of signs, a solution to start from and a report."""
         cost, kernel = C * self.weight, self.kernel
 
         def solve(sign, start=None, report: Report = None) -> CoupledSolution:
-            if kernel is None:
-                plain = HingeProblem(self._cache.of(), sign, 1.0, cost)
-                found = solve_hinge(plain, **self.solver_options, report=report)
-                alpha = np.abs(found.dual)
-                return _with_second(found, alpha, np.vstack([alpha, cost - alpha]))
+            if kernel is None or ridge == np.inf:
+                return self._solve_plain(sign, cost, report)
             problem = self._problem(sign, cost, penalty, kernel.low_rank, start)
             coupled = solve_coupled(problem, **self.solver_options, report=report)
             return coupled if self.positive_semidefinite else replace(coupled, gap=np.nan)
 
         return solve
+
+    def _solve_plain(self, sign: np.ndarray, cost: np.ndarray, report: Report) -> CoupledSolution:
+        """Solve the SVM with the hinge loss, whose slack functions are 0."""
+        plain = HingeProblem(self._cache.of(), sign, 1.0, cost)
+        found = solve_hinge(plain, **self.solver_options, report=report)
+        alpha = np.abs(found.dual)
+        solution = _with_second(found, alpha, np.vstack([alpha, cost - alpha]))
+        if self.kernel is None:
+            return solution
+        support = np.flatnonzero(found.dual)
+        values = tiled_multiply(
+            np.ascontiguousarray(self.matrix[:, support]), found.dual[support, np.newaxis]
+        )
+        slack = np.maximum(0.0, 1.0 - sign * (values[:, 0] + found.intercept))
+        return replace(solution, second_values=slack, second_dual=np.zeros(len(sign)))
 
     def _problem(self, sign, cost, penalty, low_rank, start) -> CoupledProblem:
         raise NotImplementedError

@@ -1,9 +1,13 @@
-"""PrivilegedSVCCV: selection of C and the privileged penalty by cross-validation.
+"""PrivilegedSVCCV: selection of C, the privileged penalty and the slack ridge by cross-validation.
 
 In every fold the kernel matrix and the decomposition of the privileged features are computed once
-for all C, all penalties and all classes, and every fit starts from the solution of the previous C.
+for all C, all penalties, all ridges and all classes, and every fit starts from the solution of the
+previous C. An infinite ridge is the SVM without privileged features.
 """
 
+import warnings
+from collections.abc import Iterator
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -16,14 +20,14 @@ from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
 from widemargin.privileged.slack_functions import FitData
-from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier
+from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier, check_ridge
 from widemargin.svm.cross_validation import Search
 from widemargin.svm.training import support_attributes
 
 
 @shared_docs
 class PrivilegedSVCCV(Search, SlackClassifier):
-    r"""`PrivilegedSVC` with built-in cross-validation of C and the privileged penalty.
+    r"""`PrivilegedSVC` with built-in cross-validation of C, penalty and slack ridge.
 
     Gives the result of a grid search over `PrivilegedSVC` in less time: in every fold one kernel
     matrix and one decomposition of the privileged features serve the whole grid, and fits start
@@ -32,9 +36,13 @@ class PrivilegedSVCCV(Search, SlackClassifier):
 
     .. math::
 
-        \max_{C, \lambda} \; \frac{1}{n_\mathrm{folds}} \sum_k
-        \mathrm{score}(\mathrm{model}_{C, \lambda} \text{ fitted without fold } k,
+        \max_{C, \lambda, \rho} \; \frac{1}{n_\mathrm{folds}} \sum_k
+        \mathrm{score}(\mathrm{model}_{C, \lambda, \rho} \text{ fitted without fold } k,
         \text{ fold } k)
+
+    One of the candidates is the SVM without privileged features, :math:`\rho = \infty`. Another
+    one replaces it only if its score is better by more than one standard error of the difference
+    over folds. If none is, the SVM is used and a warning is raised.
 
     Parameters
     ----------
@@ -43,6 +51,10 @@ class PrivilegedSVCCV(Search, SlackClassifier):
 
     privileged_penalties : array-like of float, default=(0.01, 0.1, 1.0, 10.0, 100.0)
         Values of `privileged_penalty` to try.
+
+    slack_ridges : array-like of float, default=None
+        Values of `slack_ridge` to try. If None, 0, 1 and np.inf, with ``loss='hinge'`` 0 and
+        np.inf. np.inf is the SVM without privileged features.
 
     loss : {'squared_hinge', 'hinge'}, default='squared_hinge'
         Loss function: 'squared_hinge' is SVM2+, 'hinge' is SVM1+.
@@ -90,14 +102,17 @@ class PrivilegedSVCCV(Search, SlackClassifier):
     privileged_penalty_ : float
         Best value of `privileged_penalties`.
 
+    slack_ridge_ : float
+        Best value of `slack_ridges`, np.inf if the privileged features are not used.
+
     best_score_ : float
         Mean score of the best parameters over the folds. Of equal scores the first is chosen, with
-        C varying slowest.
+        C varying slowest and the ridge fastest.
 
     best_params_ : dict
         The best parameters by name.
 
-    scores_ : ndarray of shape (n_Cs, n_penalties, n_folds)
+    scores_ : ndarray of shape (n_Cs, n_penalties, n_ridges, n_folds)
         Scores of all fits.
 
     cv_results_ : dict
@@ -124,11 +139,12 @@ class PrivilegedSVCCV(Search, SlackClassifier):
     >>> X = rng.normal(size=(60, 2))
     >>> noise = rng.normal(size=(60, 1))
     >>> y = X[:, 0] + noise[:, 0] > 0
-    >>> model = PrivilegedSVCCV(cv=3).fit(X, y, privileged=noise)
+    >>> missed = np.maximum(0, 1 - np.where(y, 1, -1) * X[:, [0]].T).T  # by how much X misses
+    >>> model = PrivilegedSVCCV(cv=3, slack_ridges=[0.0, 1.0]).fit(X, y, privileged=missed)
     >>> sorted(model.best_params_)
-    ['C', 'privileged_penalty']
+    ['C', 'privileged_penalty', 'slack_ridge']
     >>> model.scores_.shape
-    (5, 5, 3)
+    (5, 5, 2, 3)
     """
 
     _plain = PrivilegedSVC
@@ -137,6 +153,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         **SlackClassifier._parameter_constraints,
         **Search._parameter_constraints,
         "privileged_penalties": ["array-like"],
+        "slack_ridges": ["array-like", None],
     }
     del _parameter_constraints["C"]
 
@@ -145,6 +162,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         *,
         Cs=(0.01, 0.1, 1.0, 10.0, 100.0),
         privileged_penalties=(0.01, 0.1, 1.0, 10.0, 100.0),
+        slack_ridges=None,
         loss="squared_hinge",
         kernel="rbf",
         degree=3,
@@ -167,6 +185,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
     ):
         self.Cs = Cs
         self.privileged_penalties = privileged_penalties
+        self.slack_ridges = slack_ridges
         self.loss = loss
         self.kernel = kernel
         self.degree = degree
@@ -211,6 +230,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         """
         Cs = self._check_costs(finite=True)
         penalties = self._check_costs(finite=True, name="privileged_penalties")
+        grid = {"C": Cs, "privileged_penalty": penalties, "slack_ridge": self._check_ridges()}
         data = self._prepare(X, y, privileged, sample_weight)
         weight = validate_all_weights(sample_weight, data.y)
         splits = self._splits(data.X, data.y, weight)
@@ -221,21 +241,68 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         def work(number: int) -> tuple[np.ndarray, list]:
             with progress.task(n_last + number) as stop:
                 report = (lambda _: stop()) if progress.active else None
-                return self._score_fold(data, weight, splits[number], Cs, penalties, report)
+                return self._score_fold(data, weight, splits[number], grid, report)
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
-        shape = len(Cs), len(penalties)  # without privileged features all penalties are alike
-        scores = np.dstack([np.broadcast_to(fold, shape) for fold, _ in folds])
+        scores = np.stack([fold for fold, _ in folds], axis=-1)
         solutions = [solution for _, found in folds for solution in found]
-        grid = {"C": Cs, "privileged_penalty": penalties}
         last = None
         if self.refit:
             costs = self._best_parameters(scores, grid).values()
             last = self._fit_subproblems(data, progress, *costs)
-        return self._finish_search(scores, grid, solutions, last, progress)
+        self._finish_search(scores, grid, solutions, last, progress)
+        self.best_score_ = float(self._fold_scores(scores, grid, self.best_params_).mean())
+        if privileged is not None and self.slack_ridge_ == np.inf:
+            self._warn_about_loss()
+        return self
 
-    def _score_fold(self, data: FitData, weight, split, Cs, penalties, report) -> tuple:
-        """Return the scores of one fold by C and penalty, and all solutions."""
+    def _check_ridges(self) -> list[float]:
+        """Return the values of the slack ridge to try."""
+        if self.slack_ridges is None:
+            return [0.0, 1.0, np.inf] if self.loss == "squared_hinge" else [0.0, np.inf]
+        values = list(self.slack_ridges)
+        if not values or not all(isinstance(r, Real) and float(r) >= 0.0 for r in values):
+            raise ValueError(
+                f"slack_ridges must contain non-negative numbers, got {self.slack_ridges!r}."
+            )
+        for ridge in values:
+            check_ridge(ridge, self.loss, "slack_ridges")
+        return [float(ridge) for ridge in values]
+
+    def _best_parameters(self, scores: np.ndarray, grid: dict[str, list]) -> dict[str, Any]:
+        """Return the best parameters; those of the plain SVM unless others are clearly better."""
+        plain = np.array(grid["slack_ridge"]) == np.inf
+        best = super()._best_parameters(scores, grid)
+        if not plain.any() or best["slack_ridge"] == np.inf:
+            return best
+        without = {**grid, "slack_ridge": [np.inf]}
+        baseline = super()._best_parameters(scores[:, :, plain], without)
+        difference = self._fold_scores(scores, grid, best) - self._fold_scores(
+            scores, grid, baseline
+        )
+        error = difference.std(ddof=min(1, len(difference) - 1)) / np.sqrt(len(difference))
+        return best if difference.mean() > error else baseline
+
+    @staticmethod
+    def _fold_scores(scores: np.ndarray, grid: dict[str, list], point: dict) -> np.ndarray:
+        """Return the scores of some parameters in all folds."""
+        return scores[tuple(grid[name].index(value) for name, value in point.items())]
+
+    def _warn_about_loss(self) -> None:
+        """Warn that the privileged features are not used, if they were tried."""
+        others = self.scores_[:, :, np.array(self._grid["slack_ridge"]) != np.inf].mean(axis=-1)
+        if not others.size:
+            return
+        warnings.warn(
+            "The privileged features are not used: in the folds they did not improve the score by "
+            f"more than its standard error ({others.max():.4g} with them, {self.best_score_:.4g} "
+            "without). Remove np.inf from slack_ridges to use them anyway.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _score_fold(self, data: FitData, weight, split, grid, report) -> tuple:
+        """Return the scores of one fold by C, penalty and ridge, and all solutions."""
         train, test = split
         X, y = safe_split(self, data.X, data.y, train)
         X_test, y_test = safe_split(self, data.X, data.y, test, train)
@@ -243,17 +310,15 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         weights = self._test_weights(weight, test)
         if privileged is not None:
             privileged = privileged.take(train, self.privileged_kernel == "precomputed")
-        else:
-            penalties = penalties[:1]
         own_weight = None if weight is None else weight[train]
         fold = FitData(self, X, y, privileged, own_weight, warn=False)
         subproblems, model = self._subproblems(fold), self._new_estimator()
         signs = [problem.sign for problem in fold.training.reduction.problems]
+        scores, solutions = np.empty([len(values) for values in grid.values()]), []
         starts: list = [None] * len(signs)
-        scores, solutions = np.empty((len(Cs), len(penalties))), []
-        for column in np.argsort(penalties)[::-1]:
-            for row in np.argsort(Cs):
-                solve = subproblems.solver(Cs[row], penalties[column])
+        for penalties, ridges, costs in _paths(grid, privileged is None):
+            for row in np.argsort(grid["C"]):
+                solve = subproblems.solver(grid["C"][row], *costs)
                 found = [
                     solve(sign, start, report) for sign, start in zip(signs, starts, strict=True)
                 ]
@@ -262,5 +327,22 @@ class PrivilegedSVCCV(Search, SlackClassifier):
                 if subproblems.positive_semidefinite:
                     starts = found
                 vars(model).update(support_attributes(X, fold.training, found))
-                scores[row, column] = scorer(model, X_test, y_test, **weights)
+                scores[row, penalties, ridges] = scorer(model, X_test, y_test, **weights)
         return scores, solutions
+
+
+def _paths(grid: dict[str, list], plain: bool) -> Iterator[tuple]:
+    """Yield penalties and ridges with the same solutions, as indices, and one pair of values.
+
+    Without privileged features all are alike, with an infinite ridge all penalties.
+    """
+    penalties, ridges = grid["privileged_penalty"], grid["slack_ridge"]
+    if plain:
+        yield slice(None), slice(None), (penalties[0], ridges[0])
+        return
+    for number, ridge in enumerate(ridges):
+        if ridge == np.inf:
+            yield slice(None), number, (penalties[0], ridge)
+            continue
+        for column in np.argsort(penalties)[::-1]:
+            yield column, number, (penalties[column], ridge)

@@ -7,6 +7,11 @@ intercept) make a matrix A = W^1/2 Z = U S V'. In the coordinates t of v = V t
 
 for all C and penalties at once. With a kernel, A A' is decomposed instead. Neither depends on the
 labels: one decomposition serves all classes.
+
+Mixed slack v.z_i + s_i has a part that is free for every sample, at the price
+(penalty / ridge) w_i s_i^2. It adds ``ridge`` to all S_k^2, those of functions that are 0 at all
+samples included: Q is F F' plus the diagonal matrix of ridge / (penalty + C ridge) / w_i. An
+infinite ridge leaves the latter alone, the slack of an SVM with the squared hinge loss.
 """
 
 from dataclasses import dataclass
@@ -74,18 +79,29 @@ class SlackSpace:
         spread = (root / total[same])[:, np.newaxis] * vectors[same][:, kept]
         return SlackSpace(np.ascontiguousarray(spread), np.sqrt(values[kept]), root, None)
 
-    def factor(self, C: float, penalty: float) -> np.ndarray:
+    def factor(self, C: float, penalty: float, ridge: float = 0.0) -> np.ndarray:
         """Return F of Q = F F' = Z (penalty I + C Z' W Z)^-1 Z', with a row for each sample."""
-        scale = self.sizes / np.sqrt(penalty + C * self.sizes**2)
+        if ridge == np.inf:
+            return np.zeros((len(self.root), 0))
+        both = penalty + C * (self.sizes**2 + ridge)
+        scale = self.sizes * np.sqrt(penalty / (penalty + C * ridge) / both)
         return self.vectors * scale / self.root[:, np.newaxis]
+
+    def diagonal(self, C: float, penalty: float, ridge: float) -> np.ndarray | None:
+        """Return the diagonal part of Q, of the slack that is free for every sample."""
+        if ridge == 0.0:
+            return None
+        return 1.0 / (penalty / ridge + C) / self.root**2
 
     def rows(self) -> np.ndarray:
         """Return the coordinates of the samples: a function t has the values ``rows() @ t``."""
         return self.vectors * self.sizes / self.root[:, np.newaxis]
 
-    def coordinates(self, alphas: np.ndarray, C: float, penalty: float) -> np.ndarray:
+    def coordinates(
+        self, alphas: np.ndarray, C: float, penalty: float, ridge: float = 0.0
+    ) -> np.ndarray:
         """Return t of v = (penalty I + C Z' W Z)^-1 Z' alpha, for every column alpha."""
-        scale = self.sizes / (penalty + C * self.sizes**2)
+        scale = self.sizes / (penalty + C * (self.sizes**2 + ridge))
         with single_threaded_blas():
             along = self.vectors.T @ (alphas / self.root[:, np.newaxis])
         return scale[:, np.newaxis] * along
@@ -95,6 +111,17 @@ class SlackSpace:
         with single_threaded_blas():
             values = self.vectors @ (self.sizes[:, np.newaxis] * coordinates)
         return values / self.root[:, np.newaxis]
+
+    def free_slack(self, alphas: np.ndarray, values: np.ndarray, costs: tuple) -> np.ndarray:
+        """Return s for every column alpha, given the values of the functions t.
+
+        ``costs`` are C, the penalty and the ridge.
+        """
+        diagonal = self.diagonal(*costs)
+        if diagonal is None:
+            return np.zeros(values.shape)
+        weight = (self.root**2)[:, np.newaxis]
+        return diagonal[:, np.newaxis] * (alphas - costs[0] * weight * values)
 
     def dual(self, coordinates: np.ndarray) -> np.ndarray:
         """Return gamma of v = Z' gamma, for every column t."""

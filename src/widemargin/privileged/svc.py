@@ -79,6 +79,15 @@ class SlackClassifier(PrivilegedBase):
             )
 
 
+def check_ridge(ridge: float, loss: str, name: str) -> None:
+    """Raise a ValueError for mixed slack with the hinge loss, which has none."""
+    if loss == "hinge" and ridge not in (0.0, np.inf):
+        raise ValueError(
+            f"{name} must be 0 or np.inf with loss='hinge', got {ridge!r}. Use "
+            "loss='squared_hinge' for mixed slack."
+        )
+
+
 @shared_docs
 class PrivilegedSVC(SlackClassifier):
     r"""Support vector classification with privileged information (SVM2+ and SVM1+).
@@ -117,6 +126,12 @@ class PrivilegedSVC(SlackClassifier):
     privileged_penalty : float, default=1.0
         Regularization parameter :math:`\lambda` of the slack function. The larger it is, the less
         the slack varies between samples.
+
+    slack_ridge : float, default=0.0
+        Amount of slack that does not depend on the privileged features (mixed slack): with
+        :math:`\rho > 0` the slack of a sample is :math:`e(z_i) + s_i`, where the free part costs
+        :math:`\frac{\lambda}{2 \rho} w_i s_i^2`. 0 is SVM2+ or SVM1+; np.inf is the SVM with the
+        same loss, without privileged features. With ``loss='hinge'``, 0 or np.inf.
 
     <<kernel>>
 
@@ -199,6 +214,7 @@ class PrivilegedSVC(SlackClassifier):
     _parameter_constraints: dict = {
         **SlackClassifier._parameter_constraints,
         "privileged_penalty": [Interval(Real, 0.0, np.inf, closed="neither")],
+        "slack_ridge": [Interval(Real, 0.0, np.inf, closed="both")],
     }
 
     def __init__(
@@ -207,6 +223,7 @@ class PrivilegedSVC(SlackClassifier):
         loss="squared_hinge",
         C=1.0,
         privileged_penalty=1.0,
+        slack_ridge=0.0,
         kernel="rbf",
         degree=3,
         gamma="scale",
@@ -226,6 +243,7 @@ class PrivilegedSVC(SlackClassifier):
         self.loss = loss
         self.C = C
         self.privileged_penalty = privileged_penalty
+        self.slack_ridge = slack_ridge
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -242,5 +260,6 @@ class PrivilegedSVC(SlackClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _costs(self) -> tuple[float, float]:
-        return self.C, self.privileged_penalty
+    def _costs(self) -> tuple[float, ...]:
+        check_ridge(self.slack_ridge, self.loss, "slack_ridge")
+        return self.C, self.privileged_penalty, float(self.slack_ridge)

@@ -225,5 +225,5 @@ class TwoViewSVC(PrivilegedBase):
     def _subproblems(self, data: FitData) -> Subproblems:
         return SVM2K(self, data)
 
-    def _costs(self) -> tuple[float, float]:
+    def _costs(self) -> tuple[float, ...]:
         return self.C, 1.0
