@@ -41,7 +41,7 @@ SUITE = (
     "generated, unrelated",
 )  # fmt: skip
 SUITE_ROWS = 80
-SUITE_SPLITS = 20
+SUITE_SPLITS = 10
 BURSI = {"n": 200, "held_out": 1000}
 PIXELS, TEXTS = 4096, 29_535
 SIZES = (50, 200, 500)

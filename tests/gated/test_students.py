@@ -325,3 +325,34 @@ def test_editing_the_dict_of_students_changes_no_prediction(three):
     expected = students.is_class(X, label)
     students.students_.clear()
     assert_array_equal(students.is_class(X, label), expected)
+
+
+def test_answers_are_those_of_the_single_students(three, teacher):
+    X, y = three
+    students = GatedStudents(teacher).fit(X, y)
+    answers = students.answers(X)
+    assert answers.dtype == bool
+    for k, label in enumerate(students.classes_):
+        assert_array_equal(answers[:, k], students.is_class(X, label))
+
+
+@pytest.mark.parametrize("other", ["none of these", -1])
+@pytest.mark.parametrize("targets", [["bee"], ["ant", "bee"]])
+def test_samples_that_no_student_accepts_have_the_label_other(three, teacher, targets, other):
+    X, y = three
+    students = GatedStudents(teacher, targets, other=other).fit(X, y)
+    predicted, accepted = students.predict(X), students.answers(X).any(axis=1)
+    assert 0 < accepted.sum() < len(X)
+    assert all(label == other for label in predicted[~accepted])
+    assert set(predicted[accepted].tolist()) <= set(targets)
+    assert_array_equal(students.classes_, targets)
+    students.set_params(other=None)
+    assert_array_equal(students.predict(X), predicted)
+
+
+def test_a_single_target_needs_a_label_for_other_samples(three, teacher):
+    with pytest.raises(ValueError, match="at least two classes if other is None, got 1"):
+        GatedStudents(teacher, ["bee"]).fit(*three)
+    one = GatedStudents(teacher, ["bee"], other="rest").fit(*three)
+    alone = GatedSVC("bee", teacher).fit(*three)
+    assert_array_equal(one.decision_function(three[0]), alone.decision_function(three[0]))

@@ -233,3 +233,34 @@ def test_constant_columns_are_left_alone():
     columns, values = learned(Z)
     assert not len(columns.extreme)
     np.testing.assert_array_equal(values, Z)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("kind", [PrivilegedSVC, TwoViewSVC])
+def test_privileged_features_may_be_named_columns_of_one_frame(frame, kind):
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((60, 2)), rng.standard_normal((60, 2))
+    y = (X[:, 0] + Z[:, 1] > 0).astype(int)
+    both = frame({"r": Z[:, 0], "a": X[:, 0], "b": X[:, 1], "s": Z[:, 1]})
+    named = kind(privileged_columns=["r", "s"]).fit(both, y)
+    apart = kind().fit(X, y, privileged=Z)
+    assert named.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(named.predict(both[["a", "b"]]), apart.predict(X))
+    np.testing.assert_allclose(named.dual_coef_, apart.dual_coef_)
+    for bad in ([], ["r", "t"], ["r", "a", "b", "s"]):
+        with pytest.raises(ValueError, match="privileged_columns must name some of the columns"):
+            kind(privileged_columns=bad).fit(both, y)
+    with pytest.raises(ValueError, match="X must be a DataFrame with the columns"):
+        kind(privileged_columns=["r"]).fit(X, y)
+    with pytest.raises(ValueError, match="got both"):
+        kind(privileged_columns=["r"]).fit(both, y, privileged=Z)
+
+
+def test_frames_with_different_indices_are_refused():
+    rng = np.random.default_rng(0)
+    X, Z = pd.DataFrame(rng.standard_normal((40, 2))), pd.DataFrame(rng.standard_normal((40, 2)))
+    y = (X[0] + Z[0] > 0).astype(int)
+    with pytest.raises(ValueError, match="X and privileged must have the same index"):
+        PrivilegedSVC().fit(X, y, privileged=Z.iloc[::-1])
+    X.columns, Z.columns = ["a", "b"], ["r", "s"]
+    PrivilegedSVC(slack_ridge=1.0).fit(X, y, privileged=Z)

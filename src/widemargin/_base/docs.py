@@ -44,6 +44,10 @@ privileged_transformer : transformer, default=None
     only. It may convert categories, texts or missing values to numbers. If None, the
     features are used as they are.
 
+privileged_columns : array-like of str, default=None
+    Names of the privileged features if they are columns of X in `fit`, a DataFrame.
+    Samples to predict do not have these columns.
+
 [privileged_attributes]
 classes_ : ndarray of shape (n_classes,)
     Class labels.

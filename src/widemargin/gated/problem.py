@@ -157,8 +157,8 @@ class TrainingData:
                     "teacher too."
                 )
             X, values, more = prediction_samples(student, self.features, unlabeled)
-            sparse = sp.issparse(phi)
-            phi = sp.vstack([phi, more], format="csr") if sparse else np.vstack([phi, more])
+            both = [phi, more]
+            phi = sp.csr_array(sp.vstack(both)) if sp.issparse(phi) else np.vstack(both)
             scores = np.vstack([scores, class_scores(self.teacher, X, values)])
             if weight is not None:
                 weight = np.concatenate([weight, np.ones(len(scores) - len(weight))])

@@ -39,7 +39,11 @@ class GatedStudents(GatedBase):
         Fitted or unfitted classifier as in `GatedSVC`. If None, a linear `CrammerSingerSVC`.
 
     targets : array-like of labels, default=None
-        Classes that get a student, at least two. If None, all classes in y.
+        Classes that get a student. If None, all classes in y. A single one needs `other`.
+
+    other : label, default=None
+        Label that `predict` returns for samples that no student accepts ("none of these"). If None,
+        it returns the class with the largest decision value in any case.
 
     <<gated_C>>
 
@@ -166,6 +170,7 @@ class GatedStudents(GatedBase):
     _parameter_constraints: dict = {
         **GatedBase._parameter_constraints,
         "targets": ["array-like", None],
+        "other": "no_validation",
         "n_jobs": [Integral, None],
     }
 
@@ -174,6 +179,7 @@ class GatedStudents(GatedBase):
         teacher: Any = None,
         targets: ArrayLike | None = None,
         *,
+        other: Any = None,
         C: float = 1.0,
         margin: float = 1.0,
         decay: float = 0.3,
@@ -195,6 +201,7 @@ class GatedStudents(GatedBase):
     ):
         self.teacher = teacher
         self.targets = targets
+        self.other = other
         self.C = C
         self.margin = margin
         self.decay = decay
@@ -243,10 +250,10 @@ class GatedStudents(GatedBase):
         <<returns_self>>
         """
         targets = None if self.targets is None else np.asarray(self.targets)
-        if targets is not None and len(targets) < 2:
+        if targets is not None and len(targets) < 2 and (self.other is None or not len(targets)):
             raise ValueError(
-                f"targets must contain at least two classes, got {len(targets)}. Use GatedSVC for "
-                "a single class."
+                f"targets must contain at least two classes if other is None, got {len(targets)}. "
+                "Set other to the label of samples that no student accepts, or use GatedSVC."
             )
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
@@ -268,13 +275,18 @@ class GatedStudents(GatedBase):
         -------
         scores : ndarray of shape (n_samples, n_targets) or (n_samples,)
             Non-negative where the student of a class accepts a sample. With two targets, as for all
-            classifiers, the difference of the second and the first; use `students_` for both.
+            classifiers, the difference of the second and the first; use `students_` for both. With
+            one target, its decision values.
         """
         scores = self._scores(X, teacher_scores)
+        if len(self.classes_) == 1:
+            return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
         """Predict class labels: the class of the student with the largest decision value.
+
+        Samples that no student accepts have the label `other`, if it is not None.
 
         Parameters
         ----------
@@ -287,7 +299,30 @@ class GatedStudents(GatedBase):
         <<returns_labels>>
         """
         scores = self._scores(X, teacher_scores)
-        return self.classes_[scores.argmax(axis=1)]
+        labels = self.classes_[scores.argmax(axis=1)]
+        if self._other is None:
+            return labels
+        other = np.asarray(self._other)
+        if labels.dtype.kind != other.dtype.kind:  # such as numbers and a string
+            labels = labels.astype(object)
+        return np.where(scores.max(axis=1) < 0.0, other, labels)
+
+    def answers(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
+        """Predict whether samples belong to each of the classes, by all students.
+
+        Parameters
+        ----------
+        <<X>>
+
+        <<gated_scores>>
+
+        Returns
+        -------
+        answers : ndarray of bool of shape (n_samples, n_targets)
+            True where the student of a class accepts a sample, with the columns in the order of
+            `classes_`. A sample may be accepted by several students or by none.
+        """
+        return self._scores(X, teacher_scores) >= 0.0
 
     def is_class(self, X: Any, label: Any, teacher_scores: Any = None) -> np.ndarray:
         """Predict whether samples belong to one class, by its student alone.
@@ -347,7 +382,7 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
     targets = np.unique(data.y if students.targets is None else students.targets)
     fits = fit_students(students, data, targets)
     parameters = students.get_params(deep=False)
-    del parameters["targets"], parameters["n_jobs"]
+    del parameters["targets"], parameters["n_jobs"], parameters["other"]
     seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}
     members = {}
     for label, fit in zip(targets, fits, strict=True):
@@ -355,5 +390,6 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
         member._set_fitted(data, [fit], **seen)
         members[python_label(label)] = member
     own = {"students_": members, "_students": members.copy(), "teacher_": data.teacher}
+    own["_other"] = students.other
     students._set_fitted(data, fits, classes_=targets, **own)
     return fits

@@ -15,7 +15,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import HasMethods, Interval, fit_context, num_samples
 from widemargin._base.validation import validate_kernel_training
 from widemargin.kernels.parameters import kernel_constraints
-from widemargin.privileged.features import PrivilegedInput
+from widemargin.privileged.features import PrivilegedInput, check_index, split_columns
 from widemargin.privileged.problems import Subproblems
 from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions
 from widemargin.svm.svc import SVC, KernelClassifier
@@ -42,6 +42,7 @@ class PrivilegedBase(KernelClassifier):
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         **kernel_constraints("privileged_"),
         "privileged_transformer": [HasMethods(["fit", "transform"]), None],
+        "privileged_columns": ["array-like", None],
     }
 
     # Metadata routing passes the privileged features on without a request.
@@ -108,6 +109,9 @@ class PrivilegedBase(KernelClassifier):
 
     def _prepare(self, X: Any, y: Any, privileged: Any, sample_weight: Any) -> FitData:
         """Validate the arguments of a fit, once, and resolve the parameters of both kernels."""
+        if self.privileged_columns is not None:
+            X, privileged = split_columns(X, list(self.privileged_columns), privileged)
+        check_index(X, privileged)
         X, y = validate_kernel_training(self, X, y, self.kernel)
         validated = None
         if privileged is None:

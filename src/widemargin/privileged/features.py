@@ -56,6 +56,41 @@ class PrivilegedInput:
         return PrivilegedInput(safe_indexing(self.given, samples), values)
 
 
+def split_columns(X: Any, names: list, privileged: Any) -> tuple[Any, Any]:
+    """Return a DataFrame without the columns of these names, and one of them alone."""
+    if privileged is not None:
+        raise ValueError(
+            "privileged must be None if privileged_columns names columns of X, got both."
+        )
+    if not hasattr(X, "columns"):
+        raise ValueError(
+            f"X must be a DataFrame with the columns privileged_columns={names}, got "
+            f"{type(X).__name__}. Pass privileged to fit instead."
+        )
+    columns = list(X.columns)
+    unknown = [name for name in names if name not in columns]
+    others = [name for name in columns if name not in names]
+    if unknown or not names or not others:
+        raise ValueError(
+            "privileged_columns must name some of the columns of X and not all of them, got "
+            f"{names}; the columns of X are {columns}."
+        )
+    return X[others], X[names]
+
+
+def check_index(X: Any, privileged: Any) -> None:
+    """Raise a ValueError if two pandas objects are indexed differently."""
+    first: Any = getattr(X, "index", None)
+    second: Any = getattr(privileged, "index", None)
+    if hasattr(first, "equals") and hasattr(second, "equals"):
+        if len(first) == len(second) and not first.equals(second):
+            raise ValueError(
+                "X and privileged must have the same index, got different ones: their rows would "
+                "be paired by position. Align them, for example with privileged.loc[X.index], or "
+                "reset the index of both."
+            )
+
+
 class PrivilegedFeatures:
     """Preprocessing of privileged features, fitted on the training samples.
 

@@ -173,6 +173,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         privileged_gamma="scale",
         privileged_coef0=0.0,
         privileged_transformer=None,
+        privileged_columns=None,
         cv=None,
         scoring=None,
         refit=True,
@@ -196,6 +197,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         self.privileged_gamma = privileged_gamma
         self.privileged_coef0 = privileged_coef0
         self.privileged_transformer = privileged_transformer
+        self.privileged_columns = privileged_columns
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -252,7 +254,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
             last = self._fit_subproblems(data, progress, *costs)
         self._finish_search(scores, grid, solutions, last, progress)
         self.best_score_ = float(self._fold_scores(scores, grid, self.best_params_).mean())
-        if privileged is not None and self.slack_ridge_ == np.inf:
+        if data.privileged is not None and self.slack_ridge_ == np.inf:
             self._warn_about_loss()
         return self
 

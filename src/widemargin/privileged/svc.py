@@ -233,6 +233,7 @@ class PrivilegedSVC(SlackClassifier):
         privileged_gamma="scale",
         privileged_coef0=0.0,
         privileged_transformer=None,
+        privileged_columns=None,
         tol=1e-3,
         cache_size=200,
         class_weight=None,
@@ -253,6 +254,7 @@ class PrivilegedSVC(SlackClassifier):
         self.privileged_gamma = privileged_gamma
         self.privileged_coef0 = privileged_coef0
         self.privileged_transformer = privileged_transformer
+        self.privileged_columns = privileged_columns
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
