@@ -490,6 +490,14 @@ random_state : int, RandomState instance or None, default=None
     Seed of the order of the samples. If None, a fixed seed is used, so that results are
     reproducible.
 
+[sign_constraints]
+negativity_constraint : array-like of int, default=None
+    Positions of weights that must not be positive, in the order of `w`.
+zero_constraint : array-like of int, default=None
+    Positions of weights that must be zero. With zero weights of equal labels and
+    non-positive ones of different labels, a model with non-negative edge features has
+    submodular pairwise potentials, for which ``inference_method='graph-cut'`` is exact.
+
 [weights_warm_start]
 warm_start : bool, default=False
     Whether to start from the weights of the previous fit, if their number is the same. The

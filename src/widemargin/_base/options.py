@@ -534,6 +534,9 @@ class structured_solver_options:
     plane_tol = 0.01
     """Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
     value costs more moves of weight, a larger one more rounds."""
+    bound_rounds = 1000
+    """Largest number of times that the problem over the planes is solved in a round if there are
+    bounds on the weights, in turn with the multipliers of the bounds."""
     plane_steps = 20_000
     """Largest number of moves of weight in a round, after which the interior-point method solves
     the problem over the planes: it is badly conditioned. Measured by `benchmarks/hard.py`."""

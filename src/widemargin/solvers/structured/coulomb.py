@@ -86,6 +86,8 @@ class CoulombState:
         Relative duality gap of the convex problems of `advance_anchored`.
     passes : int
         Largest number of passes over the samples of these problems.
+    bounds : dict of ndarray
+        Bounds ``floor`` and ``ceiling`` on the weights; empty if there are none.
     best : ndarray of shape (n_members, size)
         Weights with the least objective so far.
     converged : ndarray of shape (n_members,)
@@ -105,6 +107,7 @@ class CoulombState:
     fix_first: bool = False
     tol: float = 1e-3
     passes: int = 50
+    bounds: dict[str, Any] = field(default_factory=dict)
     best: np.ndarray = field(init=False)
     converged: np.ndarray = field(init=False)
     objective: float = np.inf
@@ -175,6 +178,8 @@ def advance_subgradient(state: CoulombState) -> bool:
         if len(assigned[m]):
             W[m] -= eta * (W[m] - len(cost) / len(assigned[m]) * answer.difference)
     W += change
+    if state.bounds:
+        np.clip(W, state.bounds["floor"], state.bounds["ceiling"], out=W)
     if state.fix_first:
         W[0] = first
     state.iterations += 1
@@ -197,7 +202,7 @@ def advance_anchored(state: CoulombState) -> bool:
         cost = state.cost[samples] * (len(state.cost) / len(samples))
         solution = solve_frank_wolfe(
             OracleSubset(state.oracle, samples), cost, anchor=forces[m], tol=state.tol,
-            max_iter=state.passes, seed=int(seeds[m]),
+            max_iter=state.passes, seed=int(seeds[m]), **state.bounds,
         )  # fmt: skip
         state.converged[m] = solution.converged
         return solution.w

@@ -123,11 +123,9 @@ class CuttingPlanesState(SolverState):
         level = self.record.level
         scale = max(level if np.isfinite(level) else 1.0, TINY)
         tol = options.plane_tol * self.tol * scale
-        linear = self._linear()
-        steps = simplex_ascent(self.gram, linear, self.weights, tol, options.plane_steps)
-        if steps == options.plane_steps:
-            found = simplex_optimum(self.gram, linear)
-            self.weights = max(self.weights, found, key=lambda a: self._dual_objective(a, linear))
+        self._solve_simplex(self._linear(), tol)
+        if self.is_bounded:
+            self._solve_bounded(tol)
         self.idle = np.where(self.weights > 0.0, 0, self.idle + 1)
         self.idle[0] = 0
         stays = self.idle < self.inactive_window
@@ -135,14 +133,14 @@ class CuttingPlanesState(SolverState):
             self.planes, self.offsets = self.planes[stays], self.offsets[stays]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(stays, stays)])
             self.weights, self.idle = self.weights[stays], self.idle[stays]
-        self.w = self.anchor.copy()
-        for k in np.flatnonzero(self.weights):
-            self.w += self.weights[k] * self.planes[k]
+        self.w = self.project(self._sum_planes() + self.anchor)
 
     def _add_oracle_plane(self) -> None:
         """Add the plane that touches the objective at the current weights."""
         weights = self.weights
         dual = self._dual_objective(weights, self._linear())
+        if self.is_bounded:
+            dual = self.lower_bound(self._sum_planes(), float(self.offsets @ weights))
         found = self.record_at(self.w, dual)
         offset = float(np.sum(self.cost * found.losses))
         self.last_violation = self._violation(found.difference, offset)
@@ -171,10 +169,34 @@ class CuttingPlanesState(SolverState):
     def _dual_objective(self, weights: np.ndarray, linear: np.ndarray) -> float:
         return float(linear @ weights - 0.5 * weights @ self.gram @ weights)
 
-    def _linear(self) -> np.ndarray:
-        if not self.anchor.any():
+    def _sum_planes(self) -> np.ndarray:
+        total = np.zeros(self.oracle.size)
+        for k in np.flatnonzero(self.weights):
+            total += self.weights[k] * self.planes[k]
+        return total
+
+    def _solve_simplex(self, linear: np.ndarray, tol: float) -> int:
+        """Solve over the planes for given linear terms; return the number of moves of weight."""
+        steps = simplex_ascent(self.gram, linear, self.weights, tol, options.plane_steps)
+        if steps == options.plane_steps:
+            found = simplex_optimum(self.gram, linear)
+            self.weights = max(self.weights, found, key=lambda a: self._dual_objective(a, linear))
+        return steps
+
+    def _solve_bounded(self, tol: float) -> None:
+        """Solve over the planes and the multipliers of the bounds in turn, each exactly."""
+        for _ in range(options.bound_rounds):
+            total = self._sum_planes() + self.anchor
+            linear = self._linear(self.anchor + self.project(total) - total)
+            if self._solve_simplex(linear, tol) == 0:
+                break
+
+    def _linear(self, center: np.ndarray | None = None) -> np.ndarray:
+        """Return the linear terms for a center of the regularization, by default the anchor."""
+        center = self.anchor if center is None else center
+        if not center.any():
             return self.offsets
-        return self.offsets - np.array([dot(self.anchor, plane) for plane in self.planes])
+        return self.offsets - np.array([dot(center, plane) for plane in self.planes])
 
 
 @compiled

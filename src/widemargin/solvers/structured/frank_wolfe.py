@@ -30,7 +30,7 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
-from widemargin.solvers.structured.problem import PassState, StructuredSolution, lower_bound
+from widemargin.solvers.structured.problem import PassState, StructuredSolution
 
 SAMPLE_METHODS = ("perm", "rnd", "seq")
 
@@ -97,10 +97,11 @@ class FrankWolfeState(PassState):
         self.cost = np.asarray(self.cost, dtype=float)
         empty_blocks = getattr(self.oracle, "empty_blocks", None)
         empty = None if empty_blocks is None else empty_blocks()
-        self.implicit = empty is not None
+        self.implicit = empty is not None and not self.is_bounded
         if self.blocks is None:
             n, size = self.oracle.n_samples, self.oracle.size
-            self.blocks, self.pairs = empty or (np.zeros((n, size)), np.zeros((n, 0)))
+            vectors = np.zeros((n, size)), np.zeros((n, 0))
+            self.blocks, self.pairs = empty if empty and self.implicit else vectors
             self.losses = np.zeros(n)
         self.w = self._sum_blocks() + (0.0 if self.anchor is None else self.anchor)
         super().__post_init__()
@@ -119,11 +120,12 @@ class FrankWolfeState(PassState):
     def check_gap(self) -> None:
         # Sums of many steps have rounding errors: recompute them from the blocks.
         shift = self._sum_blocks()
-        self.w = shift + self.anchor
-        w, dual = self.w, lower_bound(shift, float(self.losses.sum()), self.anchor)
+        self.w = self.project(shift + self.anchor)
+        w, dual = self.w, self.lower_bound(shift, float(self.losses.sum()))
         if self.averaging:
             w = self.average
-            dual = max(dual, lower_bound(w - self.anchor, self.average_loss, self.anchor))
+            if not self.is_bounded:  # the average of projections is that of no block
+                dual = max(dual, self.lower_bound(w - self.anchor, self.average_loss))
         self.record_at(w, dual)
 
     def _sum_blocks(self) -> np.ndarray:
@@ -141,13 +143,16 @@ class FrankWolfeState(PassState):
         """Take a step for each sample, with one call of the oracle for each."""
         corner = np.empty(self.oracle.size)
         total = float(self.losses.sum())
+        sums = self._sum_blocks() + self.anchor if self.is_bounded else self.w
+        floor, ceiling = (self.floor, self.ceiling) if self.is_bounded else np.empty((2, 0))
         for i in order:
             loss, slack = self.oracle.violation(i, self.w, corner)
             cost = self.cost[i]
             corner *= cost
             total, self.average_loss = step_block(
                 i, corner, cost * loss, cost * slack, self.steps, self.line_search, self.averaging,
-                self.w, self.blocks, self.losses, self.average, total, self.average_loss,
+                floor, ceiling, self.w, sums, self.blocks, self.losses, self.average, total,
+                self.average_loss,
             )  # fmt: skip
             self.steps += 1
 
@@ -155,14 +160,16 @@ class FrankWolfeState(PassState):
 @compiled
 def step_block(
     k: int, corner: np.ndarray, corner_loss: float, slack: float, steps: int, line_search: bool,
-    averaging: bool, weights: np.ndarray, blocks: np.ndarray, losses: np.ndarray,
-    average: np.ndarray, total: float, average_loss: float,
+    averaging: bool, floor: np.ndarray, ceiling: np.ndarray, weights: np.ndarray, sums: np.ndarray,
+    blocks: np.ndarray, losses: np.ndarray, average: np.ndarray, total: float, average_loss: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Move block ``k`` towards a corner, after ``steps`` earlier steps.
 
     ``slack`` is cost_k H_k, so that the gap of the block is w . w_k + slack - l_k. Updates the
     weights, the block, its loss and the average of the weights in place. Returns ``total``, the sum
-    of the losses, and ``average_loss``, its average.
+    of the losses, and ``average_loss``, its average. The weights are the projections of ``sums``
+    onto the bounds, or, if these are empty, the sums, which are then the same array. The curvature
+    along the step is at most that without bounds, so that its line search is a step that ascends.
     """
     block, n_blocks = blocks[k], len(losses)
     gamma = 2.0 * n_blocks / (steps + 2.0 * n_blocks)
@@ -177,7 +184,9 @@ def step_block(
     for j in range(len(weights)):
         step = gamma * (corner[j] - block[j])
         block[j] += step
-        weights[j] += step
+        sums[j] += step
+        if len(floor):
+            weights[j] = min(max(sums[j], floor[j]), ceiling[j])
         average[j] += share * (weights[j] - average[j])
     moved = gamma * (corner_loss - losses[k])
     losses[k] += moved

@@ -65,7 +65,7 @@ class PerceptronState(SolverState):
         if self.shuffle and not self.batch:
             order = self.random.permutation(order)
         run = getattr(self.oracle, "perceptron_pass", None)
-        loss = None if run is None or self.batch else run(order, self)
+        loss = None if run is None or self.batch or self.is_bounded else run(order, self)
         if loss is None:
             loss = self._step_samples([order] if self.batch else order[:, np.newaxis])
         self.iterations += 1
@@ -82,7 +82,7 @@ class PerceptronState(SolverState):
         for samples in batches:
             loss, change = self.oracle.mistakes(self.w, samples, self.rate * self.cost[samples])
             total += loss
-            self.w = self.w + change
+            self.w = self.project(self.w + change)
             self.steps += 1
             self.average += (self.w - self.average) / self.steps
         return total

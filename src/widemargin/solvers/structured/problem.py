@@ -9,6 +9,9 @@ sum of the H_i, which gives lower bounds: with g = sum_i cost_i d_i and b = sum_
 
     min over w   1/2 ||w - anchor||^2 + b - w . g  =  b - anchor . g - 1/2 ||g||^2
 
+With bounds floor <= w <= ceiling the minimum is at the projection of anchor + g onto them. Bounds
+of 0 are constraints on signs, which keep pairwise terms submodular.
+
 An oracle is an object with these attributes and methods, which all solvers need:
 
 - ``n_samples`` and ``size``, the numbers of samples and of weights;
@@ -159,6 +162,8 @@ class SolverState:
         Weights to start from, then the current weights; the anchor by default.
     seed : int, default=0
         Seed of the order of the samples.
+    floor, ceiling : ndarray of shape (size,), optional
+        Bounds on the weights: 0, or minus and plus infinity.
 
     Attributes
     ----------
@@ -180,6 +185,8 @@ class SolverState:
     max_iter: int = 1000
     w: Any = None
     seed: int = 0
+    floor: Any = None
+    ceiling: Any = None
     record: Record = field(init=False)
     random: np.random.Generator = field(init=False)
     iterations: int = 0
@@ -191,8 +198,26 @@ class SolverState:
     def __post_init__(self) -> None:
         self.cost = np.asarray(self.cost, dtype=float)
         self.anchor = np.zeros(self.oracle.size) if self.anchor is None else self.anchor
-        self.w = np.array(self.anchor if self.w is None else self.w, dtype=float)
+        self.w = self.project(self.anchor if self.w is None else self.w)
         self.record, self.random = Record(self.w.copy()), np.random.default_rng(self.seed)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there are bounds on the weights."""
+        return self.floor is not None
+
+    def project(self, w: np.ndarray) -> np.ndarray:
+        """Return a copy of weights, moved to the nearest within the bounds."""
+        w = np.array(w, dtype=float)
+        return np.clip(w, self.floor, self.ceiling) if self.is_bounded else w
+
+    def lower_bound(self, gradient: np.ndarray, loss: float) -> float:
+        """Return the minimum of 1/2 ||w - anchor||^2 + loss - w . gradient within the bounds."""
+        if not self.is_bounded:
+            return lower_bound(gradient, loss, self.anchor)
+        w = self.project(self.anchor + gradient)
+        distance = w - self.anchor
+        return loss + 0.5 * dot(distance, distance) - dot(w, gradient)
 
     def advance(self) -> bool:
         """Do one iteration; return whether the solver is finished."""

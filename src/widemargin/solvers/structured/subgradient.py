@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.solvers.structured.problem import PassState, lower_bound
+from widemargin.solvers.structured.problem import PassState
 
 AVERAGINGS = ("linear", "squared")
 
@@ -87,7 +87,7 @@ class SubgradientState(PassState):
 
     def check_gap(self) -> None:
         w = self.w if self.averaging is None else self.average
-        self.record_at(w, lower_bound(self.plane, self.plane_loss, self.anchor))
+        self.record_at(w, self.lower_bound(self.plane, self.plane_loss))
 
     def schedule(self) -> tuple[float, float, float]:
         """Return rate, offset and decay of the lengths of steps."""
@@ -98,7 +98,7 @@ class SubgradientState(PassState):
         """Run a pass whose steps do not touch all weights, or return None if there is none."""
         run = getattr(self.oracle, "subgradient_pass", None)
         whole = batch_size == len(order)  # threads share the work of a batch of all samples
-        if run is None or whole or self.momentum or self.anchor.any():
+        if run is None or whole or self.momentum or self.anchor.any() or self.is_bounded:
             return None
         return run(order, batch_size, self, plane)
 
@@ -117,7 +117,7 @@ class SubgradientState(PassState):
         rate, offset, decay = self.schedule()
         eta = rate / (1.0 + self.steps / offset) ** decay
         self.velocity = self.momentum * self.velocity - eta * (self.w - self.anchor - pull)
-        self.w = self.w + self.velocity
+        self.w = self.project(self.w + self.velocity)
         if self.averaging is not None:
             weight = float(self.steps) ** (1 if self.averaging == "linear" else 2)
             self.average_weight += weight

@@ -39,12 +39,19 @@ class EnsembleProblem(NamedTuple):
         Source of random numbers.
     report : callable
         ``report(**figures)`` reports progress and returns whether to stop.
+    bounds : dict of ndarray
+        Bounds ``floor`` and ``ceiling`` on the weights; empty if there are none.
     """
 
     oracle: Any
     cost: np.ndarray
     random: np.random.Generator
     report: Callable[..., bool]
+    bounds: dict[str, Any]
+
+    def project(self, W: np.ndarray) -> np.ndarray:
+        """Return weights moved to the nearest within the bounds."""
+        return np.clip(W, self.bounds["floor"], self.bounds["ceiling"]) if self.bounds else W
 
 
 @shared_docs
@@ -88,7 +95,8 @@ class StructuredEnsemble(StructuredEstimator):
         progress = FitProgress(self, 1, X=X, y=Y, metadata=metadata)
         with progress.task(0) as stop:
             report = self._reporter(stop)
-            fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report))
+            bounds = self._bounds(oracle)
+            fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report, bounds))
         for name, value in fitted.items():
             setattr(self, name, value)
         self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
@@ -257,7 +265,7 @@ class StructuredEnsemble(StructuredEstimator):
 
         solution = solve_frank_wolfe(
             problem.oracle, problem.cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
-            report=report_check,
+            report=report_check, **problem.bounds,
         )  # fmt: skip
         report(passes=solution.iterations, gap=solution.gap)
         if not solution.converged:

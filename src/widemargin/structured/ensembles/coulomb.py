@@ -91,6 +91,7 @@ class CoulombSSVM(StructuredEnsemble):
         Relative duality gap at which the single structured SVM stops, and a member in a round of
         the solver 'anchored'.
     <<ensemble_control>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -168,8 +169,12 @@ class CoulombSSVM(StructuredEnsemble):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        negativity_constraint=None,
+        zero_constraint=None,
     ):
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
         self.n_estimators = n_estimators
         self.alpha = alpha
         self.exponent = exponent
@@ -216,7 +221,7 @@ class CoulombSSVM(StructuredEnsemble):
             oracle, cost, alpha, self.exponent, assign, problem.random, start,
             max_iter=self.n_steps or steps, check_every=options.check_every,
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
-            tol=self.tol, passes=min(options.anchored_passes, self.max_iter),
+            tol=self.tol, passes=min(options.anchored_passes, self.max_iter), bounds=problem.bounds,
         )  # fmt: skip
 
         def report_last(state: CoulombState) -> bool:
@@ -236,7 +241,7 @@ class CoulombSSVM(StructuredEnsemble):
             W = perturb(w, self.noise * noise) if w.any() else noise
         if self.keep_single:
             W[0] = w
-        return W
+        return problem.project(W)
 
     def _assignment(self, problem: EnsembleProblem) -> Callable | None:
         """Return the function that assigns samples to members; None for all samples."""

@@ -38,6 +38,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
     <<structured_C>>
     <<choice_fit>>
     <<ensemble_control>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -84,8 +85,12 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        negativity_constraint=None,
+        zero_constraint=None,
     ):
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
         self.n_estimators = n_estimators
         self.n_rounds = n_rounds
 
@@ -121,7 +126,7 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         extra = None if rewards is None else [rewards[i] for i in samples]
         return solve_frank_wolfe(
             OracleSubset(problem.oracle, samples, extra), problem.cost[samples], tol=self.tol,
-            max_iter=self.max_iter, seed=int(seeds[m]),
+            max_iter=self.max_iter, seed=int(seeds[m]), **problem.bounds,
         )  # fmt: skip
 
     def _solve_members(self, oracle: Any, W: np.ndarray | None, solve: Callable) -> list:
@@ -177,6 +182,7 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
     <<structured_C>>
     <<choice_fit>>
     <<ensemble_control>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -224,10 +230,13 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        negativity_constraint=None,
+        zero_constraint=None,
     ):
         super().__init__(
             model, n_estimators, C, n_rounds=n_rounds, max_iter=max_iter, tol=tol, n_jobs=n_jobs,
             random_state=random_state, verbose=verbose,
+            negativity_constraint=negativity_constraint, zero_constraint=zero_constraint,
         )  # fmt: skip
         self.diversity = diversity
 

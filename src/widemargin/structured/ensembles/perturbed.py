@@ -37,6 +37,7 @@ class PerturbedSSVM(StructuredEnsemble):
     <<single_max_iter>>
     <<single_tol>>
     <<ensemble_control>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -83,8 +84,12 @@ class PerturbedSSVM(StructuredEnsemble):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        negativity_constraint=None,
+        zero_constraint=None,
     ):
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
         self.n_estimators = n_estimators
         self.spread = spread
         self.directions = directions
@@ -97,7 +102,7 @@ class PerturbedSSVM(StructuredEnsemble):
             noise = output_directions(oracle, single.w, random, self.n_estimators)
         noise[0] = 0.0
         return {
-            "W": perturb(single.w, self.spread * noise),
+            "W": problem.project(perturb(single.w, self.spread * noise)),
             "w": single.w,
             "objective_": single.objective,
             "dual_gap_": single.gap,

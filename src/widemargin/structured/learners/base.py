@@ -48,7 +48,6 @@ _REPLACED = {
     "check_constraints": "Omit it: the duality gap reports errors of inference.",
     "inactive_threshold": "Use inactive_window.",
     "logger": "Use checkpoint=path, or scikit-learn's callbacks.",
-    "negativity_constraint": "Constraints on signs are not supported.",
     "rescale_C": "Omit it: C multiplies the sum of losses; divide C by the number of samples.",
     "show_loss_every": "Use verbose=True for the gap, or scikit-learn's callbacks for a score.",
     "switch_to": "Omit it: inference_method='auto' of the model is exact where possible.",
@@ -75,9 +74,13 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
             None,
         ],
         "random_state": ["random_state"],
+        "negativity_constraint": ["array-like", None],
+        "zero_constraint": ["array-like", None],
     }
 
     model_: StructuredModel
+    negativity_constraint: Any = None
+    zero_constraint: Any = None
 
     def __init__(self, model, C, max_iter, tol, n_jobs, random_state, verbose):
         self.model = model
@@ -106,6 +109,25 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
         X, Y, _ = check_samples(X, Y)
         predictions = self.predict(X)
         return self.model_.score_outputs(Y, predictions)
+
+    def _bounds(self, oracle: Any) -> dict[str, Any]:
+        """Return the bounds on the weights in the order of the oracle; none without constraints."""
+        floor, ceiling = np.full(oracle.size, -np.inf), np.full(oracle.size, np.inf)
+        for name in ("negativity_constraint", "zero_constraint"):
+            given = getattr(self, name)
+            which = np.asarray([] if given is None else given, dtype=float)
+            if not (which.ndim == 1 and np.isin(which, np.arange(oracle.size)).all()):
+                raise ValueError(
+                    f"{name} must contain positions of weights, integers from 0 to "
+                    f"{oracle.size - 1}, got {given}."
+                )
+            ceiling[which.astype(int)] = 0.0
+            if name == "zero_constraint":
+                floor[which.astype(int)] = 0.0
+        if not np.isfinite(ceiling).any():
+            return {}
+        order = oracle.from_model_order(np.arange(oracle.size, dtype=float)).astype(int)
+        return {"floor": floor[order], "ceiling": ceiling[order]}
 
     def _draw_seed(self) -> int:
         seed = 0 if self.random_state is None else self.random_state
@@ -277,7 +299,11 @@ class StructuredLearner(StructuredEstimator):
         model, cost = clone(self.model), self.C * weight
         oracle = model.prepare(X, Y, threads=self._threads())
         # The problem has to be identified only if another fit may have left something.
-        digest = problem_digest(model, oracle, X, Y) if self.warm_start or self.checkpoint else ""
+        digest = ""
+        if self.warm_start or self.checkpoint:
+            digest = problem_digest(model, oracle, X, Y)
+            bounds = self._bounds(oracle)
+            digest += joblib.hash(bounds) if bounds else ""
         previous = getattr(self, "_previous", None) if self.warm_start else None
         if previous is not None and not self._can_continue(previous, digest, oracle):
             previous = None

@@ -48,6 +48,7 @@ class FrankWolfeSSVM(StructuredLearner):
         Whether to start from the solution of the previous fit, if data and model are the same. `C`
         may differ.
     <<structured_checkpoint>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -102,6 +103,8 @@ class FrankWolfeSSVM(StructuredLearner):
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        negativity_constraint: Any = None,
+        zero_constraint: Any = None,
     ) -> None:
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.line_search = line_search
@@ -110,6 +113,8 @@ class FrankWolfeSSVM(StructuredLearner):
         self.sample_method = sample_method
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> FrankWolfeState:
         start: dict[str, Any] = {}
@@ -125,4 +130,5 @@ class FrankWolfeSSVM(StructuredLearner):
             oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
             check_every=self.check_dual_every, averaging=self.do_averaging,
             line_search=self.line_search, sampling=self.sample_method, **start,
+            **self._bounds(oracle),
         )  # fmt: skip

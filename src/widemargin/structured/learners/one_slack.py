@@ -48,6 +48,7 @@ class OneSlackSSVM(StructuredLearner):
         Whether to start from the planes of the previous fit, if data and model are the same. `C`
         may differ.
     <<structured_checkpoint>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -99,6 +100,8 @@ class OneSlackSSVM(StructuredLearner):
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        negativity_constraint: Any = None,
+        zero_constraint: Any = None,
     ) -> None:
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.inference_cache = inference_cache
@@ -106,6 +109,8 @@ class OneSlackSSVM(StructuredLearner):
         self.inactive_window = inactive_window
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> CuttingPlanesState:
         planes, offsets = (), ()
@@ -118,5 +123,5 @@ class OneSlackSSVM(StructuredLearner):
         return CuttingPlanesState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, planes=planes, offsets=offsets,
             cache=self.inference_cache, cache_tol=self.cache_tol,
-            inactive_window=self.inactive_window,
+            inactive_window=self.inactive_window, **self._bounds(oracle),
         )  # fmt: skip

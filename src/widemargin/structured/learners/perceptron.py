@@ -47,6 +47,7 @@ class StructuredPerceptron(StructuredLearner):
     <<structured_random_state>>
     <<weights_warm_start>>
     <<structured_checkpoint>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -114,6 +115,8 @@ class StructuredPerceptron(StructuredLearner):
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        negativity_constraint: Any = None,
+        zero_constraint: Any = None,
     ) -> None:
         self.model = model
         self.max_iter = max_iter
@@ -127,6 +130,8 @@ class StructuredPerceptron(StructuredLearner):
         self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
 
     loss_curve_ = property(
         lambda self: self.history_["loss"], doc="Loss of the predictions of each pass."
@@ -137,6 +142,7 @@ class StructuredPerceptron(StructuredLearner):
             oracle, cost, max_iter=self.max_iter, seed=seed, batch=self.batch,
             w=None if previous is None else previous["w"], decay=float(self.decay_exponent),
             offset=float(self.decay_t0), averaging=self.average, shuffle=self.shuffle,
+            **self._bounds(oracle),
         )  # fmt: skip
 
     def _can_continue(self, previous: dict[str, Any], digest: str, oracle: Any) -> bool:

@@ -53,6 +53,7 @@ class SubgradientSSVM(StructuredLearner):
     <<structured_random_state>>
     <<weights_warm_start>>
     <<structured_checkpoint>>
+    <<sign_constraints>>
 
     Attributes
     ----------
@@ -108,6 +109,8 @@ class SubgradientSSVM(StructuredLearner):
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
+        negativity_constraint: Any = None,
+        zero_constraint: Any = None,
     ) -> None:
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
         self.momentum = momentum
@@ -120,6 +123,8 @@ class SubgradientSSVM(StructuredLearner):
         self.check_dual_every = check_dual_every
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.negativity_constraint = negativity_constraint
+        self.zero_constraint = zero_constraint
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> SubgradientState:
         rate = None if self.learning_rate == "auto" else float(self.learning_rate)
@@ -128,7 +133,7 @@ class SubgradientSSVM(StructuredLearner):
             w=None if previous is None else previous["w"], check_every=self.check_dual_every,
             batch_size=self.batch_size, rate=rate, offset=float(self.decay_t0),
             decay=float(self.decay_exponent), momentum=float(self.momentum),
-            averaging=self.averaging, shuffle=self.shuffle,
+            averaging=self.averaging, shuffle=self.shuffle, **self._bounds(oracle),
         )  # fmt: skip
 
     def _can_continue(self, previous: dict[str, Any], digest: str, oracle: Any) -> bool:
