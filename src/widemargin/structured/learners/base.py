@@ -288,6 +288,10 @@ class StructuredLearner(StructuredEstimator):
 
     # Helpers.
 
+    def _costs(self, weight: np.ndarray) -> np.ndarray:
+        """Return the factors of the losses of the samples."""
+        return self.C * weight
+
     def _model_method(self, name: str) -> Any:
         method = getattr(self.model_, name, None)
         if method is None:
@@ -296,7 +300,7 @@ class StructuredLearner(StructuredEstimator):
 
     def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> Any:
         """Set the fitted attributes and return the solution."""
-        model, cost = clone(self.model), self.C * weight
+        model, cost = clone(self.model), self._costs(weight)
         oracle = model.prepare(X, Y, threads=self._threads())
         # The problem has to be identified only if another fit may have left something.
         digest = ""

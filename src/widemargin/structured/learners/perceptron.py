@@ -96,10 +96,6 @@ class StructuredPerceptron(StructuredLearner):
         "shuffle": ["boolean"],
     }
 
-    # The perceptron has no parameter of either name.
-    C = 1.0
-    tol = 0.0
-
     def __init__(
         self,
         model: StructuredModel,
@@ -133,9 +129,13 @@ class StructuredPerceptron(StructuredLearner):
         self.negativity_constraint = negativity_constraint
         self.zero_constraint = zero_constraint
 
-    loss_curve_ = property(
-        lambda self: self.history_["loss"], doc="Loss of the predictions of each pass."
-    )
+    @property
+    def loss_curve_(self) -> np.ndarray:
+        """Loss of the predictions of each pass."""
+        return self.history_["loss"]
+
+    def _costs(self, weight: np.ndarray) -> np.ndarray:
+        return weight
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> PerceptronState:
         return PerceptronState(
