@@ -13,16 +13,15 @@ from matplotlib import pyplot
 from widemargin import LabelTreeClassifier, precision_at_k
 from widemargin.datasets import make_extreme_labels
 
-data = make_extreme_labels(6000, 128, n_features=1000, random_state=0)
+data = make_extreme_labels(6000, 128, n_features=400, words_per_sample=8, noise=0.5, random_state=0)
 X, Y, X_test, Y_test = data.X[:4000], data.Y[:4000], data.X[4000:], data.Y[4000:]
 model = LabelTreeClassifier(branching=4, max_leaf_size=8).fit(X, Y)
 tree = model.trees_[0]
 print(f"{len(tree.inner_nodes())} nodes, {len(model.weights_[0].value)} weights")
 
 # %%
-# The position of a node is the mean of the labels below it; labels are in the order of the tree.
-# The score of a node is the best score of the labels below it along its path: here, all of them
-# are computed for one document, which a beam search avoids.
+# The position of a node is the mean of those of the labels below it; labels are in the order of the
+# tree.
 
 parents = tree.parents()
 level = np.zeros(tree.n_nodes, int)
@@ -44,24 +43,29 @@ def place(node, first):
 
 
 place(0, 0)
-document = X_test[[4]]
-true = set(Y_test[[4]].indices.tolist())
-scores = model.decision_function(document)[0]
-best = np.full(tree.n_nodes, -np.inf)
-leaves = np.flatnonzero(tree.label >= 0)
-best[leaves] = scores[tree.label[leaves]]
-for node in reversed(range(1, tree.n_nodes)):
-    best[parents[node]] = max(best[parents[node]], best[node])
 
 # %%
-# A beam of width two keeps the two best nodes of each level. Its paths are drawn in color; true
-# labels are marked.
+# The score of a node is the sum of the negative losses on its path. A beam of width two keeps the
+# two best nodes of each level. Its paths are drawn in color; true labels are marked.
 
-beam, kept = {0}, {0}
+number = 8
+document, true = X_test[[number]].toarray()[0], set(Y_test[[number]].indices.tolist())
+weights, path = model.weights_[0], np.zeros(tree.n_nodes)
+for node in tree.inner_nodes():
+    children = slice(tree.first_child[node], tree.first_child[node + 1])
+    sums = np.zeros(children.stop - children.start)
+    for j in range(weights.feature_start[node], weights.feature_start[node + 1]):
+        entries = slice(weights.entry_start[j], weights.entry_start[j + 1])
+        value = np.append(document, 1.0)[weights.features[j]]  # the last feature is constant
+        sums[weights.child[entries]] += value * weights.value[entries]
+    path[children] = path[node] - np.maximum(0.0, 1.0 - sums) ** 2
+
+leaves = np.flatnonzero(tree.label >= 0)
+beam, kept = [0], {0}
 while beam:
-    children = [c for n in beam for c in range(tree.first_child[n], tree.first_child[n + 1])]
-    beam = set(sorted(children, key=lambda node: -best[node])[:2])
-    kept |= beam
+    below = [c for n in beam for c in range(tree.first_child[n], tree.first_child[n + 1])]
+    beam = sorted(below, key=lambda node: -path[node])[:2]
+    kept |= set(beam)
 figure, ax = pyplot.subplots(figsize=(9.0, 4.2), layout="constrained")
 for node in range(1, tree.n_nodes):
     on_path = node in kept
@@ -93,6 +97,7 @@ for width in widths:
     found[5].append(precision_at_k(Y_test, labels, 5))
 ax.plot(widths, found[1], marker="o", color="#0072b2", label="P@1")
 ax.plot(widths, found[5], marker="s", color="#d55e00", label="P@5 (beam of at least 5)")
-ax.set(xscale="log", xlabel="beam width", ylabel="precision", ylim=(0, 1))
+ax.set(xscale="log", xlabel="beam width", ylabel="precision")
 ax.set_xticks(widths, [str(width) for width in widths])
+ax.minorticks_off()
 ax.legend()
