@@ -14,6 +14,8 @@ from widemargin import LabelTreeClassifier
 from widemargin._base.checkpoint import CheckpointError
 from widemargin.labeltree.node import NodeSolver
 
+pytestmark = pytest.mark.large
+
 SMALL = {"branching": 3, "max_leaf_size": 5, "n_trees": 2}
 
 

@@ -58,6 +58,7 @@ def test_propensities_follow_their_definition():
     assert (label_propensities(Y, A=0.5, B=0.4) > 0).all()
 
 
+@pytest.mark.large
 def test_predictions_are_scored_as_they_are_returned():
     X, Y = documents()
     labels, _ = LabelTreeClassifier().fit(X, Y).predict_topk(X, 5)

@@ -13,6 +13,8 @@ from tests.labeltree.cases import classes, documents
 from widemargin import CrammerSingerSVC, LabelTreeClassifier, LinearSVC
 from widemargin._base.options import label_tree_options
 
+pytestmark = pytest.mark.large
+
 SMALL = {"branching": 3, "max_leaf_size": 5}
 PRECISE = {"prune": 0.0, "tol": 1e-8, "max_iter": 10_000}
 
