@@ -21,7 +21,7 @@ from time import perf_counter, process_time
 
 from _harness import Bench, Report, answer, loader, machine, options, peak_megabytes
 
-REAL = ("debian_depends", "bibtex", "delicious", "sector")
+REAL = ("bibtex", "delicious", "sector", "debian_depends")
 GENERATED = {
     "generated 1k": {"n_samples": 13_000, "n_labels": 1_000, "n_features": 10_000},
     "generated 10k": {"n_samples": 65_000, "n_labels": 10_000, "n_features": 30_000},

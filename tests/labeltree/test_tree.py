@@ -324,6 +324,16 @@ def test_other_input_that_cannot_be_used_is_refused():
         LabelTreeClassifier().fit(X, Y, sample_weight=np.zeros(300))
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "log", "crammer_singer"])
+def test_nodes_may_have_a_single_child(loss):
+    X, y = classes(n_classes=3)
+    nested = [["class 0"], [["class 1", "class 2"]]]
+    model = LabelTreeClassifier(partition=nested, loss=loss, C=10.0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    one = LabelTreeClassifier(loss=loss).fit(X, [["a"] if k == y[0] else [] for k in y])
+    assert (one.predict_topk(X, 1)[0] == "a").all()
+
+
 def test_samples_of_weight_zero_are_left_out():
     X, Y = documents()
     weight = (np.arange(300) < 200).astype(float)

@@ -83,15 +83,17 @@ def search(
     """
     n = X.shape[0]
     labels, scores = np.full((n, k), -1), np.full((n, k), -np.inf)
+    most = beam * int(np.diff(tree.first_child).max())
+    height = max(1, min(options.block_samples, options.score_entries // most))
 
     def walk(first: int) -> None:
-        last = min(first + options.block_samples, n)
+        last = min(first + height, n)
         _walk(
             *row_arrays(X), first, last, X.shape[1], tree.first_child, tree.label,
             *weights.arrays(), kind, beam, labels, scores,
         )  # fmt: skip
 
-    for_each(walk, range(0, n, options.block_samples))
+    for_each(walk, range(0, n, height))
     return labels, scores
 
 

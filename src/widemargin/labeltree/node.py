@@ -129,7 +129,9 @@ class NodeSolver:
         node : int
         """
         n_samples, n_features = self.X.shape
-        rows = np.arange(n_samples) if node == 0 else _rows(reach, node, node + 1)
+        rows = _rows(reach, node, node + 1)
+        if node == 0:  # with the samples that have no label
+            rows = np.arange(n_samples, dtype=rows.dtype)
         first, last = tree.first_child[node], tree.first_child[node + 1]
         *arrays, features = gather_rows(*row_arrays(self.X), rows, n_features)
         positives = np.searchsorted(rows, _rows(reach, first, last))

@@ -185,7 +185,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "branching": [Interval(Integral, 2, 65535, closed="both")],
         "max_leaf_size": [Interval(Integral, 2, 65535, closed="both")],
         "loss": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "prune": [Interval(Real, 0.0, None, closed="left")],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
@@ -257,18 +257,17 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         <<returns_self>>
         """
-        X, encoded, weight = self._validate(X, y, sample_weight)
+        metadata = {"sample_weight": sample_weight, "label_features": label_features}
+        samples, encoded, weight = self._validate(X, y, sample_weight)
         label_features = self._validate_label_features(label_features, len(encoded.classes))
-        trees = self._partition(X, encoded, weight, label_features)
-        solver = self._solver(X, weight)
-        progress = FitProgress(
-            self, sum(len(tree.inner_nodes()) for tree in trees), X, y,
-            {"sample_weight": sample_weight, "label_features": label_features},
-        )  # fmt: skip
+        trees = self._partition(samples, encoded, weight, label_features)
+        solver = self._solver(samples, weight)
+        n_nodes = sum(len(tree.inner_nodes()) for tree in trees)
+        progress = FitProgress(self, n_nodes, X, y, metadata)
         parameters = {k: v for k, v in self.get_params().items() if k not in _NOT_TRAINED}
         journal = CheckpointJournal(
-            self.checkpoint, "LabelTreeClassifier", X, encoded, weight, label_features, parameters,
-            solver.seed, [vars(tree) for tree in trees],
+            self.checkpoint, "LabelTreeClassifier", samples, encoded, weight, label_features,
+            parameters, solver.seed, [vars(tree) for tree in trees],
         )  # fmt: skip
         training = TreeTraining(solver, trees, encoded.matrix, journal)
         attributes = partial(self._attributes, training, encoded)
