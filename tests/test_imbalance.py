@@ -16,7 +16,9 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
@@ -24,6 +26,7 @@ from widemargin import (
     SVC,
     CodeMatrixClassifier,
     LinearSVC,
+    PreferenceClassifier,
     RescaledClassifier,
     imbalance_report,
 )
@@ -365,3 +368,46 @@ def test_the_geometric_mean_of_many_recalls_does_not_vanish():
     predicted[:5] = [0, 0, 1, 1, 1]
     report = imbalance_report(labels, predicted)
     assert report.g_mean == pytest.approx(0.4)
+
+
+class Oversampled(LogisticRegression):
+    """Trained on as many samples of the rare class as of the frequent one, as by a sampler."""
+
+    def fit(self, X, y):
+        repeats = np.where(y == "rare", 19, 1)
+        return super().fit(np.repeat(X, repeats, axis=0), np.repeat(y, repeats))
+
+
+def test_a_second_correction_for_balanced_probabilities_is_reported(rare):
+    X, y = rare
+    for estimator in (LogisticRegression(class_weight="balanced"), Oversampled()):
+        with pytest.warns(UserWarning, match="rescaling them corrects twice") as caught:
+            RescaledClassifier(estimator).fit(X, y)
+        assert caught[0].filename == __file__
+        # Calibration restores the training priors; warnings are errors in tests.
+        RescaledClassifier(CalibratedClassifierCV(estimator, cv=3)).fit(X, y)
+    RescaledClassifier(LogisticRegression()).fit(X, y)
+    RescaledClassifier(GaussianNB()).fit(X, y)
+
+
+@pytest.mark.parametrize("meta", [RescaledClassifier, CodeMatrixClassifier])
+@pytest.mark.parametrize("nested", [False, True])
+def test_meta_estimators_refuse_unlabeled_samples_that_they_would_take_for_a_class(meta, nested):
+    X, y = make_long_tail(200, n_classes=3, imbalance=2, random_state=0)
+    marked = np.where(np.arange(200) < 150, y, -1)
+    inner = PreferenceClassifier(LogisticRegression(), random_state=0)
+    inner = make_pipeline(StandardScaler(), inner) if nested else inner
+    with pytest.raises(ValueError, match="y contains -1, which means unlabeled to"):
+        meta(inner).fit(X, marked)
+    with pytest.raises(ValueError, match="y contains -1, which means unlabeled to"):
+        meta(SelfTrainingClassifier(LogisticRegression())).fit(X, marked)
+    assert -1 in meta(LogisticRegression()).fit(X, marked).classes_
+
+
+def test_long_tails_of_zipf_follow_a_power_law():
+    _, y = make_long_tail(100_000, n_classes=50, imbalance=50, profile="zipf", random_state=0)
+    sizes = np.bincount(y)
+    assert sizes[0] / sizes[-1] == pytest.approx(50, rel=0.01)
+    assert_allclose(sizes * np.arange(1, 51), sizes[0], rtol=0.01)
+    with pytest.raises(ValueError, match="'exponential', 'zipf' or 'step', got 'linear'"):
+        make_long_tail(profile="linear")

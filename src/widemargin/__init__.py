@@ -19,6 +19,7 @@ _HOMES = {
     "LinearDiscriminantAnalysis": "discriminant.linear",
     "LinearSVC": "svm.linear_svc",
     "LinearSVCCV": "svm.linear_search",
+    "PartiallyLabeledKFold": "semisupervised.selection",
     "PreferenceClassifier": "semisupervised.classifier",
     "PreferenceSVC": "semisupervised.preference",
     "PrivilegedSVC": "privileged.svc",
@@ -41,6 +42,8 @@ _HOMES = {
     "load_extreme_format": "labeltree.io",
     "ndcg_at_k": "labeltree.metrics",
     "precision_at_k": "labeltree.metrics",
+    "precision_at_recall_scorer": "semisupervised.selection",
+    "recall_at_precision_scorer": "semisupervised.selection",
     "save_extreme_format": "labeltree.io",
 }
 _SUBPACKAGES = ("datasets", "export", "plotting", "structured")

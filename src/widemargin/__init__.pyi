@@ -28,6 +28,13 @@ from widemargin.privileged.svc import PrivilegedSVC as PrivilegedSVC
 from widemargin.privileged.two_view import TwoViewSVC as TwoViewSVC
 from widemargin.semisupervised.classifier import PreferenceClassifier as PreferenceClassifier
 from widemargin.semisupervised.preference import PreferenceSVC as PreferenceSVC
+from widemargin.semisupervised.selection import PartiallyLabeledKFold as PartiallyLabeledKFold
+from widemargin.semisupervised.selection import (
+    precision_at_recall_scorer as precision_at_recall_scorer,
+)
+from widemargin.semisupervised.selection import (
+    recall_at_precision_scorer as recall_at_precision_scorer,
+)
 from widemargin.semisupervised.transductive import TransductiveSVC as TransductiveSVC
 from widemargin.svm import SVC as SVC
 from widemargin.svm.code_matrix import CodeMatrixClassifier as CodeMatrixClassifier
@@ -49,6 +56,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "LinearDiscriminantAnalysis",
     "LinearSVC",
     "LinearSVCCV",
+    "PartiallyLabeledKFold",
     "PreferenceClassifier",
     "PreferenceSVC",
     "PrivilegedSVC",
@@ -75,6 +83,8 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "ndcg_at_k",
     "plotting",
     "precision_at_k",
+    "precision_at_recall_scorer",
+    "recall_at_precision_scorer",
     "save_extreme_format",
     "structured",
 ]

@@ -5,6 +5,7 @@ the fitted model; rescaling changes only its decisions. For resampling, use imba
 samplers and pipelines accept the estimators of this library.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -27,10 +28,11 @@ from widemargin._base.sklearn_compat import (
     StrOptions,
     check_y,
     fit_context,
+    num_samples,
     safe_indexing,
 )
 from widemargin._base.targets import encode_targets
-from widemargin._base.validation import check_class_labels, validate_shape
+from widemargin._base.validation import check_class_labels, refuse_unlabeled, validate_shape
 
 
 @shared_docs
@@ -100,9 +102,10 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     If a classifier ignores a rare class, it ranks the samples of that class randomly, and no
     threshold helps. Use class weights for an `SVC`: calibration makes its probabilities those of
     the priors in the training data, whatever the weights. An estimator with `predict_proba`, such
-    as :class:`sklearn.linear_model.LogisticRegression`, must be trained without class weights. With
-    them, its probabilities are those of balanced classes already, and rescaling by the training
-    priors would correct twice.
+    as :class:`sklearn.linear_model.LogisticRegression`, must be trained without class weights and
+    samplers. With them, its probabilities are those of balanced classes already, and rescaling by
+    the training priors would correct twice. A warning is issued if the mean probability of the
+    rarest class is closer to the uniform prior than to its share of the training samples.
 
     A matrix of costs may contain gains (negative numbers) and costs of correct predictions. Costs
     and priors are equivalent: the priors of the training data, with costs inversely proportional to
@@ -171,6 +174,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         validate_shape(self, X, y)
         labels = check_y(y, estimator=self)
         check_class_labels(labels)
+        refuse_unlabeled(self, self.estimator, labels)
         check_consistent_length(X, labels)
         counted, targets = encode_targets(labels, sample_weight, class_weight=None)
         classes, codes, weight = targets.classes, targets.codes, targets.weight
@@ -189,7 +193,33 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator_, self.classes_ = estimator, classes
         self.training_priors_, self.priors_, self.costs_ = training_priors, priors, costs
         self._has_costs = self.costs is not None
+        if hasattr(self.estimator, "predict_proba") and not get_tags(self).input_tags.pairwise:
+            self._warn_if_balanced(X)
         return self
+
+    def _warn_if_balanced(self, X: Any) -> None:
+        """Warn if the probabilities are those of balanced classes, not of the training priors."""
+        n = num_samples(X)
+        samples = np.unique(np.linspace(0, n - 1, rescaling_options.checked_samples).astype(int))
+        known = np.isin(self.estimator_.classes_, self.classes_)
+        chosen = self.estimator_.predict_proba(safe_indexing(X, samples))[:, known]
+        mean, rarest = chosen.mean(axis=0), int(self.training_priors_.argmin())
+        prior, uniform = self.training_priors_[rarest], 1.0 / len(self.classes_)
+        # Closer to the uniform prior than to the training prior, as a ratio.
+        if (
+            uniform > rescaling_options.least_imbalance * prior
+            and mean[rarest] ** 2 > prior * uniform
+        ):
+            warnings.warn(
+                f"The mean probability of class {self.classes_[rarest]} is {mean[rarest]:.2g} on "
+                f"training samples, but only {prior:.2g} of them belong to it. The probabilities "
+                "are nearly those of balanced classes, for example because of a sampler, class "
+                "weights or a balanced forest, and rescaling them corrects twice. Use the "
+                "estimator alone, or train it without balancing, or wrap it in "
+                "CalibratedClassifierCV.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute class probabilities for the priors `priors_`.

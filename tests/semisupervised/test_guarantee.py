@@ -1,121 +1,260 @@
-"""Guarantees hold at the stated confidence."""
+"""Guarantees hold at the stated confidence, and are given where they can be."""
+
+import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binomtest, norm
+from scipy.stats import beta, binom, binomtest, norm
 
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples
-from widemargin.semisupervised.guarantee import (
-    guaranteed_threshold,
-    quantile_thresholds,
-    rank_thresholds,
-)
+from widemargin.semisupervised.guarantee import guaranteed_threshold, shift_pvalue
 
 CONFIDENCE = 0.9
 
 
-def guaranteed(constraints, scores, positive, unlabeled):
-    return guaranteed_threshold(constraints, CONFIDENCE, ScoredSamples(scores, positive), unlabeled)
+class Problem:
+    """Scores of two Gaussians of a share, a distance and a size that vary; and exact metrics.
+
+    With outliers, a hundredth of all scores are far above the others whatever the label, so that
+    the precision is not monotone. With ties, scores are rounded.
+    """
+
+    def __init__(self, seed, kind="plain"):
+        self.rng = np.random.default_rng(seed)
+        self.n, self.share = int(self.rng.integers(60, 1500)), self.rng.uniform(0.05, 0.5)
+        self.distance, self.spread = self.rng.uniform(0.5, 4.0), self.rng.uniform(0.5, 2.0)
+        self.outliers = 0.01 if kind == "outliers" else 0.0
+        self.step = 0.5 if kind == "ties" else None
+
+    def draw(self, n=None, share=None):
+        n, rng = n or self.n, self.rng
+        positive = rng.random(n) < (self.share if share is None else share)
+        positive[:2] = True, False
+        scores = self.spread**positive * rng.normal(size=n) + self.distance * positive
+        scores = np.where(rng.random(n) < self.outliers, 9.0 + rng.normal(size=n), scores)
+        if self.step:
+            scores = self.step * np.round(scores / self.step)
+        return ScoredSamples(scores, positive)
+
+    def metrics(self, threshold):
+        if self.step:  # the next multiple is the first that is accepted
+            threshold = self.step * (np.floor(threshold / self.step + 1e-9) + 0.5)
+        rates = [
+            (1.0 - self.outliers) * norm.sf(threshold, *gaussian)
+            + self.outliers * norm.sf(threshold, 9.0)
+            for gaussian in ((self.distance, self.spread), (0.0, 1.0))
+        ]
+        hits = self.share * rates[0]
+        precision = hits / max(hits + (1.0 - self.share) * rates[1], 1e-300)
+        return {"precision": precision, "recall": rates[0], "false_positive_rate": rates[1]}
+
+    def meets(self, constraints, threshold):
+        found = self.metrics(threshold)
+        return all(
+            found[name] <= bound if name == "false_positive_rate" else found[name] >= bound
+            for name, bound in constraints.bounds.items()
+        )
 
 
-def problem(seed):
-    """Scores of two Gaussians of a share, a distance and a size that vary; and exact metrics."""
-    rng = np.random.default_rng(seed)
-    n, share = int(rng.integers(60, 1500)), rng.uniform(0.05, 0.5)
-    distance, spread = rng.uniform(0.5, 3.0), rng.uniform(0.5, 2.0)
-    positive = rng.random(n) < share
-    positive[:2] = True, False
-    scores = np.where(positive, distance + spread * rng.normal(size=n), rng.normal(size=n))
-    other = rng.random(2000) < share
-    others = np.where(other, distance + spread * rng.normal(size=2000), rng.normal(size=2000))
-
-    def metrics(threshold):
-        recall, false = norm.sf(threshold, distance, spread), norm.sf(threshold)
-        hits = share * recall
-        return {
-            "precision": hits / max(hits + (1.0 - share) * false, 1e-300),
-            "recall": recall,
-            "false_positive_rate": false,
-        }
-
-    return scores, positive, others, metrics
+def samples_of(scores, positive):
+    return ScoredSamples(np.asarray(scores, dtype=float), np.asarray(positive))
 
 
+@pytest.mark.parametrize("kind", ["plain", "outliers", "ties"])
 @pytest.mark.parametrize(
     "constraints",
     [
         Constraints(precision=0.7),
+        Constraints(precision=0.9),
         Constraints(recall=0.8),
         Constraints(false_positive_rate=0.1),
         Constraints(precision=0.6, recall=0.3),
+        Constraints(precision=0.6, recall=0.3, false_positive_rate=0.2),
     ],
     ids=lambda constraints: ",".join(constraints.bounds),
 )
-@pytest.mark.parametrize("unlabeled", [True, False], ids=["unlabeled samples", "labels only"])
-def test_guarantees_hold_at_the_stated_rate(constraints, unlabeled):
+def test_guarantees_hold_at_the_stated_rate(constraints, kind):
     count = held = 0
-    for seed in range(300):
-        scores, positive, others, metrics = problem(seed)
-        guarantee = guaranteed(constraints, scores, positive, others if unlabeled else np.empty(0))
-        if not guarantee.guaranteed:
-            continue
-        count += 1
-        found = metrics(guarantee.threshold)
-        held += all(
-            found[name] <= bound if name == "false_positive_rate" else found[name] >= bound
-            for name, bound in constraints.bounds.items()
-        )
-    assert count >= 100
+    for seed in range(200):
+        problem = Problem(seed, kind)
+        samples, reference = problem.draw(), problem.draw()
+        found = guaranteed_threshold(constraints, CONFIDENCE, samples, reference)
+        if found.guaranteed:
+            count += 1
+            held += problem.meets(constraints, found.threshold)
+    assert count >= 40
     # That the rate is at least the confidence is not rejected at a level of one in a thousand.
     assert binomtest(held, count, CONFIDENCE, alternative="less").pvalue > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["plain", "ties"])
+def test_invalid_thresholds_pass_at_most_at_the_nominal_rate_where_none_is_valid(kind):
+    """The hardest case: the precision is the same, slightly too small, at every threshold."""
+    rng = np.random.default_rng(0)
+    passed, draws = 0, 400
+    for _ in range(draws):
+        positive = rng.random(2 * 150) < 0.69
+        scores = rng.integers(5, size=300) if kind == "ties" else rng.normal(size=300)
+        first, second = slice(150), slice(150, None)
+        found = guaranteed_threshold(
+            Constraints(precision=0.7),
+            CONFIDENCE,
+            samples_of(scores[first], positive[first]),
+            samples_of(scores[second], positive[second]),
+        )
+        passed += found.guaranteed
+    assert passed > 0
+    assert binomtest(passed, draws, 1 - CONFIDENCE, alternative="greater").pvalue > 1e-3
+
+
+def test_labels_drawn_by_class_give_valid_guarantees_with_the_true_share_only():
+    constraints = Constraints(precision=0.7)
+    counts = {None: [0, 0], "true": [0, 0]}
+    for seed in range(200):
+        problem = Problem(seed)
+        samples, reference = problem.draw(share=0.5), problem.draw(share=0.5)
+        for share, count in counts.items():
+            known = None if share is None else problem.share
+            found = guaranteed_threshold(constraints, CONFIDENCE, samples, reference, known)
+            count[0] += found.guaranteed
+            count[1] += found.guaranteed and problem.meets(constraints, found.threshold)
+    assert counts[None][1] < 0.7 * counts[None][0]
+    given, held = counts["true"]
+    assert given >= 60
+    assert binomtest(held, given, CONFIDENCE, alternative="less").pvalue > 1e-3
+
+
+def test_a_nearly_perfect_scorer_needs_only_the_samples_that_one_test_needs():
+    """At precision 0.9 and confidence 0.95, 29 accepted samples without an error are enough."""
+    rng = np.random.default_rng(0)
+    given = 0
+    for _ in range(60):
+        positive = rng.random(600) < 0.13
+        scores = 6.0 * positive + rng.normal(size=600)
+        found = guaranteed_threshold(
+            Constraints(precision=0.9),
+            0.95,
+            samples_of(scores[:300], positive[:300]),
+            samples_of(scores[300:], positive[300:]),
+        )
+        given += found.guaranteed
+    assert given >= 54
+
+
+def test_all_samples_can_be_accepted():
+    rng = np.random.default_rng(0)
+    samples = samples_of(rng.normal(size=400), rng.random(400) < 0.9)
+    found = guaranteed_threshold(Constraints(precision=0.8), CONFIDENCE, samples, samples)
+    assert (samples.scores > found.threshold).all()
+
+
+def test_joint_bounds_are_each_tested_at_the_whole_level():
+    scores = np.arange(200.0)
+    samples = samples_of(scores, scores >= 100)
+    # No positive sample may be missed: 44 of them allow for a recall of 0.95 at the whole level.
+    size = int(np.ceil(np.log(1 - CONFIDENCE) / np.log(0.95)))
+    few = samples_of(scores[100 - size : 100 + size], scores[100 - size : 100 + size] >= 100)
+    joint = Constraints(precision=0.9, recall=0.95)
+    assert guaranteed_threshold(joint, CONFIDENCE, few, samples).guaranteed
+    fewer = samples_of(few.scores[1:-1], few.positive[1:-1])
+    assert not guaranteed_threshold(joint, CONFIDENCE, fewer, samples).guaranteed
+
+
 def test_recall_is_guaranteed_by_the_largest_rank_that_the_beta_distribution_allows():
-    scores, positive = np.arange(100.0), np.arange(100) % 2 == 1
+    samples = samples_of(np.arange(100.0), np.arange(100) % 2 == 1)
     # False positives cost so much that the highest threshold allowed is the best one.
     constraints = Constraints(recall=0.8, cost_ratio=1e6)
-    guarantee = guaranteed(constraints, scores, positive, scores)
-    k = 1 + int((scores[positive] <= guarantee.threshold).sum())
+    found = guaranteed_threshold(constraints, CONFIDENCE, samples, samples)
+    k = 1 + int((samples.scores[samples.positive] <= found.threshold).sum())
     assert k > 2
     assert beta.cdf(0.2, k, 50 - k + 1) >= CONFIDENCE > beta.cdf(0.2, k + 1, 50 - k)
-    assert guarantee.achievable["recall"] == pytest.approx(1 - beta.ppf(CONFIDENCE, 1, 50))
+    assert found.achievable["recall"] == pytest.approx(1 - beta.ppf(CONFIDENCE, 1, 50))
 
 
-def test_few_positive_samples_guarantee_no_high_recall_and_the_achievable_one_is_reported():
-    scores, positive = np.arange(20.0), np.arange(20) >= 10
-    guarantee = guaranteed(Constraints(recall=0.99), scores, positive, scores)
-    assert not guarantee.guaranteed
-    again = guaranteed(Constraints(recall=guarantee.achievable["recall"]), scores, positive, scores)
-    assert again.guaranteed
-
-
-def test_a_precision_that_no_threshold_has_is_not_guaranteed_and_the_achievable_one_is_reported():
+@pytest.mark.parametrize("name", ["recall", "false_positive_rate", "precision"])
+def test_what_is_achievable_is_guaranteed_and_a_tighter_bound_is_not(name):
     rng = np.random.default_rng(0)
-    scores, positive = rng.normal(size=400), rng.random(400) < 0.5
-    guarantee = guaranteed(Constraints(precision=0.95), scores, positive, rng.normal(size=400))
-    assert not guarantee.guaranteed
-    assert 0.3 < guarantee.achievable["precision"] < 0.6
+    positive = rng.random(400) < 0.5
+    samples = samples_of(2.0 * positive + rng.normal(size=400), positive)
+    other = samples_of(2.0 * positive + rng.normal(size=400), positive)
+    tight = 0.001 if name == "false_positive_rate" else 0.999
+    found = guaranteed_threshold(Constraints(**{name: tight}), CONFIDENCE, samples, other)
+    assert not found.guaranteed
+    sign = 1 if name == "false_positive_rate" else -1
+    for offset, guaranteed in ((1e-9, True), (-0.011, False)):
+        bound = found.achievable[name] + sign * offset
+        if 0 < bound < 1:
+            again = guaranteed_threshold(Constraints(**{name: bound}), CONFIDENCE, samples, other)
+            assert again.guaranteed == guaranteed
+
+
+@pytest.mark.parametrize("bounds", [{"precision": 0.9}, {"recall": 0.9}], ids=str)
+def test_the_additional_samples_reported_are_enough_in_about_half_of_the_draws(bounds):
+    rng = np.random.default_rng(1)
+
+    def draw(n):
+        positive = rng.random(n) < 0.2
+        positive[:2] = True, False
+        return samples_of(3.0 * positive + rng.normal(size=n), positive)
+
+    reference = draw(2000)
+    small = [
+        guaranteed_threshold(Constraints(**bounds), 0.95, draw(60), reference) for _ in "x" * 9
+    ]
+    more = np.median([found.more_samples for found in small])
+    passed = [
+        guaranteed_threshold(
+            Constraints(**bounds), 0.95, draw(60 + int(more)), draw(400)
+        ).guaranteed
+        for _ in range(40)
+    ]
+    assert 0.25 <= np.mean(passed) <= 0.95
+
+
+def test_no_number_of_samples_is_reported_where_none_is_enough():
+    rng = np.random.default_rng(0)
+    samples = samples_of(rng.normal(size=400), rng.random(400) < 0.5)
+    found = guaranteed_threshold(Constraints(precision=0.95), CONFIDENCE, samples, samples)
+    assert not found.guaranteed
+    assert found.more_samples is None
+    assert 0.3 < found.achievable["precision"] < 0.6
+    perfect = guaranteed_threshold(Constraints(precision=1.0), CONFIDENCE, samples, samples)
+    assert not perfect.guaranteed
 
 
 def test_equal_scores_are_accepted_or_left_out_together():
-    scores = np.repeat([0.0, 1.0, 2.0], 50)
-    positive = np.tile([True, False], 75)
-    guarantee = guaranteed(Constraints(recall=0.5), scores, positive, scores)
-    assert guarantee.guaranteed
-    assert int((scores > guarantee.threshold).sum()) in (50, 100, 150)
-    assert guaranteed(Constraints(recall=0.9), scores, positive, scores).threshold < 0.0
+    samples = samples_of(np.repeat([0.0, 1.0, 2.0], 50), np.tile([True, False], 75))
+    found = guaranteed_threshold(Constraints(recall=0.5), CONFIDENCE, samples, samples)
+    assert found.guaranteed
+    assert int((samples.scores > found.threshold).sum()) in (50, 100, 150)
+    found = guaranteed_threshold(Constraints(recall=0.9), CONFIDENCE, samples, samples)
+    assert found.threshold < 0.0
 
 
-def test_tested_thresholds_do_not_depend_on_labels_and_are_few():
-    thresholds = quantile_thresholds(np.arange(1000.0))
-    assert len(thresholds) <= 20
-    assert thresholds[0] == pytest.approx(499.5, abs=1.0)
-    assert (np.diff(thresholds) > 0).all()
+def test_a_precision_threshold_passes_the_binomial_test():
+    rng = np.random.default_rng(3)
+    positive = rng.random(500) < 0.4
+    samples = samples_of(2.0 * positive + rng.normal(size=500), positive)
+    found = guaranteed_threshold(Constraints(precision=0.75), CONFIDENCE, samples, samples)
+    accepted = samples.scores > found.threshold
+    hits = int(positive[accepted].sum())
+    assert binom.sf(hits - 1, accepted.sum(), 0.75) <= 1 - CONFIDENCE
 
 
-def test_rank_thresholds_leave_fixed_numbers_of_samples_above_them_whatever_the_scores():
-    scores = np.random.default_rng(0).normal(size=200)
-    above = [(scores > threshold).sum() for threshold in rank_thresholds(scores)]
-    assert above == [(scores**3 > threshold).sum() for threshold in rank_thresholds(scores**3)]
-    assert (min(above), max(above)) == (2, 100)
-    assert len(rank_thresholds(np.zeros(1))) == 1
+def test_a_shift_between_calibration_and_unlabeled_samples_is_found_without_false_alarms():
+    alarms = {"same": 0, "balanced": 0, "balanced, known": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(100):
+            problem = Problem(seed)
+            problem.n, problem.share, problem.distance = 400, 0.1, 3.0
+            unlabeled = problem.draw(2000).scores
+            same, balanced = problem.draw(), problem.draw(share=0.5)
+            alarms["same"] += shift_pvalue(same, unlabeled) < 1e-3
+            alarms["balanced"] += shift_pvalue(balanced, unlabeled) < 1e-3
+            alarms["balanced, known"] += shift_pvalue(balanced, unlabeled, 0.1) < 1e-3
+    assert alarms["same"] <= 1
+    assert alarms["balanced"] >= 95
+    assert alarms["balanced, known"] <= 1
+    assert shift_pvalue(balanced, unlabeled, 0.9) < 1e-3
+    assert shift_pvalue(balanced, np.empty(0)) is None

@@ -11,7 +11,11 @@ from scipy.stats import binomtest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -218,20 +222,186 @@ def test_guarantees_of_fits_hold_at_the_stated_rate_on_new_samples(
 
 
 @both
-def test_a_single_round_is_calibrated_on_its_validation_samples(estimator):
+@pytest.mark.parametrize("split", ["cross", "holdout"])
+def test_half_of_the_labels_are_calibration_samples_that_the_model_has_not_seen(estimator, split):
     X, y, marked = make_samples()
-    constrained = clone(estimator).set_params(recall=0.5, confidence=0.9)
-    three, one, alone = (
-        clone(constrained).fit(X, marked),
-        clone(constrained).set_params(max_rounds=1).fit(X, marked),
-        clone(constrained).fit(X[:200], y[:200]),
+    constrained = clone(estimator).set_params(recall=0.5, confidence=0.9, split=split)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Calibration samples and unlabeled")
+        model = constrained.fit(X, marked)
+    chosen = model._split_labels(model._validate_fit(X, marked, None, None))
+    parts = [chosen.calibration, chosen.train] + ([] if split == "cross" else [chosen.validation])
+    assert_array_equal(np.sort(np.concatenate(parts)), np.arange(200))
+    assert len(chosen.calibration) == 100
+    # Other labels of the calibration samples change the threshold only.
+    flipped = marked.copy()
+    flipped[chosen.calibration[:30]] = 1 - y[chosen.calibration[:30]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        other = clone(constrained).fit(X, flipped)
+    if split == "holdout":  # folds are stratified by the labels of the others
+        assert_array_equal(other._calibration[0], model._calibration[0])
+
+
+@both
+def test_each_fold_is_scored_by_a_model_without_its_labels(estimator):
+    X, y, marked = make_samples()
+    exact = TIGHT[type(estimator)]
+    model = clone(estimator).set_params(**exact, max_rounds=1).fit(X, marked)
+    split = model._split_labels(model._validate_fit(X, marked, None, None))
+    assert_array_equal(np.sort(np.concatenate(split.folds)), np.arange(200))
+    for fold in split.folds:
+        others = np.setdiff1d(np.arange(200), fold)
+        # Unlabeled samples are passed too: gamma and the kernel do not depend on them here.
+        alone = SVC(gamma=0.05, tol=1e-8).fit(X[others], y[others])
+        assert_allclose(model._validation[0][fold], alone.decision_function(X[fold]), atol=1e-5)
+    whole = SVC(gamma=0.05, tol=1e-8).fit(X[:200], y[:200])
+    assert_allclose(model.score_samples(X), whole.decision_function(X), atol=1e-5)
+
+
+@both
+def test_a_margin_raises_the_threshold_and_is_reported_in_standard_errors(estimator):
+    X, _, marked = make_samples()
+    model = clone(estimator).set_params(precision=0.8, margin=0.0).fit(X, marked)
+    before = model.threshold_
+    assert model.margins_["precision"] >= 0.0
+    model.set_constraints(precision=0.8, margin=3.0)
+    assert model.threshold_ > before
+    assert model.margins_["precision"] >= 3.0
+    scores, truth, _ = model._validation
+    accepted = scores > model.threshold_
+    n, rate = accepted.sum(), (truth[accepted].sum() + 1) / (accepted.sum() + 2)
+    error = np.sqrt(rate * (1 - rate) / (n + 2))
+    assert model.margins_["precision"] == pytest.approx((truth[accepted].mean() - 0.8) / error)
+
+
+def test_a_guarantee_is_withheld_if_labels_were_drawn_by_class_unless_the_share_is_known():
+    rng = np.random.default_rng(0)
+    y = (rng.random(8000) < 0.1).astype(int)
+    X = rng.normal(size=(8000, 2)) + 2.5 * y[:, np.newaxis]
+    labeled = np.concatenate([np.flatnonzero(y == label)[:400] for label in (0, 1)])
+    unlabeled = np.arange(4000, 8000)
+    model = PreferenceClassifier(GaussianNB(), precision=0.7, confidence=0.9, random_state=0)
+    with pytest.warns(UserWarning, match="set positive_share to the true fraction"):
+        model.fit(X[labeled], y[labeled], X_unlabeled=X[unlabeled])
+    assert not model.guarantee_.guaranteed
+    assert model.guarantee_.shift_pvalue < 1e-3
+    model.set_params(positive_share=0.1).fit(X[labeled], y[labeled], X_unlabeled=X[unlabeled])
+    assert model.guarantee_.guaranteed
+    assert precision_score(y[unlabeled], model.predict(X[unlabeled])) >= 0.7
+    with pytest.warns(UserWarning, match="positive_share=0.9"):
+        model.set_params(positive_share=0.9).fit(X[labeled], y[labeled], X_unlabeled=X[unlabeled])
+    fair = clone(model).set_params(positive_share=None)
+    fair.fit(X[:1000], y[:1000], X_unlabeled=X[unlabeled])
+    assert fair.guarantee_.guaranteed
+    assert fair.guarantee_.shift_pvalue > 1e-3
+
+
+def test_more_unlabeled_samples_do_not_change_a_guarantee_of_one_round():
+    X, y, _ = make_samples(6000, class_sep=2.0)
+    model = PreferenceClassifier(
+        GaussianNB(), precision=0.8, confidence=0.9, max_rounds=1, random_state=0
     )
-    # Both classes are odd in number: the last half has one sample of each less.
-    assert [len(model._calibration[1]) for model in (three, one, alone)] == [66, 99, 99]
-    assert_array_equal(one._calibration[0], one._validation[0])
-    # The model has seen none of them: it is that of half of the labels.
-    plain = clone(estimator).set_params(max_rounds=1).fit(X, marked)
-    assert_allclose(one.score_samples(X), plain.score_samples(X), atol=1e-6)
+    thresholds = {
+        model.fit(X[:500], y[:500], X_unlabeled=X[500 : 500 + n]).threshold_
+        for n in (1, 100, 1000, 5000)
+    }
+    assert len(thresholds) == 1
+    assert model.guarantee_.guaranteed
+
+
+def test_duplicated_samples_break_a_guarantee_unless_their_groups_are_known():
+    held = {"groups": [0, 0], "no groups": [0, 0]}
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(120) < 0.4).astype(int)
+        X = rng.normal(size=(120, 2)) + 1.5 * y[:, np.newaxis]
+        groups = rng.permutation(np.repeat(np.arange(120), 12))
+        new_y = (rng.random(20_000) < 0.4).astype(int)
+        new = rng.normal(size=(20_000, 2)) + 1.5 * new_y[:, np.newaxis]
+        for name, given in (("groups", groups), ("no groups", None)):
+            model = PreferenceClassifier(
+                GaussianNB(), precision=0.8, confidence=0.9, split="holdout", random_state=seed
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                model.fit(X[groups], y[groups], groups=given)
+            if model.guarantee_.guaranteed:
+                held[name][0] += 1
+                held[name][1] += precision_score(new_y, model.predict(new)) >= 0.8
+    given, met = held["groups"]
+    assert given >= 15
+    assert binomtest(met, given, 0.9, alternative="less").pvalue > 1e-3
+    given, met = held["no groups"]
+    assert met < 0.9 * given
+
+
+@pytest.mark.parametrize("method", ["fit", "recalibrate"])
+def test_groups_are_not_divided_and_give_one_calibration_sample_each(method):
+    X, y, _ = make_samples(600)
+    groups = np.repeat(np.arange(200), 3)
+    model = PreferenceClassifier(GaussianNB(), recall=0.5, confidence=0.9, random_state=0)
+    model.fit(X, y, groups=groups)
+    split = model._split_labels(model._validate_fit(X, y, None, None), groups)
+    assert len(split.calibration) == 100
+    assert not np.isin(groups[split.calibration], groups[split.train]).any()
+    for fold in split.folds:
+        assert not np.isin(groups[fold], groups[np.setdiff1d(split.train, fold)]).any()
+    if method == "recalibrate":
+        model.recalibrate(X, y, groups=groups)
+        assert len(model._calibration[0]) == 200
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        getattr(model, method)(X, y, groups=groups[1:])
+
+
+def test_missing_labels_are_unlabeled_in_any_container_and_minus_one_is_then_a_class():
+    pandas = pytest.importorskip("pandas")
+    X, y, marked = make_samples()
+    expected = PreferenceSVC(random_state=0).fit(X, marked)
+    signs = np.where(y == 1, 1, -1)
+    unlabeled = marked == -1
+    names = np.array(["no", "yes"], dtype=object)[y]
+    names[unlabeled] = None
+    for labels, classes in [
+        (np.where(unlabeled, np.nan, y), [0, 1]),
+        (np.where(unlabeled, np.nan, signs), [-1, 1]),
+        (np.where(unlabeled, None, signs.astype(object)), [-1, 1]),
+        (pandas.Series(np.where(unlabeled, np.nan, signs)).astype("Int64"), [-1, 1]),
+        (pandas.Series(names, dtype="string"), ["no", "yes"]),
+        (names, ["no", "yes"]),
+    ]:
+        model = PreferenceSVC(random_state=0).fit(X, labels)
+        assert model.classes_.tolist() == classes
+        assert_array_equal(model.decision_function(X), expected.decision_function(X))
+        transductive = TransductiveSVC(max_iter=50)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = transductive.fit(X[150:250], labels[150:250]).transduction_
+        assert set(found) <= set(classes)
+    with pytest.raises(ValueError, match="got only missing labels"):
+        PreferenceSVC().fit(X, np.full(len(X), np.nan))
+
+
+def test_probabilities_are_those_of_the_base_estimator_in_the_order_of_the_classes():
+    X, _, marked = make_samples()
+    model = PreferenceClassifier(LogisticRegression(), precision=0.9, random_state=0)
+    second = clone(model).fit(X, marked).predict_proba(X)
+    first = clone(model).set_params(pos_label=0).fit(X, marked)
+    assert_allclose(first.predict_proba(X)[:, 0], first.estimator_.predict_proba(X)[:, 1])
+    assert_allclose(second.sum(axis=1), 1.0)
+    assert not hasattr(PreferenceClassifier(SVC()), "predict_proba")
+
+
+def test_recomputed_pseudo_labels_of_a_random_classifier_end():
+    X, _, marked = make_samples()
+    forest = RandomForestClassifier(5, max_depth=3)
+    model = PreferenceClassifier(
+        forest, update="recompute", split="holdout", patience=3, random_state=0
+    ).fit(X, marked)
+    best = np.flatnonzero(model.history_["best"])[-1]
+    assert model.n_iter_ <= best + 4
+    limited = clone(model).set_params(patience=None, time_limit=1e-9).fit(X, marked)
+    assert limited.n_iter_ == 1
 
 
 @both
@@ -266,7 +436,8 @@ def test_any_classifier_with_scores_or_probabilities_is_accepted(estimator):
     X, y, marked = make_samples(1000, 400)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "lbfgs failed to converge")
-        model = PreferenceClassifier(estimator, precision=0.8, random_state=0).fit(X, marked)
+        model = PreferenceClassifier(estimator, precision=0.8, max_rounds=3, random_state=0)
+        model.fit(X, marked)
     assert precision_score(y[400:], model.predict(X[400:])) > 0.7
     assert model.n_iter_ == len(model.history_["added"])
 
@@ -338,7 +509,9 @@ def test_several_classes_are_refused_with_advice(estimator):
         ValueError, match=r"\(-1 means unlabeled samples\).*fit one binary classifier"
     ):
         clone(estimator).fit(X, y + (X[:, 0] > 0))
-    with pytest.raises(ValueError, match=r"\(-1 means a class, with X_unlabeled\), got 3 classes"):
+    with pytest.raises(
+        ValueError, match=r"\(-1 means a class, with X_unlabeled or missing labels\), got 3"
+    ):
         clone(estimator).fit(X, np.where(X[:, 0] > 0, -1, y), X_unlabeled=X)
 
 
@@ -433,7 +606,7 @@ def test_equal_validation_samples_have_equal_scores_whatever_their_number_and_la
     X = rng.normal(size=(50, 3))[rng.integers(0, 50, n)]
     y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0.0).astype(int)
     y[n // 2 :] = -1
-    model = PreferenceSVC(random_state=0, gamma=0.5, precision=0.8).fit(X, y)
+    model = PreferenceSVC(random_state=0, gamma=0.5, precision=0.8, split="holdout").fit(X, y)
     scores = model._validation[0]
     validation = model._split_labels(model._validate_fit(X, y, None, None)).validation
     assert len(np.unique(scores)) <= len(np.unique(X[validation], axis=0))

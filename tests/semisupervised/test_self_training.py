@@ -8,13 +8,13 @@ from numpy.testing import assert_array_equal
 from widemargin import PreferenceSVC
 from widemargin.semisupervised.constraints import Constraints
 from widemargin.semisupervised.self_training import (
-    LabelSplit,
     Learner,
     RoundModel,
     TrainingState,
     self_train,
 )
-from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels
+from widemargin.semisupervised.split import NO_SAMPLES, LabelSplit
+from widemargin.semisupervised.targets import PartialLabels
 
 POSITIVE = np.array([False, False, True, True])
 NO_CONSTRAINTS = Constraints()
@@ -27,18 +27,19 @@ class Script(Learner):
         self.models = [RoundModel(None, np.array([*s, *u], dtype=float)) for s, u in models]
         self.labels = []
         X, labels = np.zeros((len(self.models[0].scores), 1)), np.array([False, True])
-        data = PartialLabels(X, POSITIVE, None, labels, np.zeros(0, dtype=bool))
+        data = PartialLabels(X, POSITIVE, None, labels, np.zeros(0, dtype=bool), np.arange(4))
         every = np.arange(len(POSITIVE))
         super().__init__(PreferenceSVC(), data, LabelSplit(every, every, NO_SAMPLES))
 
-    def train(self, pseudo_labels):
+    def train(self, pseudo_labels, fold_labels):
         self.labels.append(pseudo_labels.copy())
         return self.models[min(len(self.labels), len(self.models)) - 1]
 
 
 def train_with(script, constraints=NO_CONSTRAINTS, report=lambda state: False, **options):
-    script.parent.set_params(**{"threshold": "adjusted", **options})
-    state = TrainingState(np.zeros(script.data.n_unlabeled, dtype=np.int8))
+    script.parent.set_params(**{"threshold": "adjusted", "margin": 0.0, **options})
+    labels = np.zeros((1, script.data.n_unlabeled), dtype=np.int8)
+    state = TrainingState(labels[0], labels[1:])
     self_train(script, constraints, state, report)
     return state
 

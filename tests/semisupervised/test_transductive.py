@@ -11,6 +11,7 @@ from tests.oracles.hinge import Hinge, solve_exactly
 from widemargin import SVC, TransductiveSVC
 from widemargin.kernels import KernelFunction
 from widemargin.semisupervised.kernel_self_training import WarmStartedSVM
+from widemargin.semisupervised.split import NO_SAMPLES
 from widemargin.semisupervised.targets import PartialLabels
 
 
@@ -23,7 +24,9 @@ def moons(n=200, labels=5):
 
 
 def unlabeled(X):
-    return PartialLabels(X, np.empty(0), None, np.array([-1, 1]), np.ones(len(X), dtype=bool))
+    return PartialLabels(
+        X, np.empty(0), None, np.array([-1, 1]), np.ones(len(X), dtype=bool), NO_SAMPLES
+    )
 
 
 def few_samples(seed):

@@ -270,7 +270,8 @@ n_features_in_ : int
 
 [y_partial]
 y : array-like of shape (n_samples,)
-    Labels of two classes. -1 means unlabeled, unless `X_unlabeled` is passed.
+    Labels of two classes. None, NaN and missing values of nullable columns mean
+    unlabeled. If there are none, -1 means unlabeled, unless `X_unlabeled` is passed.
 
 [X_unlabeled]
 X_unlabeled : {array-like, sparse matrix} of shape (n_unlabeled, n_features), \
@@ -295,18 +296,37 @@ cost_ratio : float, default=None
     Cost of a false positive divided by the cost of a false negative. If given, the cost
     of all errors is minimized instead of maximizing F-beta.
 
+[constraint_margin]
+margin : float, default=1.0
+    Number of standard errors by which the bounds must be exceeded on the validation
+    samples. Without a margin, a bound is missed on new samples about as often as it is
+    met; a larger one meets it more often, at a lower F1. Not used with a `confidence`.
+
+[partial_sample_weight]
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the samples in `X`. Unlabeled samples of weight 0 are left out; other weights
+    of unlabeled samples are ignored.
+
 [preference_parameters]
 <<constraint_parameters>>
 
-confidence : float, default=None
-    Probability with which the bounds must hold on new samples. If given, a third of the
-    labeled samples is used for calibration only; half of them if there is a single
-    round, without unlabeled samples or with ``max_rounds=1``. `guarantee_` reports
-    whether the bounds can be guaranteed. Cannot be combined with `sample_weight`.
+<<constraint_margin>>
 
-split : {'holdout', 'resubstitution'}, default='holdout'
-    Whether to train on a part of the labeled samples and validate on the others, or to
-    use all of them for both.
+confidence : float, default=None
+    Probability with which the bounds must hold on new samples. If given, a random half
+    of the labeled samples is used for calibration only. `guarantee_` reports whether
+    the bounds can be guaranteed. Cannot be combined with `sample_weight`.
+
+positive_share : float, default=None
+    Fraction of positive samples among new samples, for a guarantee on the precision if
+    the labeled samples were drawn by class, such as equally many of each. If None,
+    labeled samples are assumed to be drawn like new ones.
+
+split : {'cross', 'holdout', 'resubstitution'}, default='cross'
+    How labeled samples that are not used for calibration are validated. With 'cross',
+    all of them are training samples, and each is scored by a model that is trained
+    without its fold (5 folds). With 'holdout', half of them are used for training and
+    the others for validation. With 'resubstitution', all of them are used for both.
 
 update : {'incremental', 'recompute'}, default='incremental'
     Whether pseudo-labels are final, or are recomputed in every round.
@@ -322,12 +342,19 @@ max_rounds : int, default=None
 min_new : int, default=1
     Stop when fewer pseudo-labels than this change in a round.
 
+patience : int, default=10
+    Stop after this number of rounds in a row that are not better than the best one. If
+    None, there is no limit.
+
+time_limit : float, default=None
+    Stop after the round in which this number of seconds is exceeded.
+
 pos_label : label, default=None
     The positive class. If None, it is ``classes_[1]``.
 
 checkpoint : str or path-like, default=None
     File to save the state to after every round. A fit with the same data and parameters
-    resumes from it; `max_rounds`, `max_iter` and `cache_size` may differ.
+    resumes from it; `max_rounds`, `time_limit`, `max_iter` and `cache_size` may differ.
 
 [preference_attributes]
 classes_ : ndarray of shape (2,)
@@ -342,9 +369,15 @@ threshold_ : float
 constraints_ : Constraints
     The constraints that `threshold_` was chosen for.
 
+margins_ : dict of float
+    By how many standard errors the validation samples exceed each bound at
+    `threshold_`. A bound with a margin near 0 is missed on new samples about as often as
+    it is met.
+
 guarantee_ : Guarantee or None
-    With a `confidence`: whether the bounds are ``guaranteed`` on new samples, and the
-    ``achievable`` ones.
+    With a `confidence`: whether the bounds are ``guaranteed`` on new samples, the
+    ``achievable`` ones, how many ``more_samples`` are needed, and the ``shift_pvalue`` of
+    the comparison with unlabeled samples.
 
 history_ : dict of ndarray
     For every round: number of pseudo-labels that changed (``added``), numbers of

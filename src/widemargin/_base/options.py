@@ -667,9 +667,20 @@ class gated_options:
 class preference_options:
     """Options of guarantees on precision; measured by `benchmarks/preference.py`."""
 
-    n_tested_thresholds = 20
-    """Number of thresholds at which precision is tested. More come closer to the best threshold,
-    but the correction for multiple tests then requires more calibration samples."""
+    tried_starts = 200
+    """Number of ranks whose chance to pass is estimated to find the start of a fixed sequence."""
+    power_tolerance = 0.1
+    """The start is the highest threshold whose estimated chance is at most this much below the best
+    one. Larger starts higher, where estimates of a few samples are noisy; smaller trusts them."""
+    recall_risk = 0.2
+    """Share of the risk for the recall, the rest is for the false positive rate, if the precision
+    is tested for a given share of positive samples: there are few false positives to count."""
+    shift_level = 1e-3
+    """Level of the test that compares calibration samples and unlabeled samples: larger gives more
+    false alarms, smaller finds fewer shifts."""
+    folds = 5
+    """Number of folds for ``split='cross'``. More folds train on more samples each and take more
+    time."""
 
 
 class transductive_options:
@@ -686,6 +697,11 @@ class rescaling_options:
     max_folds = 5
     """Largest number of folds for calibration. More folds use more of the data in each fit and
     take more time."""
+    checked_samples = 1000
+    """Training samples whose probabilities are compared with the training priors."""
+    least_imbalance = 2.0
+    """Ratio of the uniform prior and the smallest training prior from which on they are compared:
+    closer priors cannot be distinguished by a mean probability."""
 
 
 # ---- discriminant and plotting -------------------------------------------------------------------

@@ -7,7 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
 
 from widemargin._base.sklearn_compat import (
     check_feature_names,
@@ -154,6 +159,27 @@ def check_class_labels(y: np.ndarray) -> None:
     # scikit-learn's check reads every label; labels of these types cannot be anything else.
     if y.dtype.kind not in "biuUST":
         check_classification_targets(y)
+
+
+def refuse_unlabeled(meta: Any, estimator: Any, y: np.ndarray) -> None:
+    """Raise a ValueError if -1 in y means unlabeled to the estimator but a class to ``meta``."""
+    if y.dtype.kind not in "ifO" or not (y == -1).any():
+        return
+    nested = [estimator]
+    while hasattr(nested[-1], "steps") or hasattr(nested[-1], "estimator"):
+        last = nested[-1]
+        nested.append(last.steps[-1][1] if hasattr(last, "steps") else last.estimator)
+    if any(
+        has_fit_parameter(base, "X_unlabeled")
+        or type(base).__module__.startswith("sklearn.semi_supervised")
+        for base in nested
+    ):
+        raise ValueError(
+            f"y contains -1, which means unlabeled to {type(estimator).__name__} but a class to "
+            f"{type(meta).__name__}. Use other class labels, and fit one binary classifier per "
+            "class, with y equal to 1 for the class, 0 for the other classes and -1 for unlabeled "
+            "samples, to train on unlabeled samples."
+        )
 
 
 def canonical_csr(X: Any) -> Any:

@@ -14,8 +14,9 @@ def make_long_tail(
     r"""Generate Gaussian classes with a long-tailed distribution of class sizes.
 
     With an imbalance of r, the size of class j of K (from 0) is proportional to
-    :math:`r^{-j / (K - 1)}` for the profile 'exponential', and for 'step' to 1 in the first half of
-    the classes and 1 / r in the others. All classes have unit variance and random means.
+    :math:`r^{-j / (K - 1)}` for the profile 'exponential', to :math:`(j + 1)^{-\log r / \log K}`
+    for 'zipf' (a power law, with Zipf's exponent 1 for r = K), and for 'step' to 1 in the first
+    half of the classes and 1 / r in the others. All classes have unit variance and random means.
 
     Parameters
     ----------
@@ -25,7 +26,7 @@ def make_long_tail(
         Number of classes, at least 2.
     imbalance : float, default=100.0
         Size of the first class divided by the size of the last class.
-    profile : {'exponential', 'step'}, default='exponential'
+    profile : {'exponential', 'zipf', 'step'}, default='exponential'
         Decrease of the class sizes.
     n_features : int, default=10
         Number of features.
@@ -49,6 +50,9 @@ def make_long_tail(
     >>> X, y = make_long_tail(n_samples=1110, n_classes=3, imbalance=100, random_state=0)
     >>> np.bincount(y)
     array([1000,  100,   10])
+    >>> _, y = make_long_tail(2500, n_classes=4, imbalance=4, profile="zipf", random_state=0)
+    >>> np.bincount(y)
+    array([1200,  600,  400,  300])
     """
     if n_classes < 2 or n_samples < n_classes:
         raise ValueError(
@@ -57,10 +61,12 @@ def make_long_tail(
         )
     if not 1.0 <= imbalance < np.inf:
         raise ValueError(f"imbalance must be a number of at least 1, got {imbalance!r}.")
-    if profile not in ("exponential", "step"):
-        raise ValueError(f"profile must be 'exponential' or 'step', got {profile!r}.")
+    if profile not in ("exponential", "zipf", "step"):
+        raise ValueError(f"profile must be 'exponential', 'zipf' or 'step', got {profile!r}.")
     random = check_random_state(random_state)
     exponent = np.arange(n_classes) / (n_classes - 1)
+    if profile == "zipf":
+        exponent = np.log(np.arange(1, n_classes + 1)) / np.log(n_classes)
     if profile == "step":
         exponent = (np.arange(n_classes) >= (n_classes + 1) // 2).astype(float)
     y = np.repeat(np.arange(n_classes), _round_sizes(imbalance**-exponent, n_samples))

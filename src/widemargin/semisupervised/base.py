@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -12,20 +12,28 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, validate_parameters
+from widemargin._base.options import preference_options
+from widemargin._base.sklearn_compat import (
+    BaseEstimator,
+    Interval,
+    StrOptions,
+    fit_context,
+    validate_parameters,
+)
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.semisupervised.constraints import Constraints, ScoredSamples
+from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
 from widemargin.semisupervised.guarantee import Guarantee, guaranteed_threshold
-from widemargin.semisupervised.self_training import LabelSplit, Learner, TrainingState, self_train
-from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels, PartialLabelsMixin
+from widemargin.semisupervised.self_training import Learner, TrainingState, self_train
+from widemargin.semisupervised.split import LabelSplit, split_labels
+from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
 
 # Parameters that bound the work: a checkpoint may be resumed with others.
-_WORK = ("checkpoint", "max_rounds", "max_iter", "cache_size")
+_WORK = ("checkpoint", "max_rounds", "max_iter", "cache_size", "time_limit")
 _FRACTION = Interval(Real, 0.0, 1.0, closed="right")
 
 
@@ -36,22 +44,62 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     A subclass implements `_learner`, `_set_model` and `_score`.
     """
 
+    _shift: float | None
+
     _parameter_constraints: dict = {
         "precision": [_FRACTION, None],
         "recall": [_FRACTION, None],
         "false_positive_rate": [Interval(Real, 0.0, 1.0, closed="both"), None],
         "beta": [Interval(Real, 0.0, None, closed="neither")],
         "cost_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
+        "margin": [Interval(Real, 0.0, None, closed="left")],
         "confidence": [Interval(Real, 0.0, 1.0, closed="neither"), None],
-        "split": [StrOptions({"holdout", "resubstitution"})],
+        "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
+        "split": [StrOptions({"cross", "holdout", "resubstitution"})],
         "update": [StrOptions({"incremental", "recompute"})],
         "threshold": [StrOptions({"tuned", "adjusted", "zero"})],
         "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "min_new": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "time_limit": [Interval(Real, 0.0, None, closed="neither"), None],
         "pos_label": "no_validation",
         "checkpoint": [str, os.PathLike, None],
         "random_state": ["random_state"],
     }
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_unlabeled: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to labeled and unlabeled samples.
+
+        Parameters
+        ----------
+        <<X_train>>
+
+        <<y_partial>>
+
+        <<X_unlabeled>>
+
+        <<partial_sample_weight>>
+
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples in `X`, such as the customer that they belong to. Samples of the
+            same group are not independent. They are in the same part of the split, and only one
+            sample of each group is used for calibration, so that a guarantee is about a random
+            sample of a random group.
+
+        Returns
+        -------
+        <<returns_self>>
+        """
+        self._fit(X, y, X_unlabeled, sample_weight, groups)
+        return self
 
     def set_constraints(
         self,
@@ -61,6 +109,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         false_positive_rate: float | None = None,
         beta: float = 1.0,
         cost_ratio: float | None = None,
+        margin: float = 1.0,
         confidence: float | None = None,
     ) -> Self:
         """Set other constraints and choose a new threshold, without training.
@@ -73,6 +122,8 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         ----------
         <<constraint_parameters>>
 
+        <<constraint_margin>>
+
         confidence : float, default=None
             Probability with which the constraints must hold on new samples. Requires an estimator
             fitted with a confidence, or new labeled samples passed to `recalibrate`.
@@ -83,14 +134,14 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             The estimator, with new `threshold_`, `constraints_` and `guarantee_`.
         """
         check_is_fitted(self)
-        constraints = Constraints(precision, recall, false_positive_rate, beta, cost_ratio)
+        constraints = Constraints(precision, recall, false_positive_rate, beta, cost_ratio, margin)
         with unchanged_by_failure(self):
             self.set_params(**vars(constraints), confidence=confidence)
             validate_parameters(self)
             self._choose_threshold()
         return self
 
-    def recalibrate(self, X: Any, y: ArrayLike) -> Self:
+    def recalibrate(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Choose a new threshold with new labeled samples, for the constraints in the parameters.
 
         Parameters
@@ -100,6 +151,10 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
 
         y : array-like of shape (n_samples,)
             Their labels, of both classes.
+
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples that are not independent, as in `fit`: one random sample of each group
+            is used.
 
         Returns
         -------
@@ -116,8 +171,15 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 f"the labels {self.classes_.tolist()}, got {len(labels)} labels with the values "
                 f"{np.unique(labels).tolist()}."
             )
+        chosen = np.arange(len(labels))
+        if groups is not None:
+            check_consistent_length(labels, groups)
+            order = check_random_state(self.random_state).permutation(len(labels))
+            chosen = order[np.unique(column_or_1d(groups)[order], return_index=True)[1]]
         with unchanged_by_failure(self):
-            self._validation = self._calibration = ScoredSamples(scores, positive)
+            self._validation = ScoredSamples(scores, positive)
+            self._calibration = ScoredSamples(scores[chosen], positive[chosen])
+            self._shift = None
             self._choose_threshold()
         return self
 
@@ -172,7 +234,14 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     def _positive_is_second(self) -> bool:
         return self.pos_label_ == self.classes_[1]
 
-    def _fit(self, X: Any, y: ArrayLike, X_unlabeled: Any, sample_weight: ArrayLike | None) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_unlabeled: Any,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
+    ) -> None:
         constraints = self._constraints()
         if self.confidence is not None and sample_weight is not None:
             raise ValueError(
@@ -180,7 +249,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 "samples. Leave one of them out."
             )
         data = self._validate_fit(X, y, X_unlabeled, sample_weight)
-        split = self._split_labels(data)
+        split = self._split_labels(data, groups)
         progress = FitProgress(self, 1, X, y, {"sample_weight": sample_weight})
         learner = self._learner(data, split)
         state = self._self_train(learner, constraints, progress)
@@ -191,7 +260,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         self.pseudo_labels_ = state.pseudo_labels
         self._validation = learner.scored(best, split.validation)
         self._calibration = learner.scored(best, split.calibration)
-        self._unlabeled_scores = best.scores[len(data.y) :]
+        self._reference, self._shift = self._validation, state.shift
         self._choose_threshold(stacklevel=6)
         progress.close()
 
@@ -222,46 +291,35 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             )
         return constraints
 
-    def _split_labels(self, data: PartialLabels) -> LabelSplit:
-        if self.split == "resubstitution":
-            if self.confidence is not None:
-                raise ValueError(
-                    "confidence requires samples that are not used in training. Use "
-                    "split='holdout'."
-                )
-            every = np.arange(len(data.y))
-            return LabelSplit(every, every, NO_SAMPLES)
-        # With a single round nothing is chosen on the validation samples, so that they can serve
-        # as calibration samples too.
-        single = self.max_rounds == 1 or data.n_unlabeled == 0
-        n_parts = 2 if self.confidence is None or single else 3
+    def _split_labels(self, data: PartialLabels, groups: ArrayLike | None = None) -> LabelSplit:
+        calibrate = self.confidence is not None
+        if self.split == "resubstitution" and calibrate:
+            raise ValueError(
+                "confidence requires samples that are not used in training. Use split='cross' or "
+                "split='holdout'."
+            )
+        groups_of_labeled = None
+        if groups is not None:
+            check_consistent_length(data.is_unlabeled, groups)
+            groups_of_labeled = column_or_1d(groups)[data.labeled]
         rng = check_random_state(self.random_state)
-        by_class = []
-        for label in data.labels:
-            samples = rng.permutation(np.flatnonzero(data.y == label))
-            if len(samples) < n_parts:
-                advice = ", or use split='resubstitution'" if self.confidence is None else ""
-                raise ValueError(
-                    f"y must contain at least {n_parts} labeled samples of each class for "
-                    f"split='holdout'{' with a confidence' if n_parts > 2 else ''}, got "
-                    f"{len(samples)} of class {label}. Label more samples{advice}."
-                )
-            by_class.append(np.array_split(samples, n_parts))
-        parts = [np.sort(np.concatenate(part)) for part in zip(*by_class, strict=True)]
-        calibration = NO_SAMPLES if self.confidence is None else parts[-1]
-        return LabelSplit(parts[0], parts[1], calibration)
+        return split_labels(data.y, self.split, calibrate, groups_of_labeled, rng)
 
     def _self_train(
         self, learner: Learner, constraints: Constraints, progress: FitProgress
     ) -> TrainingState:
         """Run the rounds, from a checkpoint if there is one, and return the final state."""
         keeper = self._checkpoint_keeper(learner)
-        state = TrainingState(np.zeros(learner.data.n_unlabeled, dtype=np.int8))
+        shape = len(learner.split.folds) + 1, learner.data.n_unlabeled
+        labels = np.zeros(shape, dtype=np.int8)
+        state = TrainingState(labels[0], labels[1:])
         saved = keeper.load(
             lambda saved: {"rounds": state.expected(saved["rounds"]), "learner": learner.expected()}
         )
         if saved is not None:
-            best = learner.resume(saved["learner"], saved["rounds"]["best_pseudo_labels"])
+            rounds = saved["rounds"]
+            labels, fold_labels = rounds["best_pseudo_labels"], rounds["best_fold_labels"]
+            best = learner.resume(saved["learner"], labels, fold_labels)
             state = TrainingState(**saved["rounds"], best=best)
         with progress.task(0, name="rounds") as stop:
 
@@ -274,7 +332,11 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         return state
 
     def _checkpoint_keeper(self, learner: Learner) -> CheckpointKeeper:
-        if self.checkpoint is not None and self.random_state is None and self.split == "holdout":
+        if (
+            self.checkpoint is not None
+            and self.random_state is None
+            and self.split != "resubstitution"
+        ):
             raise ValueError(
                 "checkpoint requires random_state, so that a later fit splits the labeled samples "
                 "in the same way. Set random_state to an integer."
@@ -294,6 +356,8 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         elif self.threshold == "adjusted":
             threshold = constraints.adjusted_threshold(self._validation)
         self.constraints_, self.guarantee_, self.threshold_ = constraints, guarantee, threshold
+        curve = ThresholdCurve(self._validation, np.array([threshold]))
+        self.margins_ = constraints.margins(curve)
 
     def _guarantee(self, constraints: Constraints, stacklevel: int) -> Guarantee:
         positive = self._calibration.positive
@@ -302,21 +366,50 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
                 "confidence requires calibration samples. Fit with a confidence, or call "
                 "recalibrate with new labeled samples first."
             )
-        guarantee = guaranteed_threshold(
-            constraints, self.confidence, self._calibration, self._unlabeled_scores
-        )
-        if not guarantee.guaranteed:
-            warnings.warn(
-                f"With {int(positive.sum())} positive and {int((~positive).sum())} negative "
-                f"calibration samples, {_describe(constraints.bounds)} cannot be guaranteed at "
-                f"confidence {self.confidence:g} (achievable separately: "
-                f"{_describe(guarantee.achievable)}). Using the best threshold without a "
-                "guarantee. Label more samples and call recalibrate, or lower the confidence or "
-                "the constraints.",
-                UserWarning,
-                stacklevel=stacklevel,
+        if positive.all() or not positive.any():
+            raise ValueError(
+                "groups must leave calibration samples of both classes, one per group. Label more "
+                "groups."
             )
+        guarantee = guaranteed_threshold(
+            constraints, self.confidence, self._calibration, self._reference, self.positive_share
+        )
+        message = "" if guarantee.guaranteed else self._why_not_guaranteed(constraints, guarantee)
+        if self._shift is not None:
+            guarantee = replace(guarantee, shift_pvalue=self._shift)
+            if self._shift < preference_options.shift_level:
+                guarantee = replace(guarantee, guaranteed=False)
+                message = self._shift_message()
+        if message:
+            warnings.warn(message, UserWarning, stacklevel=stacklevel)
         return guarantee
+
+    def _shift_message(self) -> str:
+        mixed = "" if self.positive_share is None else f" with positive_share={self.positive_share}"
+        return (
+            "Calibration samples and unlabeled samples have different distributions of scores"
+            f"{mixed} (p-value {self._shift:.2g}), so that nothing is guaranteed for samples like "
+            "the unlabeled ones. If the labeled samples were drawn by class, set positive_share to "
+            "the true fraction of positive samples; else label a random part of the unlabeled "
+            "samples and call recalibrate."
+        )
+
+    def _why_not_guaranteed(self, constraints: Constraints, guarantee: Guarantee) -> str:
+        positive, more = self._calibration.positive, guarantee.more_samples
+        n_positive, n = int(positive.sum()), len(positive)
+        needed = (
+            "no number of samples up to 1,000 times as many would be enough at this quality of the "
+            "scores"
+            if more is None
+            else f"about {more} more calibration samples are needed"
+        )
+        return (
+            f"With {n_positive} positive and {n - n_positive} negative calibration samples, "
+            f"{_describe(constraints.bounds)} cannot be guaranteed at confidence "
+            f"{self.confidence:g} (achievable separately: {_describe(guarantee.achievable)}; "
+            f"{needed}). Using the best threshold without a guarantee. Label more samples and fit "
+            "again or call recalibrate, or lower the confidence or the constraints."
+        )
 
 
 def _describe(bounds: dict[str, float]) -> str:

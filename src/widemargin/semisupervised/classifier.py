@@ -7,15 +7,21 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import log_odds
 from widemargin._base.sklearn_compat import HasMethods, check_y, safe_indexing
 from widemargin._base.validation import validate_shape
 from widemargin.semisupervised.base import PreferenceBase
-from widemargin.semisupervised.self_training import LabelSplit, Learner, RoundModel
+from widemargin.semisupervised.self_training import Learner, RoundModel
+from widemargin.semisupervised.split import LabelSplit
 from widemargin.semisupervised.targets import PartialLabels
+
+
+def _has_probabilities(model: Any) -> bool:
+    return hasattr(getattr(model, "estimator_", model.estimator), "predict_proba")
 
 
 @shared_docs
@@ -93,12 +99,16 @@ class PreferenceClassifier(PreferenceBase):
         false_positive_rate=None,
         beta=1.0,
         cost_ratio=None,
+        margin=1.0,
         confidence=None,
-        split="holdout",
+        positive_share=None,
+        split="cross",
         update="incremental",
         threshold="tuned",
         max_rounds=None,
         min_new=1,
+        patience=10,
+        time_limit=None,
         pos_label=None,
         checkpoint=None,
         random_state=None,
@@ -109,12 +119,16 @@ class PreferenceClassifier(PreferenceBase):
         self.false_positive_rate = false_positive_rate
         self.beta = beta
         self.cost_ratio = cost_ratio
+        self.margin = margin
         self.confidence = confidence
+        self.positive_share = positive_share
         self.split = split
         self.update = update
         self.threshold = threshold
         self.max_rounds = max_rounds
         self.min_new = min_new
+        self.patience = patience
+        self.time_limit = time_limit
         self.pos_label = pos_label
         self.checkpoint = checkpoint
         self.random_state = random_state
@@ -149,23 +163,57 @@ class PreferenceClassifier(PreferenceBase):
     def _score(self, X: Any) -> NDArray[np.float64]:
         return _positive_scores(self.estimator_, X)
 
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Compute class probabilities.
+
+        They are those of the base estimator and do not depend on the constraints. The predicted
+        class need not be the more probable one, because it depends on `threshold_`.
+
+        Parameters
+        ----------
+        <<X>>
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            Columns are in the order of `classes_`. Available if the base estimator has
+            `predict_proba`.
+        """
+        check_is_fitted(self)
+        probabilities = np.asarray(self.estimator_.predict_proba(self._validate_samples(X)))
+        return probabilities if self._positive_is_second else probabilities[:, ::-1]
+
 
 class _ClassifierLearner(Learner):
     """Trains clones of a classifier. To resume, the best one is trained again."""
 
-    def train(self, pseudo_labels: np.ndarray) -> RoundModel:
+    def train(self, pseudo_labels: np.ndarray, fold_labels: np.ndarray) -> RoundModel:
         data, split, n_labeled = self.data, self.split, len(self.data.y)
-        used = np.flatnonzero(pseudo_labels)
-        samples = np.append(split.train, n_labeled + used)
-        y = np.append(data.positive[split.train], pseudo_labels[used] > 0).astype(np.intp)
-        weights = {} if data.weight is None else {"sample_weight": data.weight[samples]}
-        model = clone(self.parent.estimator).fit(safe_indexing(data.X, samples), y, **weights)
+        model = self._fit(split.train, pseudo_labels)
         unlabeled = n_labeled + np.arange(len(pseudo_labels))
         scores = np.full(n_labeled + len(unlabeled), np.nan)
-        for part in (split.validation, unlabeled, split.calibration):
+        scored = [(model, unlabeled), (model, split.calibration)]
+        if not split.folds:
+            scored.append((model, split.validation))
+        fold_scores = np.empty(fold_labels.shape)
+        for k, fold in enumerate(split.folds):
+            scorer = self._fit(np.setdiff1d(split.train, fold), fold_labels[k])
+            scored.append((scorer, fold))
+            if len(unlabeled):
+                fold_scores[k] = _positive_scores(scorer, safe_indexing(data.X, unlabeled))
+        for scorer, part in scored:
             if len(part):
-                scores[part] = _positive_scores(model, safe_indexing(data.X, part))
-        return RoundModel(model, scores)
+                scores[part] = _positive_scores(scorer, safe_indexing(data.X, part))
+        return RoundModel(model, scores, fold_scores)
+
+    def _fit(self, labeled: np.ndarray, pseudo_labels: np.ndarray) -> Any:
+        """Return the classifier, fitted to these labeled samples and all pseudo-labels."""
+        data, used = self.data, np.flatnonzero(pseudo_labels)
+        samples = np.append(labeled, len(data.y) + used)
+        y = np.append(data.positive[labeled], pseudo_labels[used] > 0).astype(np.intp)
+        weights = {} if data.weight is None else {"sample_weight": data.weight[samples]}
+        return clone(self.parent.estimator).fit(safe_indexing(data.X, samples), y, **weights)
 
 
 def _indexable(X: Any) -> Any:

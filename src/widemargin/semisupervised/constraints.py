@@ -27,6 +27,8 @@ class Constraints:
     cost_ratio : float or None
         If not None, the objective is the negative cost of the errors instead: a false positive
         costs this many times as much as a false negative.
+    margin : float
+        Number of standard errors by which the bounds must be exceeded.
     """
 
     precision: float | None = None
@@ -34,6 +36,7 @@ class Constraints:
     false_positive_rate: float | None = None
     beta: float = 1.0
     cost_ratio: float | None = None
+    margin: float = 0.0
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -43,13 +46,27 @@ class Constraints:
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
     def violation(self, curve: "ThresholdCurve") -> np.ndarray:
-        """Return the largest violation of a bound at each threshold, 0 where all are met."""
+        """Return the largest violation of a bound at each threshold, 0 where all are met.
+
+        With a margin, the bounds must be exceeded by this number of standard errors.
+        """
         largest = np.zeros(len(curve.thresholds))
         for name, bound in self.bounds.items():
             rate = getattr(curve, name)
             excess = rate - bound if name == "false_positive_rate" else bound - rate
+            if self.margin:
+                excess = excess + self.margin * curve.standard_error(name)
             np.maximum(largest, excess, out=largest)
         return largest
+
+    def margins(self, curve: "ThresholdCurve") -> dict[str, float]:
+        """Return by how many standard errors the first threshold exceeds each bound."""
+        margins = {}
+        for name, bound in self.bounds.items():
+            excess = getattr(curve, name)[0] - bound
+            sign = -1.0 if name == "false_positive_rate" else 1.0
+            margins[name] = float(sign * excess / curve.standard_error(name)[0])
+        return margins
 
     def objective(self, curve: "ThresholdCurve") -> np.ndarray:
         """Return the objective at each threshold."""
@@ -143,9 +160,20 @@ class ThresholdCurve:
         self.false_positives = _reverse_cumsum(negatives)[above]
         self.false_negatives = positives.sum() - self.true_positives
         accepted = self.true_positives + self.false_positives
+        self.accepted, self.positives, self.negatives = accepted, positives.sum(), negatives.sum()
         self.precision = self.true_positives / np.where(accepted == 0.0, 1.0, accepted)
         self.recall = self.true_positives / positives.sum()
         self.false_positive_rate = self.false_positives / negatives.sum()
+
+    def standard_error(self, name: str) -> np.ndarray:
+        """Return standard errors of a rate, with one success and one failure added."""
+        n = {
+            "precision": self.accepted,
+            "recall": self.positives,
+            "false_positive_rate": self.negatives,
+        }[name]
+        rate = (getattr(self, name) * n + 1.0) / (n + 2.0)
+        return np.sqrt(rate * (1.0 - rate) / (n + 2.0))
 
     def f_score(self, beta: float = 1.0) -> np.ndarray:
         """Return F-beta at each threshold, 0 where it is undefined."""

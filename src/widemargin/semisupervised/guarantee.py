@@ -1,38 +1,54 @@
 """Finite-sample guarantees for constrained thresholds.
 
-The calibration samples are used neither in training nor to choose the classifier, so that they and
-new samples come from one distribution.
+The calibration samples are drawn independently from the distribution of new samples, and are used
+neither in training nor to choose the classifier. The scores are those of a fixed classifier. A
+threshold is guaranteed at a confidence of 1 - a if the probability, over the draw of the
+calibration samples, that it violates a bound is at most a.
 
-Recall. Let v_k be the k-th smallest of the n scores of positive calibration samples. The fraction
-of positive samples with scores below it has the distribution Beta(k, n - k + 1) of the k-th
-smallest of n uniform numbers. Accepting scores of at least v_k therefore has recall r with
-probability BetaCDF(1 - r; k, n - k + 1). The threshold uses the largest k for which this is at
-least the confidence; lower thresholds meet the bound too. The false positive rate is treated in
-the same way, with the largest scores of negative samples.
+Tests. At a fixed threshold, the number of positive samples among the n accepted ones is binomial,
+given n, and its success probability is the precision. P(Bin(n, p) >= positives) is therefore a
+p-value of the hypothesis that the precision is less than p. Those of recall and false positive rate
+are P(Bin(positives, 1 - recall) <= rejected positives) and P(Bin(negatives, rate) <= accepted
+negatives). A threshold passes if all p-values are at most a. Several bounds do not share the risk:
+if a threshold violates some of them, it passes only if the test of the violated one does
+(intersection-union test).
 
-Precision. At a threshold that is fixed beforehand, each of the n accepted calibration samples is
-positive with a probability equal to the precision. The hypothesis that the precision is less than p
-has the p-value P(Bin(n, p) >= number of accepted positive samples). Several thresholds, quantiles
-of the scores of unlabeled samples, are tested with Holm's correction, so that the guarantee holds
-for all that pass simultaneously.
+Recall or false positive rate alone. The rate is monotone in the threshold, so that all thresholds
+that violate the bound pass only if the extreme one of them does, which has probability a. Every
+threshold is tested at level a.
 
-Without unlabeled samples, the thresholds are the calibration scores at fixed ranks. Given such a
-score, the samples above it are still independent and the same test holds. But the tested precision
-is then random too, which Holm's correction does not allow for, so Bonferroni's is used.
+Fixed sequence. All thresholds are tested in descending order from a start, each at level a, up to
+the first that does not pass. Let u be the first one that violates a bound. All thresholds before it
+are valid, so that an invalid one is returned only if u passes, which has probability a. No
+correction for the number of thresholds is needed. Since the accepted samples change only at scores
+of calibration samples, it is sufficient to test once between neighboring scores.
+
+The start must not depend on the labels of the calibration samples. It is the highest threshold with
+nearly the best chance to pass, estimated by other samples, the reference. If precision is the only
+bound, the start is a rank k: the k highest calibration scores are accepted, so that a start never
+has too few samples to pass. The start is then the random score of rank k + 1, and the argument
+above still holds. Let B be the set of invalid thresholds, assume that scores have no ties, and
+condition on the number of samples between the end points of B. At each end point the precision is
+p, by continuity, so that the samples between two end points have the precision p too and the number
+of positive ones above an end point is Bin(count, p). Which ranks are invalid is determined by the
+counts, and the number of positive samples above an invalid rank is at most Bin(k, p), in the sense
+of stochastic order: above the end point the precision is p, and below it, it is less. So all
+p-values of invalid ranks are valid given the counts, and u is a fixed rank. Samples with equal
+scores are put in random order and tested one by one; a threshold never separates them.
+
+Given share of positive samples. If the labels were drawn by class, the precision on samples of
+which a share s is positive is s t / (s t + (1 - s) f) with the recall t and the false positive rate
+f. The test compares a lower bound of t with an upper bound of f (Clopper and Pearson), which divide
+the level.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, ks_2samp
 
 from widemargin._base.options import preference_options
-from widemargin.semisupervised.constraints import (
-    Constraints,
-    ScoredSamples,
-    ThresholdCurve,
-    midpoints,
-)
+from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
 
 
 @dataclass(frozen=True)
@@ -50,16 +66,29 @@ class Guarantee:
     achievable : dict of float
         The tightest bounds that can be guaranteed with these calibration samples, by name, each at
         a threshold of its own.
+    more_samples : int or None
+        Estimated number of additional calibration samples with which the constraints can be
+        guaranteed with probability 1/2; 0 if they are guaranteed. None if no number up to 1,000
+        times the present one is sufficient.
+    shift_pvalue : float or None
+        P-value of the hypothesis that calibration samples and unlabeled samples have the same
+        distribution of scores. None if there are no unlabeled samples to compare with.
     """
 
     guaranteed: bool
     confidence: float
     threshold: float
     achievable: dict[str, float]
+    more_samples: int | None
+    shift_pvalue: float | None = None
 
 
 def guaranteed_threshold(
-    constraints: Constraints, confidence: float, samples: ScoredSamples, unlabeled: np.ndarray
+    constraints: Constraints,
+    confidence: float,
+    samples: ScoredSamples,
+    reference: ScoredSamples,
+    positive_share: float | None = None,
 ) -> Guarantee:
     """Find the best threshold for which the constraints can be guaranteed.
 
@@ -69,78 +98,223 @@ def guaranteed_threshold(
     confidence : float
     samples : ScoredSamples
         The calibration samples, without weights.
-    unlabeled : ndarray
-        Scores of unlabeled samples, from which thresholds are chosen; empty if there are none.
+    reference : ScoredSamples
+        Other samples, of both classes, that suggest where to start. The guarantee holds whatever
+        they are; it is found more often if their scores are distributed like those of `samples`.
+    positive_share : float, default=None
+        Fraction of positive samples among new samples. If None, that of the calibration samples.
     """
-    # The risk is divided among the bounds, so that they hold simultaneously.
-    risk = (1.0 - confidence) / max(1, len(constraints.bounds))
-    scores, positive, _ = samples
-    candidates, lowest, highest = midpoints(np.unique(scores)), -np.inf, np.inf
-    achievable = {}
-    for name, bound in constraints.bounds.items():
-        if name == "recall":
-            # At most the fraction 1 - recall of the positive samples is rejected. The threshold is
-            # just below the lowest score that must be accepted.
-            rejected, rate = _lowest_threshold(-scores[positive], 1.0 - bound, risk)
-            highest, achievable[name] = np.nextafter(-rejected, -np.inf), 1.0 - rate
-        elif name == "false_positive_rate":
-            lowest, achievable[name] = _lowest_threshold(scores[~positive], bound, risk)
-        else:
-            candidates, achievable[name] = _precise(samples, unlabeled, bound, risk)
-    candidates = candidates[(candidates >= lowest) & (candidates <= highest)]
+    tests = _Tests(constraints.bounds, 1.0 - confidence, positive_share)
+    ranked = _Ranked(samples)
+    candidates = _passed_thresholds(tests, ranked, reference)
     guaranteed = bool(len(candidates))
     curve = ThresholdCurve(samples, candidates if guaranteed else None)
     # The bounds hold for all candidates, though not always on the calibration samples.
     objective = constraints.objective(curve)
     best = int(objective.argmax()) if guaranteed else constraints.best_index(curve)
-    return Guarantee(guaranteed, confidence, float(curve.thresholds[best]), achievable)
+    achievable = {name: _achievable(name, tests, ranked, reference) for name in tests.bounds}
+    more = 0 if guaranteed else _more_samples(tests, samples, reference)
+    return Guarantee(guaranteed, confidence, float(curve.thresholds[best]), achievable, more)
 
 
-def quantile_thresholds(unlabeled_scores: np.ndarray) -> np.ndarray:
-    """Return thresholds that accept given fractions of the unlabeled samples."""
-    distinct = np.unique(unlabeled_scores)
-    quantiles = np.quantile(unlabeled_scores, 1.0 - _accepted_fractions(len(unlabeled_scores)))
-    return np.unique(midpoints(distinct)[np.searchsorted(distinct, quantiles, side="right")])
+def shift_pvalue(
+    samples: ScoredSamples, unlabeled: np.ndarray, positive_share: float | None = None
+) -> float | None:
+    """Return a p-value of equal distributions of calibration scores and unlabeled scores.
 
-
-def rank_thresholds(scores: np.ndarray) -> np.ndarray:
-    """Return the scores above which there are given fractions of them."""
-    n = len(scores)
-    ranks = np.minimum(np.ceil(_accepted_fractions(n) * n).astype(int), n - 1)
-    return np.sort(scores)[::-1][np.unique(ranks)]
-
-
-def _accepted_fractions(n: int) -> np.ndarray:
-    """Return fractions of accepted samples, denser for small ones, where precision is high."""
-    return np.geomspace(0.5, 2.0 / max(4, n), preference_options.n_tested_thresholds)
-
-
-def _lowest_threshold(scores: np.ndarray, rate: float, risk: float) -> tuple[float, float]:
-    """Return the lowest threshold whose rate of higher scores is guaranteed, inf if there is none.
-
-    The second value is the achievable rate.
+    Without a share of positive samples, it is that of the two-sample Kolmogorov-Smirnov test. With
+    one, the classes of the calibration samples are mixed in that proportion, and it is an upper
+    bound by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart for the three samples.
     """
-    descending, n = np.sort(scores)[::-1], len(scores)
-    k = np.arange(1, n + 1)
-    passed = np.flatnonzero(beta.cdf(rate, k, n - k + 1) >= 1.0 - risk)
-    achievable = float(beta.ppf(1.0 - risk, 1, n))
-    return (float(descending[passed[-1]]) if len(passed) else np.inf), achievable
+    scores, positive, _ = samples
+    if not len(unlabeled):
+        return None
+    if positive_share is None:
+        return float(ks_2samp(scores, unlabeled).pvalue)
+    parts = ((scores[positive], positive_share), (scores[~positive], 1.0 - positive_share))
+    points = np.sort(np.concatenate([scores, unlabeled]))
+    distance = _distribution(unlabeled, points)
+    for part, share in parts:
+        distance = distance - share * _distribution(part, points)
+    # Each of the three empirical distributions is off by less than its weight times a number, for
+    # which all three have the same probability of failure.
+    width = 1.0 / np.sqrt(len(unlabeled)) + sum(share / np.sqrt(len(part)) for part, share in parts)
+    return float(min(1.0, 6.0 * np.exp(-2.0 * (np.abs(distance).max() / width) ** 2)))
 
 
-def _precise(
-    samples: ScoredSamples, unlabeled: np.ndarray, precision: float, risk: float
-) -> tuple[np.ndarray, float]:
-    """Return thresholds that have the precision, simultaneously, and the achievable precision.
+def _distribution(values: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the empirical distribution function of the values."""
+    return np.searchsorted(np.sort(values), points, side="right") / len(values)
 
-    The correction for multiple tests is Holm's with unlabeled samples, else Bonferroni's.
+
+class _Ranked:
+    """Calibration samples in descending order of scores; those with equal scores at random.
+
+    Entry k of each array is about the k samples with the highest scores.
     """
-    holm = len(unlabeled) > 0
-    tested = quantile_thresholds(unlabeled) if holm else rank_thresholds(samples.scores)
-    accepted = samples.scores[np.newaxis] > tested[:, np.newaxis]
-    n, hits = accepted.sum(axis=1), (accepted & samples.positive).sum(axis=1)
-    p = np.where(n > 0, binom.sf(hits - 1, n, precision), 1.0)
-    order = np.argsort(p, kind="stable")
-    rejected = p[order] <= risk / (np.arange(len(p), 0, -1) if holm else len(p))
-    passed = order[: len(p) if rejected.all() else int(rejected.argmin())]
-    achievable = beta.ppf(risk / len(p), hits, n - hits + 1)
-    return tested[np.sort(passed)], float(np.nan_to_num(achievable).max(initial=0.0))
+
+    def __init__(self, samples: ScoredSamples) -> None:
+        scores, positive, _ = samples
+        n = len(scores)
+        # A fixed seed: the order must not depend on the labels, but may be the same in every call.
+        order = np.lexsort((np.random.default_rng(0).permutation(n), -scores))
+        descending = scores[order]
+        self.scores, self.n_positive = descending, int(positive.sum())
+        self.accepted = np.arange(n + 1)
+        self.hits = np.append(0, np.cumsum(positive[order]))
+        below = np.nextafter(descending[-1], -np.inf)
+        self.thresholds = np.append(descending, below)
+        self.separates = np.append(True, np.append(descending[:-1] > descending[1:], True))
+        self.tied_next = np.append(descending[:-1] == descending[1:], [False, False])
+
+
+def _passed_thresholds(tests: "_Tests", ranked: _Ranked, reference: ScoredSamples) -> np.ndarray:
+    """Return thresholds, in ascending order, that are guaranteed simultaneously."""
+    n = len(ranked.scores)
+    passes = tests.passes(ranked.accepted, ranked.hits, ranked.n_positive, n - ranked.n_positive)
+    if tests.needs_start:
+        start, by_rank = tests.start(reference, ranked.scores)
+        passes[:start] = False
+        failed = np.flatnonzero(~passes[start:])
+        if len(failed):
+            passes[start + failed[0] :] = False
+        if by_rank and start <= n:
+            # With ties, the start itself is a threshold that separates equal scores.
+            passes[start] &= not ranked.tied_next[start]
+    return ranked.thresholds[passes & ranked.separates][::-1]
+
+
+def _achievable(name: str, tests: "_Tests", ranked: _Ranked, reference: ScoredSamples) -> float:
+    """Return the tightest bound of this name that can be guaranteed alone."""
+    if name != "precision":
+        n = ranked.n_positive if name == "recall" else len(ranked.scores) - ranked.n_positive
+        rate = float(beta.ppf(1.0 - tests.risk, 1, n))
+        return 1.0 - rate if name == "recall" else rate
+
+    def passes(bound: float) -> bool:
+        alone = _Tests({name: bound}, tests.risk, tests.share)
+        return len(_passed_thresholds(alone, ranked, reference)) > 0
+
+    # The highest tenth that passes, then the highest hundredth from there to the next tenth.
+    tenth = next((k for k in range(9, 0, -1) if passes(k / 10)), 0)
+    return next(
+        (k / 100 for k in range(10 * tenth + 9, 10 * tenth, -1) if passes(k / 100)), tenth / 10
+    )
+
+
+def _more_samples(tests: "_Tests", samples: ScoredSamples, reference: ScoredSamples) -> int | None:
+    """Return how many more calibration samples would pass with probability 1/2, or None."""
+    n = len(samples.scores)
+    samples = ScoredSamples(
+        np.append(samples.scores, reference.scores), np.append(samples.positive, reference.positive)
+    )
+    for factor in np.geomspace(1.0, 1000.0, 61)[1:]:
+        size = int(np.ceil(factor * n))
+        if tests.power(samples, size)[1].max(initial=0.0) >= 0.5:
+            return size - n
+    return None
+
+
+class _Tests:
+    """Tests of all bounds at one level."""
+
+    def __init__(self, bounds: dict[str, float], risk: float, share: float | None) -> None:
+        self.bounds, self.risk, self.share = bounds, risk, share
+        self.needs_start = len(bounds) > 1 or "precision" in bounds
+
+    def passes(
+        self, accepted: np.ndarray, hits: np.ndarray, n_positive: int, n_negative: int
+    ) -> np.ndarray:
+        """Return which thresholds pass, by the numbers of samples that they accept."""
+        false, result = accepted - hits, np.ones(len(accepted), dtype=bool)
+        if "recall" in self.bounds:
+            missed = 1.0 - self.bounds["recall"]
+            result &= binom.cdf(n_positive - hits, n_positive, missed) <= self.risk
+        if "false_positive_rate" in self.bounds:
+            rate = self.bounds["false_positive_rate"]
+            result &= binom.cdf(false, n_negative, rate) <= self.risk
+        if "precision" in self.bounds:
+            result &= self._precise(accepted, hits, n_positive, n_negative)
+        return result
+
+    def _precise(
+        self, accepted: np.ndarray, hits: np.ndarray, n_positive: int, n_negative: int
+    ) -> np.ndarray:
+        precision = self.bounds["precision"]
+        if self.share is None:
+            return (accepted > 0) & (binom.sf(hits - 1, accepted, precision) <= self.risk)
+        false = accepted - hits
+        low = self.risk * preference_options.recall_risk
+        recall = beta.ppf(low, hits, n_positive - hits + 1)
+        rate = beta.ppf(1.0 - (self.risk - low), false + 1, n_negative - false)
+        # The distributions are not defined where no positive or all negative samples are accepted.
+        recall, rate = np.where(hits > 0, recall, 0.0), np.where(false < n_negative, rate, 1.0)
+        weight = self.share * recall * (1.0 - precision)
+        return (recall > 0.0) & (weight >= (1.0 - self.share) * rate * precision)
+
+    def start(self, reference: ScoredSamples, descending: np.ndarray) -> tuple[int, bool]:
+        """Return the rank to start at, and whether it is a rank or comes from a fixed threshold."""
+        n = len(descending)
+        ranks, power = self.power(reference, n)
+        if not len(ranks):
+            return n + 1, True
+        best = float(power.max())
+        # At most twice the smallest chance to fail, if that is small.
+        tolerance = min(preference_options.power_tolerance, 1.01 - best)
+        rank = int(ranks[(power >= best - tolerance).argmax()])
+        if len(self.bounds) == 1 and self.share is None:
+            return rank, True
+        size = len(reference.scores)
+        place = min(size - 1, max(0, round(rank * size / n) - 1))
+        threshold = np.nextafter(np.sort(reference.scores)[::-1][place], -np.inf)
+        return int((descending > threshold).sum()), False
+
+    def power(self, reference: ScoredSamples, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return ranks among n samples, and estimates of the probability that they pass."""
+        size, n_positive = len(reference.scores), int(reference.positive.sum())
+        ranks = np.rint(np.geomspace(1, n, preference_options.tried_starts)).astype(int)
+        ranks = np.union1d(ranks, [0])
+        if "precision" in self.bounds and self.share is None and self.bounds["precision"] < 1.0:
+            fewest = np.ceil(np.log(self.risk) / np.log(self.bounds["precision"]) - 1e-9)
+            ranks = np.union1d(ranks[ranks >= fewest], [fewest] if fewest <= n else []).astype(int)
+        order = np.argsort(-reference.scores, kind="stable")
+        found = np.append(0, np.cumsum(reference.positive[order]))
+        place = np.rint(ranks * size / n).astype(int)
+        hits, false = found[place] + 0.5, place - found[place] + 0.5
+        positives = max(1, round(n * n_positive / size))
+        negatives = max(1, n - positives)
+        recall, rate = hits / (n_positive + 1.0), false / (size - n_positive + 1.0)
+        for known in (recall, rate):
+            known[ranks == 0], known[ranks == n] = 0.0, 1.0
+        power = np.ones(len(ranks))
+        if "recall" in self.bounds:
+            power = _power_below(1.0 - self.bounds["recall"], 1.0 - recall, positives, self.risk)
+        if "false_positive_rate" in self.bounds:
+            bound = self.bounds["false_positive_rate"]
+            power = np.minimum(power, _power_below(bound, rate, negatives, self.risk))
+        if "precision" in self.bounds and self.share is None:
+            enough = binom.isf(self.risk, ranks, self.bounds["precision"])
+            # The same threshold accepts more or fewer of other samples: a deeper rank counts too.
+            deeper = np.minimum(size, place + np.sqrt(place).astype(int))
+            rate = np.minimum(hits / (place + 1.0), (found[deeper] + 0.5) / (deeper + 1.0))
+            power = np.minimum(power, binom.sf(enough, ranks, rate))
+        elif "precision" in self.bounds:
+            # Whether it passes at the expected counts, and at counts that are an error worse.
+            chances = []
+            for errors in (0.0, 1.0):
+                hits = np.rint(_shifted(positives, recall, -errors)).astype(int)
+                false = np.rint(_shifted(negatives, rate, errors)).astype(int)
+                chances.append(self._precise(hits + false, hits, positives, negatives))
+            power = np.minimum(power, np.mean(chances, axis=0))
+        return ranks, power
+
+
+def _power_below(bound: float, rate: np.ndarray, n: int, risk: float) -> np.ndarray:
+    """Return the probability that Bin(n, rate) is so small that the bound passes."""
+    most = binom.ppf(risk, n, bound) - 1.0
+    return binom.cdf(most, n, rate)
+
+
+def _shifted(n: int, rate: np.ndarray, errors: float) -> np.ndarray:
+    """Return the expected count plus a number of standard errors, from 0 to n."""
+    return np.clip(n * rate + errors * np.sqrt(n * rate * (1.0 - rate)), 0.0, n)

@@ -21,7 +21,8 @@ from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels import GramCache
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters, kernel_constraints
-from widemargin.semisupervised.self_training import NO_SPLIT, LabelSplit, RoundModel
+from widemargin.semisupervised.self_training import RoundModel
+from widemargin.semisupervised.split import NO_SPLIT, LabelSplit
 from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import HingeProblem, Solution
 from widemargin.solvers.hinge.shrinking import subtract_kernel_sum

@@ -1,5 +1,6 @@
 """PreferenceSVC: a semi-supervised kernel SVM with precision and recall constraints."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.targets import class_weights
 from widemargin.semisupervised.base import PreferenceBase
 from widemargin.semisupervised.kernel_self_training import BinaryKernelModelMixin, WarmStartedSVM
-from widemargin.semisupervised.self_training import LabelSplit, Learner, RoundModel
+from widemargin.semisupervised.self_training import Learner, RoundModel
+from widemargin.semisupervised.split import NO_SAMPLES, LabelSplit
 from widemargin.semisupervised.targets import PartialLabels
 from widemargin.solvers import Solution
 from widemargin.svm.svc import SVC
@@ -107,12 +109,16 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
         false_positive_rate=None,
         beta=1.0,
         cost_ratio=None,
+        margin=1.0,
         confidence=None,
-        split="holdout",
+        positive_share=None,
+        split="cross",
         update="incremental",
         threshold="tuned",
         max_rounds=None,
         min_new=1,
+        patience=10,
+        time_limit=None,
         pos_label=None,
         checkpoint=None,
         C=1.0,
@@ -131,12 +137,16 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
         self.false_positive_rate = false_positive_rate
         self.beta = beta
         self.cost_ratio = cost_ratio
+        self.margin = margin
         self.confidence = confidence
+        self.positive_share = positive_share
         self.split = split
         self.update = update
         self.threshold = threshold
         self.max_rounds = max_rounds
         self.min_new = min_new
+        self.patience = patience
+        self.time_limit = time_limit
         self.pos_label = pos_label
         self.checkpoint = checkpoint
         self.C = C
@@ -155,7 +165,7 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
 
     def _set_model(self, learner: Any, model: Any) -> None:
         self._set_solution(learner.svm, model)
-        self.n_solver_iterations_ = learner.svm.iterations
+        self.n_solver_iterations_ = learner.iterations
         learner.svm.warn_if_not_converged(stacklevel=6)
 
 
@@ -171,23 +181,52 @@ class _KernelLearner(Learner):
         self.class_costs = estimator.C * weights
         self.weight = np.zeros(len(data.y))
         self.weight[train] = 1.0 if weight is None else weight
+        # They share the kernel cache and the list of solutions that did not converge.
+        self.fold_svms = [copy(self.svm) for _ in split.folds]
 
-    def train(self, pseudo_labels: np.ndarray) -> RoundModel:
+    @property
+    def svms(self) -> dict[str, WarmStartedSVM]:
+        """The SVM of all training samples, and those that leave out a fold, by name."""
+        names = ("svm", *(f"fold {k}" for k in range(len(self.fold_svms))))
+        return dict(zip(names, (self.svm, *self.fold_svms), strict=True))
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of the solver so far."""
+        return sum(svm.iterations for svm in self.svms.values())
+
+    def train(self, pseudo_labels: np.ndarray, fold_labels: np.ndarray) -> RoundModel:
+        trained = self._solve(self.svm, pseudo_labels, NO_SAMPLES)
+        scores, fold_scores = trained.scores.copy(), np.empty(fold_labels.shape)
+        for k, (svm, fold) in enumerate(zip(self.fold_svms, self.split.folds, strict=True)):
+            without = self._solve(svm, fold_labels[k], fold)
+            scores[fold], fold_scores[k] = without.scores[fold], without.scores[len(self.weight) :]
+        return RoundModel(trained.model, scores, fold_scores)
+
+    def _solve(
+        self, svm: WarmStartedSVM, pseudo_labels: np.ndarray, left_out: np.ndarray
+    ) -> RoundModel:
         positive = np.append(self.data.positive, pseudo_labels >= 0)
         weight = np.append(self.weight, pseudo_labels != 0)
         cost = weight * self.class_costs[positive.astype(np.intp)]
-        return self.svm.train(np.where(positive, 1.0, -1.0), cost)
+        cost[left_out] = 0.0
+        return svm.train(np.where(positive, 1.0, -1.0), cost)
 
     def state(self, best: RoundModel) -> dict[str, Any]:
-        svm = {name: getattr(self.svm, name) for name in ("dual", "values", "iterations")}
-        return {"svm": svm, "solution": vars(best.model), "scores": best.scores}
+        names = ("dual", "values", "iterations")
+        svms = {key: {name: getattr(svm, name) for name in names} for key, svm in self.svms.items()}
+        return {"svms": svms, "solution": vars(best.model), "scores": best.scores}
 
     def expected(self) -> dict[str, Any]:
         vector = np.zeros(self.svm.X.shape[0])
         solution = Solution(vector, 0.0, np.inf, np.inf, np.nan, 0, False)
         svm = {"dual": vector, "values": vector, "iterations": 0}
-        return {"svm": svm, "solution": vars(solution), "scores": vector}
+        svms = dict.fromkeys(self.svms, svm)
+        return {"svms": svms, "solution": vars(solution), "scores": vector}
 
-    def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
-        vars(self.svm).update(state["svm"])
+    def resume(
+        self, state: dict[str, Any], pseudo_labels: np.ndarray, fold_labels: np.ndarray
+    ) -> RoundModel:
+        for name, svm in self.svms.items():
+            vars(svm).update(state["svms"][name])
         return RoundModel(Solution(**state["solution"]), state["scores"])

@@ -9,33 +9,15 @@ none.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
-from widemargin.semisupervised.targets import NO_SAMPLES, PartialLabels
-
-
-class LabelSplit(NamedTuple):
-    """Indices of the labeled samples for each purpose.
-
-    Attributes
-    ----------
-    train : ndarray
-        Samples to train on.
-    validation : ndarray
-        Samples that the thresholds and the best round are chosen on.
-    calibration : ndarray
-        Samples for the guarantee; empty without one.
-    """
-
-    train: np.ndarray
-    validation: np.ndarray
-    calibration: np.ndarray
-
-
-NO_SPLIT = LabelSplit(NO_SAMPLES, NO_SAMPLES, NO_SAMPLES)
+from widemargin.semisupervised.guarantee import shift_pvalue
+from widemargin.semisupervised.split import LabelSplit
+from widemargin.semisupervised.targets import PartialLabels
 
 
 class RoundModel(NamedTuple):
@@ -47,10 +29,13 @@ class RoundModel(NamedTuple):
         The fitted model.
     scores : ndarray
         Scores of all samples, labeled ones first. Those of training samples may be missing.
+    fold_scores : ndarray of shape (n_folds, n_unlabeled) or None
+        Scores of the unlabeled samples by the models that leave out a fold.
     """
 
     model: Any
     scores: np.ndarray
+    fold_scores: np.ndarray | None = None
 
 
 class Learner:
@@ -59,7 +44,8 @@ class Learner:
     Parameters
     ----------
     parent : estimator
-        With the parameters `update`, `max_rounds`, `min_new` and `threshold`.
+        With the parameters `update`, `max_rounds`, `min_new`, `patience`, `time_limit` and
+        `threshold`.
     data : PartialLabels
     split : LabelSplit
     """
@@ -67,8 +53,12 @@ class Learner:
     def __init__(self, parent: Any, data: PartialLabels, split: LabelSplit) -> None:
         self.parent, self.data, self.split = parent, data, split
 
-    def train(self, pseudo_labels: np.ndarray) -> RoundModel:
-        """Train with the labeled samples and these pseudo-labels."""
+    def train(self, pseudo_labels: np.ndarray, fold_labels: np.ndarray) -> RoundModel:
+        """Train with the labeled samples and these pseudo-labels.
+
+        The models that leave out a fold have pseudo-labels of their own, so that they do not depend
+        on the labels of the fold.
+        """
         raise NotImplementedError
 
     def state(self, best: RoundModel) -> dict[str, Any]:
@@ -79,9 +69,11 @@ class Learner:
         """Return a state to check a saved one with, see `checkpoint.check_state`."""
         return {}
 
-    def resume(self, state: dict[str, Any], pseudo_labels: np.ndarray) -> RoundModel:
+    def resume(
+        self, state: dict[str, Any], pseudo_labels: np.ndarray, fold_labels: np.ndarray
+    ) -> RoundModel:
         """Continue from a saved state; return the best model, trained with these labels."""
-        return self.train(pseudo_labels)
+        return self.train(pseudo_labels, fold_labels)
 
     def scored(self, trained: RoundModel, part: np.ndarray) -> ScoredSamples:
         """Return a part of the labeled samples with the scores of a model."""
@@ -97,9 +89,11 @@ class TrainingState:
     ----------
     pseudo_labels : ndarray of shape (n_unlabeled,)
         1, -1 or 0 (none) for every unlabeled sample.
+    fold_labels : ndarray of shape (n_folds, n_unlabeled)
+        Pseudo-labels for the models that leave out a fold.
     best : RoundModel or None
         The best model so far.
-    best_pseudo_labels : ndarray or None
+    best_pseudo_labels, best_fold_labels : ndarray or None
         The pseudo-labels it was trained with.
     best_rank : ndarray of shape (2,)
         What makes it the best: its negative violation of the constraints, and its objective.
@@ -109,28 +103,37 @@ class TrainingState:
         Digests of the pseudo-labels of earlier rounds.
     finished : bool
         Whether the pseudo-labels do not change any more.
+    shift : float or None
+        P-value of equal distributions of the scores of calibration samples and unlabeled samples
+        in the first round, whose model has seen neither.
     """
 
     pseudo_labels: np.ndarray
+    fold_labels: np.ndarray
     best: Any = None
     best_pseudo_labels: np.ndarray | None = None
+    best_fold_labels: np.ndarray | None = None
     best_rank: np.ndarray = field(default_factory=lambda: np.full(2, -np.inf))
     history: dict[str, np.ndarray] = field(default_factory=dict)
     seen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype="U64"))
     finished: bool = False
+    shift: float | None = None
 
     def expected(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a state to check a saved one with, see `checkpoint.check_state`."""
         rounds = len(saved["seen"])
         history = {name: np.full(rounds, value) for name, value in _HISTORY.items()}
-        labels = np.full_like(self.pseudo_labels, -1)
+        labels, fold_labels = (np.full_like(a, -1) for a in (self.pseudo_labels, self.fold_labels))
         return {
             "pseudo_labels": labels,
+            "fold_labels": fold_labels,
             "best_pseudo_labels": labels,
+            "best_fold_labels": fold_labels,
             "best_rank": np.full(2, np.inf),
             "history": history,
             "seen": np.full(rounds, "", dtype="U64"),
             "finished": False,
+            "shift": None if saved["shift"] is None else 0.0,
         }
 
 
@@ -156,35 +159,52 @@ def self_train(
     learner : Learner
         The parameters of its estimator: With ``update='incremental'`` pseudo-labels are final, with
         'recompute' they are recomputed in every round. Training stops after `max_rounds`, or when
-        fewer than `min_new` pseudo-labels change. With ``threshold='tuned'``, models are compared
-        at their tuned thresholds, else at 0. With 'zero', samples with scores above 0 get positive
-        pseudo-labels, else those above the adjusted threshold.
+        fewer than `min_new` pseudo-labels change, or when `patience` rounds in a row were no better
+        than the best one, or after `time_limit` seconds. With ``threshold='tuned'``, models are
+        compared at their tuned thresholds, else at 0. With 'zero', samples with scores above 0 get
+        positive pseudo-labels, else those above the adjusted threshold.
     constraints : Constraints
     state : TrainingState
         Initial state. It is modified.
     report : callable
         Called with the state after every round. If it returns True, training stops.
     """
-    options = learner.parent
+    options, start = learner.parent, perf_counter()
     limit = options.max_rounds
     while not state.finished and (limit is None or len(state.seen) < limit):
-        trained = learner.train(state.pseudo_labels)
+        trained = learner.train(state.pseudo_labels, state.fold_labels)
         state.seen = np.append(state.seen, _digest(state.pseudo_labels))
         figures = _evaluate(learner, constraints, state, trained)
         scores = trained.scores[len(learner.data.y) :]
-        labels = (scores > figures["upper"]).astype(np.int8) - (scores < figures["lower"])
-        if options.update == "incremental":
-            labels = np.where(state.pseudo_labels != 0, state.pseudo_labels, labels)
+        if len(state.seen) == 1 and len(learner.split.calibration):
+            calibration = learner.scored(trained, learner.split.calibration)
+            state.shift = shift_pvalue(calibration, scores, options.positive_share)
+        labels = _next_labels(scores, figures, state.pseudo_labels, options.update)
         changed = int(np.count_nonzero(labels != state.pseudo_labels))
         for name, value in {"added": changed, **figures}.items():
             past = state.history.get(name, np.empty(0, dtype=type(value)))
             state.history[name] = np.append(past, value)
         stalled = changed < max(1, options.min_new) or _digest(labels) in state.seen
+        since_best = int(state.history["best"][::-1].argmax())
+        stalled |= options.patience is not None and since_best >= options.patience
         state.finished = stalled
         if not stalled:
             state.pseudo_labels = labels
-        if report(state):
+            if trained.fold_scores is not None:
+                state.fold_labels = _next_labels(
+                    trained.fold_scores, figures, state.fold_labels, options.update
+                )
+        late = options.time_limit is not None and perf_counter() - start > options.time_limit
+        if report(state) or late:
             break
+
+
+def _next_labels(
+    scores: np.ndarray, figures: dict[str, Any], labels: np.ndarray, update: str
+) -> np.ndarray:
+    """Return the pseudo-labels of the next round."""
+    found = (scores > figures["upper"]).astype(np.int8) - (scores < figures["lower"])
+    return np.where(labels != 0, labels, found) if update == "incremental" else found
 
 
 def _evaluate(
@@ -208,7 +228,8 @@ def _evaluate(
     rank = np.array([-constraints.violation(curve)[index], objective])
     is_best = tuple(rank) > tuple(state.best_rank)
     if is_best:
-        state.best, state.best_pseudo_labels, state.best_rank = trained, state.pseudo_labels, rank
+        state.best, state.best_rank = trained, rank
+        state.best_pseudo_labels, state.best_fold_labels = state.pseudo_labels, state.fold_labels
     return {
         "positive": int(np.count_nonzero(state.pseudo_labels > 0)),
         "negative": int(np.count_nonzero(state.pseudo_labels < 0)),

@@ -20,8 +20,6 @@ from widemargin._base.validation import (
     validate_weights,
 )
 
-NO_SAMPLES = np.empty(0, dtype=np.intp)
-
 
 @dataclass(frozen=True)
 class PartialLabels:
@@ -38,6 +36,8 @@ class PartialLabels:
         Labels of the negative and of the positive class.
     is_unlabeled : ndarray of bool of shape (n_samples,)
         Which of the samples passed as X are unlabeled.
+    labeled : ndarray of shape (n_labeled,)
+        Indices of the labeled samples among those passed as X.
     """
 
     X: Any
@@ -45,6 +45,7 @@ class PartialLabels:
     weight: np.ndarray | None
     labels: np.ndarray
     is_unlabeled: np.ndarray
+    labeled: np.ndarray
 
     @property
     def positive(self) -> np.ndarray:
@@ -87,9 +88,7 @@ class PartialLabelsMixin:
 
         <<X_unlabeled>>
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in `X`. Unlabeled samples of weight 0 are left out; other weights
-            of unlabeled samples are ignored.
+        <<partial_sample_weight>>
 
         Returns
         -------
@@ -113,11 +112,13 @@ class PartialLabelsMixin:
     def _validate_fit(
         self, X: Any, y: Any, X_unlabeled: Any, sample_weight: ArrayLike | None
     ) -> PartialLabels:
+        y, missing = fill_missing_labels(y)
         X, y = self._validate_labeled(X, y)
-        if X_unlabeled is None:
-            is_unlabeled = _find_unlabeled(y)
-        else:
-            is_unlabeled = np.zeros(len(y), dtype=bool)
+        is_unlabeled = missing
+        minus_one_is_unlabeled = X_unlabeled is None and not missing.any()
+        if minus_one_is_unlabeled:
+            is_unlabeled = find_unlabeled(y)
+        if X_unlabeled is not None:
             X_unlabeled = self._validate_samples(X_unlabeled)
         weight = validate_all_weights(sample_weight, y)
         labeled = np.flatnonzero(~is_unlabeled)
@@ -127,19 +128,23 @@ class PartialLabelsMixin:
         check_class_labels(y[labeled])
         counted, weight = validate_weights(weight, y[labeled])
         labeled = labeled[counted]
-        labels = self._negative_and_positive(y[labeled], X_unlabeled is None)
+        labels = self._negative_and_positive(y[labeled], minus_one_is_unlabeled)
         X = safe_indexing(X, np.append(labeled, np.flatnonzero(is_unlabeled)))
         if X_unlabeled is not None:
             X = _stack(X, X_unlabeled)
         if weight is not None:
             weight = np.append(weight, np.ones(num_samples(X) - len(labeled)))
-        return PartialLabels(X, y[labeled], weight, labels, is_unlabeled)
+        return PartialLabels(X, y[labeled], weight, labels, is_unlabeled, labeled)
 
     def _negative_and_positive(self, y: np.ndarray, minus_one_is_unlabeled: bool) -> np.ndarray:
         """Return the labels of the negative and of the positive class."""
         classes = np.unique(y)
         if len(classes) != 2:
-            meaning = "unlabeled samples" if minus_one_is_unlabeled else "a class, with X_unlabeled"
+            meaning = (
+                "unlabeled samples"
+                if minus_one_is_unlabeled
+                else "a class, with X_unlabeled or missing labels"
+            )
             raise ValueError(
                 "Only binary classification is supported: y must contain labels of two classes (-1 "
                 f"means {meaning}), got {len(classes)} "
@@ -176,7 +181,35 @@ def _stack(X: Any, X_unlabeled: Any) -> Any:
     return X.vstack(X_unlabeled) if hasattr(X, "vstack") else np.concatenate([X, X_unlabeled])
 
 
-def _find_unlabeled(y: np.ndarray) -> np.ndarray:
+def fill_missing_labels(y: Any) -> tuple[Any, np.ndarray]:
+    """Return labels without missing ones, which are replaced by another label, and which they are.
+
+    None, NaN and the missing values of nullable columns are missing labels.
+    """
+    values = np.asarray(y)
+    missing = np.zeros(len(values) if values.ndim else 0, dtype=bool)
+    if values.ndim == 1 and values.dtype.kind == "f":
+        missing = np.isnan(values)
+    elif values.ndim == 1 and values.dtype.kind == "O":
+        missing = np.array([_is_missing(label) for label in values], dtype=bool)
+    if not missing.any():
+        return y, missing
+    present = values[~missing]
+    if not len(present):
+        raise ValueError("y must contain labels of two classes, got only missing labels.")
+    filled = np.empty(len(values), dtype=np.array(present.tolist()).dtype)
+    filled[~missing], filled[missing] = present, present[0]
+    return filled, missing
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # NaN
+    except TypeError:  # the missing value of pandas cannot be compared
+        return True
+
+
+def find_unlabeled(y: np.ndarray) -> np.ndarray:
     """Return which samples are marked as unlabeled."""
     if y.dtype.kind in "iuf":
         return y == -1

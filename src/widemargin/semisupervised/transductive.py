@@ -13,7 +13,11 @@ from widemargin._base.options import transductive_options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions
 from widemargin.semisupervised.kernel_self_training import BinaryKernelModelMixin, WarmStartedSVM
 from widemargin.semisupervised.self_training import RoundModel
-from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
+from widemargin.semisupervised.targets import (
+    PartialLabels,
+    PartialLabelsMixin,
+    fill_missing_labels,
+)
 
 
 @shared_docs
@@ -168,7 +172,7 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         self.classes_ = data.labels
         chosen = self.classes_[(search.labels > 0.0).astype(np.intp)]
         if X_unlabeled is None:
-            self.transduction_ = np.array(column_or_1d(y))
+            self.transduction_ = np.array(column_or_1d(fill_missing_labels(y)[0]))
             self.transduction_[data.is_unlabeled] = chosen
         else:
             self.transduction_ = chosen

@@ -24,7 +24,11 @@ from widemargin._base.sklearn_compat import (
     validate_parameters,
 )
 from widemargin._base.targets import encode_targets
-from widemargin._base.validation import validate_kernel_training, validate_shape
+from widemargin._base.validation import (
+    refuse_unlabeled,
+    validate_kernel_training,
+    validate_shape,
+)
 from widemargin.svm.code_matrix.binary_classifiers import JointClassifiers, SeparateClassifiers
 from widemargin.svm.code_matrix.codes import (
     CODES,
@@ -194,6 +198,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_estimator(sample_weight)
         X, y = self._validate_training(X, y)
+        refuse_unlabeled(self, self.estimator, y)
         kept, targets = encode_targets(y, sample_weight, class_weight=None)
         classes, samples = targets.classes, np.arange(len(y))[kept]
         if isinstance(self.code, str):

@@ -1,0 +1,95 @@
+"""Split of the labeled samples into parts for training, validation and calibration."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from widemargin._base.options import preference_options
+
+NO_SAMPLES = np.empty(0, dtype=np.intp)
+
+
+class LabelSplit(NamedTuple):
+    """Indices of the labeled samples for each purpose.
+
+    Attributes
+    ----------
+    train : ndarray
+        Samples to train on.
+    validation : ndarray
+        Samples that the thresholds and the best round are chosen on.
+    calibration : ndarray
+        Samples for the guarantee; empty without one.
+    folds : tuple of ndarray
+        If not empty, the training samples are the validation samples too, and the samples of each
+        fold are scored by a model that is trained on the others.
+    """
+
+    train: np.ndarray
+    validation: np.ndarray
+    calibration: np.ndarray
+    folds: tuple[np.ndarray, ...] = ()
+
+
+NO_SPLIT = LabelSplit(NO_SAMPLES, NO_SAMPLES, NO_SAMPLES)
+
+
+def split_labels(
+    y: np.ndarray, method: str, calibrate: bool, groups: np.ndarray | None, rng: Any
+) -> LabelSplit:
+    """Split labeled samples at random.
+
+    Half of them are calibration samples if there is to be a guarantee. They are drawn without
+    regard to the classes: a stratified part would not be a sample of independent draws. Of each
+    group only one sample is used for calibration, and no group is in two parts.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_labeled,)
+    method : {'cross', 'holdout', 'resubstitution'}
+    calibrate : bool
+        Whether there are calibration samples.
+    groups : ndarray of shape (n_labeled,) or None
+        Samples of the same group are not independent.
+    rng : RandomState
+    """
+    units = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    rest, calibration = np.arange(len(y)), NO_SAMPLES
+    if calibrate:
+        n_units = int(units.max()) + 1
+        chosen = np.isin(units, rng.permutation(n_units)[: n_units // 2])
+        rest, calibration = np.flatnonzero(~chosen), rng.permutation(np.flatnonzero(chosen))
+        calibration = np.sort(calibration[np.unique(units[calibration], return_index=True)[1]])
+        _check_count(y, calibration, 1, method, "calibration")
+    if method == "resubstitution":
+        return LabelSplit(rest, rest, calibration)
+    fewest = _check_count(y, rest, 2, method, "training and validation")
+    n_folds = min(preference_options.folds, fewest) if method == "cross" else 2
+    options = {"shuffle": True, "random_state": rng.randint(np.iinfo(np.int32).max)}
+    if groups is None:
+        folds = StratifiedKFold(n_folds, **options).split(rest, y[rest])
+    else:
+        folds = StratifiedGroupKFold(n_folds, **options).split(rest, y[rest], units[rest])
+    parts = [rest[fold] for _, fold in folds]
+    for part in parts:
+        others = np.setdiff1d(rest, part)
+        _check_count(y, others, 1, method, "training")
+    if method == "cross":
+        return LabelSplit(rest, rest, calibration, tuple(parts))
+    _check_count(y, parts[1], 1, method, "validation")
+    return LabelSplit(parts[0], parts[1], calibration)
+
+
+def _check_count(y: np.ndarray, part: np.ndarray, fewest: int, method: str, purpose: str) -> int:
+    """Return the smallest number of samples of a class, and raise an error if it is too small."""
+    classes = np.unique(y)
+    counts = [int((y[part] == label).sum()) for label in classes]
+    smallest = int(np.argmin(counts))
+    if counts[smallest] < fewest:
+        raise ValueError(
+            f"y must contain at least {fewest} labeled samples of each class for {purpose} with "
+            f"split={method!r}, got {counts[smallest]} of class {classes[smallest]} there. Label "
+            "more samples, or use split='resubstitution' without a confidence."
+        )
+    return counts[smallest]
