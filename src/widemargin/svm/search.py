@@ -3,7 +3,8 @@
 What the fits of a grid search have in common is computed once. Distances (or inner products)
 between all samples serve every gamma. The Gram matrix of a gamma serves every fold, both its
 training samples and the kernel values of its test samples. The subproblems of a fold are solved
-for increasing C, each starting from the previous solution.
+for increasing C, each starting from the previous solution. Large ones are problems over all samples
+in which those of the fold have cost 0, so that no rows of the matrix are copied.
 """
 
 import threading
