@@ -49,6 +49,9 @@ class kernel_options:
     """gamma times the largest squared norm above which the distances of the rbf kernel are computed
     from differences of features. Smaller does so, which is slower, for ordinary samples; larger
     leaves larger errors to kernel values: this, times the float64 epsilon."""
+    offset_width = 0.01
+    """Range of a feature, relative to its mean, below which the mean is subtracted for a linear
+    kernel: it takes four digits of the kernel values. At most 0.5, where differences are exact."""
     exact_sum_work = 30_000_000
     """Most multiplications with twice the digits of float64 for one certificate: a second."""
     exact_entries = 1 << 18

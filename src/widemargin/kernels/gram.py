@@ -164,14 +164,13 @@ class KernelGram(Gram):
         """Return the Gram matrix of a linear kernel without the offset of the features.
 
         This changes f by a constant for dual variables that sum to 0, and permits to compute with
-        more digits. Features are changed where their difference from the offset is exact.
+        more digits. Features are changed where their offset takes digits, and the difference from
+        it is exact.
         """
         if not isinstance(self.function, Linear) or sp.issparse(self.X) or not self.size:
             return self
-        mean, low, high = self.X.mean(axis=0), self.X.min(axis=0), self.X.max(axis=0)
-        same_sign = (low > 0.0) | (high < 0.0)
-        sizes = np.sort(np.abs([low, high]), axis=0)
-        near = same_sign & (2.0 * sizes[0] >= np.abs(mean)) & (sizes[1] <= 2.0 * np.abs(mean))
+        mean, width = self.X.mean(axis=0), np.ptp(self.X, axis=0)
+        near = width < options.offset_width * np.abs(mean)
         if not near.any():
             return self
         gram = copy(self)

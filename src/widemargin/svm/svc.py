@@ -100,6 +100,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         dual_coef, vectors, n = self.dual_coef_, self.support_vectors_, self._n_support
         with single_threaded_blas():
             coef = pair_weights(dual_coef, vectors, n) if self._one_vs_one else dual_coef @ vectors
+        if self._expansion.weights is not None:
+            coef = self._expansion.weights.T.copy()
         (coef.data if sp.issparse(coef) else coef).flags.writeable = False
         return coef
 
