@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,16 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] in NOT_TRACED:
             item.add_marker("no_cover")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print how many faults were tried: tests record them as properties "faults: <kind>"."""
+    counts = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) == "call":
+                for name, number in report.user_properties:
+                    counts[name] += number if name.startswith("faults: ") else 0
+    for name, number in sorted(counts.items()):
+        if number:
+            terminalreporter.write_line(f"{name}: {number} tried")

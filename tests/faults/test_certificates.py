@@ -72,17 +72,19 @@ each_problem = pytest.mark.parametrize(
 
 
 @each_problem
-def test_random_fits_are_certain(assert_certain):
+def test_random_fits_are_certain(assert_certain, record_property):
     for seed in range(12):
         assert_certain(seed)
+    record_property("faults: extreme fits", 12)
 
 
 @pytest.mark.slow
 @each_problem
 @pytest.mark.parametrize("first", range(100, 700, 100))
-def test_many_random_fits_are_certain(assert_certain, first):
+def test_many_random_fits_are_certain(assert_certain, first, record_property):
     for seed in range(first, first + 100):
         assert_certain(seed)
+    record_property("faults: extreme fits", 100)
 
 
 def noisy(n=120, d=3):

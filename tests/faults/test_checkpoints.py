@@ -107,7 +107,7 @@ HARMLESS = {"state", "has_uint32", "gap"}
 
 
 @each
-def test_every_forged_entry_is_refused(kind, tmp_path):
+def test_every_forged_entry_is_refused(kind, tmp_path, record_property):
     file = tmp_path / "state"
     estimator, data = new(kind, checkpoint=file)
     estimator.fit(*data)
@@ -123,6 +123,7 @@ def test_every_forged_entry_is_refused(kind, tmp_path):
         if hasattr(again, "n_iter_") and path[-1] not in HARMLESS:
             accepted.append((path, value))
         assert not hasattr(again, "foreign")
+    record_property("faults: forged checkpoints", tried)
     assert tried > 50
     assert accepted == []
 
@@ -222,7 +223,7 @@ estimator.fit(*data)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill")
-def test_killed_fits_leave_no_files_behind(tmp_path):
+def test_killed_fits_leave_no_files_behind(tmp_path, record_property):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     file, most, rng = tmp_path / "state", 0, np.random.default_rng(0)
     for _ in range(8):
@@ -233,6 +234,7 @@ def test_killed_fits_leave_no_files_behind(tmp_path):
                 fit.wait(rng.uniform(0.0, 0.1))
             fit.kill()
         most = max(most, len(list(Path(tmp_path).iterdir())))
+    record_property("faults: killed fits", 8)
     assert most <= 2  # the checkpoint, and what the last fit has left
     estimator, data = new(FrankWolfeSSVM, checkpoint=file, max_iter=1)
     estimator.fit(*data)

@@ -40,7 +40,7 @@ def blas_threads():
     return {library.num_threads for library in libraries}
 
 
-def assert_interrupts_leave_no_trace(model, fit):
+def assert_interrupts_leave_no_trace(model, fit, record_property):
     """Interrupt a fit of a fitted model at many points where Python handles signals."""
     fit()
     with interruptible(), threadpool_limits(2, user_api="blas"):
@@ -48,6 +48,7 @@ def assert_interrupts_leave_no_trace(model, fit):
             pytest.skip("BLAS has no threads to limit here")
         points = count_points(fit)
         before = dict(vars(model))
+        record_property("faults: interrupts", min(points, POINTS))
         for point in random.Random(0).sample(range(1, points + 1), min(points, POINTS)):
             error = interrupted_at(point, fit)
             assert blas_threads() == {2}
@@ -60,20 +61,20 @@ def assert_interrupts_leave_no_trace(model, fit):
 
 
 @each_case(lambda case: True)
-def test_an_interrupted_fit_leaves_no_trace(case):
+def test_an_interrupted_fit_leaves_no_trace(case, record_property):
     X, y = case.data()
     X = X @ X.T if case.pairwise else X
     model = case.new()
-    assert_interrupts_leave_no_trace(model, lambda: model.fit(X, y))
+    assert_interrupts_leave_no_trace(model, lambda: model.fit(X, y), record_property)
 
 
 @pytest.mark.parametrize("kind", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM, CoulombSSVM])
-def test_an_interrupted_structured_fit_leaves_no_trace(kind):
+def test_an_interrupted_structured_fit_leaves_no_trace(kind, record_property):
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(5, 4)) for _ in range(12)]
     Y = [rng.integers(0, 3, 5) for _ in X]
     model = kind(ChainCRF(), max_iter=3)
-    assert_interrupts_leave_no_trace(model, lambda: model.fit(X, Y))
+    assert_interrupts_leave_no_trace(model, lambda: model.fit(X, Y), record_property)
 
 
 class CrossValidation:

@@ -294,7 +294,10 @@ def _finish_if_accurate(state: State) -> None:
         small = not solution.gap > options.rounded_gap
         # A gap of this size after a small violation: the costs are large beside the objective.
         strict = state.tol <= options.strict_tol and state.limit < np.inf
-        if met and not small and strict and state.tol > stopping_options.smallest_tol:
+        if strict and not small and state.active.dense is not None and _newton_applies(state):
+            _refine(state)
+            small = solution_at(state).gap <= options.rounded_gap
+        if strict and not small and met and state.tol > stopping_options.smallest_tol:
             state.tol *= stopping_options.tightening
             return
         state.converged = small or (met and not strict)
