@@ -102,3 +102,13 @@ def test_students_that_cannot_be_compared_are_refused(three, teacher):
         ValueError, match="students must have a linear kernel to be compared, got 'rbf'"
     ):
         compare_students(GatedStudents(teacher, kernel="rbf"), X, y, X)
+
+
+def test_distilled_students_are_compared_with_their_distilled_gates(three, kernel_teacher):
+    X, y = three
+    shared = {"gate": "distilled", "C": 0.5, "tol": 1e-9}
+    scores = compare_students(GatedStudents(kernel_teacher, **shared), X, y, X)
+    zero = GatedStudents(kernel_teacher, **shared).fit(X, y)
+    assert_allclose(scores["gSVM-0"], zero.decision_function(X), atol=1e-6)
+    gate = zero.decision_function(X) + X @ zero.theta_.T + zero.theta_intercept_
+    assert_allclose(np.ptp(scores["gate + bias"] - gate, axis=0), 0.0, atol=1e-6)

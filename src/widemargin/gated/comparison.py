@@ -49,8 +49,9 @@ def compare_students(
     scores : dict of ndarray of shape (n_test, n_targets)
         Scores of the test samples by the name of the method, with the attribute ``classes``, the
         sorted labels of the columns. The methods are 'teacher' (its margin over the best other
-        class), 'SVM' (trained on labels alone), 'gSVM-0' (students without degrees of difficulty),
-        'gSVM' (with the `difficulty` of `students`, or 'relative-margin' if that is None), and the
+        class), 'SVM' (the same features trained on labels alone, with the C of `students`; its best
+        C is another, so compare several), 'gSVM-0' (students without degrees of difficulty), 'gSVM'
+        (with the `difficulty` of `students`, or 'relative-margin' if that is None), and the
         controls 'gate + bias' (a threshold on the teacher's score) and 'SVM + score' (an SVM with
         that score as an additional feature).
 
@@ -89,14 +90,16 @@ def compare_students(
     X_test, values, phi = validate_samples(weighted, X_test)
     phi, scores = feature_array(phi), class_scores(data.teacher, X_test, values)
     columns = [fit.column for fit in fits]
+    distilled = data.phi_functions if weighted.gate == "distilled" else None
+    gates = scores if distilled is None else distilled.evaluate(phi)
 
     def fit_controls(column):
-        return _fit_controls(weighted, data, column, phi, scores[:, column])
+        return _fit_controls(weighted, data, column, phi, gates[:, column])
 
     controls = for_each(fit_controls, columns, effective_n_jobs(weighted.n_jobs))
     svm, threshold, extended, control_fits = zip(*controls, strict=True)
     warn_about(weighted, weighted.classes_.tolist(), control_fits, "control", stacklevel=3)
-    gates = scores[:, columns]
+    gates = gates[:, columns]
     leads = [scores[:, k] - largest_other_score(scores, k) for k in columns]
     compared = {
         "teacher": np.column_stack(leads),

@@ -225,7 +225,7 @@ class GatedStudents(GatedBase):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: ArrayLike,
         sample_weight: Any = None,
         teacher_scores: Any = None,
         unlabeled: Any = None,

@@ -82,13 +82,13 @@ def check_index(X: Any, privileged: Any) -> None:
     """Raise a ValueError if two pandas objects are indexed differently."""
     first: Any = getattr(X, "index", None)
     second: Any = getattr(privileged, "index", None)
-    if hasattr(first, "equals") and hasattr(second, "equals"):
-        if len(first) == len(second) and not first.equals(second):
-            raise ValueError(
-                "X and privileged must have the same index, got different ones: their rows would "
-                "be paired by position. Align them, for example with privileged.loc[X.index], or "
-                "reset the index of both."
-            )
+    indexed = hasattr(first, "equals") and hasattr(second, "equals")
+    if indexed and len(first) == len(second) and not first.equals(second):
+        raise ValueError(
+            "X and privileged must have the same index, got different ones: their rows would be "
+            "paired by position. Align them, for example with privileged.loc[X.index], or reset "
+            "the index of both."
+        )
 
 
 class PrivilegedFeatures:
