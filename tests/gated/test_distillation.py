@@ -161,6 +161,8 @@ def test_arguments_that_do_not_fit_together_are_refused(three, forest):
     X, y = three
     with pytest.raises(ValueError, match="needs kernel='linear', got 'rbf'"):
         GatedSVC("bee", forest, gate="distilled", kernel="rbf").fit(X, y)
+    with pytest.raises(ValueError, match="needs features to distill the teacher into"):
+        GatedSVC("bee", forest, gate="distilled", features="constant").fit(X, y)
     with pytest.raises(ValueError, match="unlabeled samples are used by gate='distilled' only"):
         GatedSVC("bee", forest).fit(X, y, unlabeled=X)
     with pytest.raises(ValueError, match="unlabeled needs a teacher"):

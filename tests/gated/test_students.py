@@ -351,7 +351,9 @@ def test_samples_that_no_student_accepts_have_the_label_other(three, teacher, ta
 
 
 def test_a_single_target_needs_a_label_for_other_samples(three, teacher):
-    with pytest.raises(ValueError, match="at least two classes if other is None, got 1"):
+    with pytest.raises(
+        ValueError, match=r"at least two classes, got 1\. For a single class set other"
+    ):
         GatedStudents(teacher, ["bee"]).fit(*three)
     one = GatedStudents(teacher, ["bee"], other="rest").fit(*three)
     alone = GatedSVC("bee", teacher).fit(*three)

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 
+from widemargin._base.numeric import TINY
 from widemargin._base.options import gated_options as options
 from widemargin._base.sklearn_compat import num_samples
 from widemargin._base.threads import single_threaded_blas
@@ -44,7 +45,9 @@ def distill_scores(phi: Any, scores: np.ndarray, weight: np.ndarray | None) -> C
     targets = np.clip(scores, -options.distilled_score, options.distilled_score)
     squares = phi.multiply(phi).sum(axis=1) if sp.issparse(phi) else (phi * phi).sum(axis=1)
     total = np.sum(squares if weight is None else weight * np.ravel(squares))
-    ridge = Ridge(alpha=options.distilled_ridge * float(total) / phi.shape[1])
+    # Without any variation the penalty must not vanish too.
+    penalty = max(options.distilled_ridge * float(total) / phi.shape[1], TINY)
+    ridge = Ridge(alpha=penalty)
     with single_threaded_blas():
         ridge.fit(phi, targets, sample_weight=weight)
     return Coefficients(np.atleast_2d(ridge.coef_), np.ravel(ridge.intercept_))

@@ -287,6 +287,15 @@ def _check_parameters(student: Any, unlabeled: Any) -> None:
             f"gate='distilled' needs kernel='linear', got {student.kernel!r}. Use features=Nystroem"
             "(...) or a number of landmarks for a nonlinear student."
         )
+    if (
+        student.gate == "distilled"
+        and isinstance(student.features, str)
+        and student.features == "constant"
+    ):
+        raise ValueError(
+            "gate='distilled' needs features to distill the teacher into, got "
+            "features='constant'. Use features=None or a number of landmarks."
+        )
     if unlabeled is not None and student.gate != "distilled":
         raise ValueError(
             f"unlabeled samples are used by gate='distilled' only, got gate={student.gate!r}."

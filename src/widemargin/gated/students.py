@@ -252,8 +252,8 @@ class GatedStudents(GatedBase):
         targets = None if self.targets is None else np.asarray(self.targets)
         if targets is not None and len(targets) < 2 and (self.other is None or not len(targets)):
             raise ValueError(
-                f"targets must contain at least two classes if other is None, got {len(targets)}. "
-                "Set other to the label of samples that no student accepts, or use GatedSVC."
+                f"targets must contain at least two classes, got {len(targets)}. For a single "
+                "class set other, the label of samples that its student rejects, or use GatedSVC."
             )
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
