@@ -186,7 +186,7 @@ def _exact_certificate(
 
 def least_loss_intercept(problem: HingeProblem, residual: np.ndarray) -> float:
     """Return the intercept of the least loss: its slope rises by the cost at every kink."""
-    cost = np.minimum(problem.cost, np.finfo(np.float64).max / problem.size)
+    cost = np.minimum(problem.cost, np.finfo(np.float64).max / (2 * problem.size))
     order = np.argsort(residual)
     slopes = np.cumsum(cost[order]) - cost[problem.sign > 0.0].sum()
     kink = min(int(np.searchsorted(slopes, 0.0)), problem.size - 1)
