@@ -1,40 +1,54 @@
 """The one decorator that compiles numeric functions.
 
 ``@compiled`` is numba's ``njit`` with fixed settings: the interpreter lock is released, code is
-cached on disk, division follows NumPy's rules, no fast-math. Three things are added:
+cached on disk, division follows NumPy's rules, no fast-math. Added to it:
 
-- numba is imported when a compiled function is first called and not before, since its import
-  takes longer than that of the rest of the package.
-- The cache key of a function covers its source, the constants it reads and, recursively, the
-  compiled functions that it calls, in whatever file they are. numba's own key is the file's date.
+- Small work waits for no compiler. A function runs as plain Python until that has taken, or would
+  take, longer than loading its code or compiling it (see `jit_options`). Both have the same bits:
+  neither reorders operations. numba is imported when its code is needed and not before.
+- The cache key of a function covers its code, the constants it reads and, recursively, the compiled
+  functions that it calls, in whatever file they are. numba's own key is the file's date.
 - A cache that cannot be used, because no directory is writable or a file is damaged, costs the
-  time of compilation and nothing else.
+  time of compilation and nothing else (see `code_cache`).
+- A message is logged once if compilation takes long.
+- A process may fork while another of its threads compiles.
 
 A compiled function refers to other compiled functions by their names, imported into its module.
 """
 
 import contextlib
+import contextvars
 import functools
 import hashlib
-import inspect
+import logging
 import os
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
+from time import perf_counter, thread_time
 from typing import Any
 
+import numpy as np
+
+from widemargin._base import code_cache
+from widemargin._base.options import jit_options as options
+
 _lock = threading.RLock()
+_eager: contextvars.ContextVar[bool] = contextvars.ContextVar("eager", default=False)
 
 
-def compiled(function: Callable) -> Callable:
-    """Compile ``function`` with numba when it is first called.
+def compiled(function: Callable | None = None, *, work: Callable[..., float] | None = None) -> Any:
+    """Compile ``function`` with numba when its work is worth it.
 
     Parameters
     ----------
     function : function
         A function of arrays and numbers, at module level, that uses builtins, ``math``, NumPy,
         constants and compiled functions.
+    work : callable, optional
+        Returns, for the same arguments, about how many steps the innermost loops take. By default
+        as many as the arrays have entries.
 
     Returns
     -------
@@ -42,32 +56,106 @@ def compiled(function: Callable) -> Callable:
         Takes positional arguments and may be called from several threads at once. With
         ``NUMBA_DISABLE_JIT=1`` it runs ``function`` as plain Python.
     """
+    if function is None:
+        return functools.partial(compiled, work=work)
 
     @functools.wraps(function)
     def call(*arguments):
-        return (call.dispatcher or _materialize(call))(*arguments)  # type: ignore[attr-defined]
+        return (call.dispatcher or _choose(call, arguments))(*arguments)  # type: ignore[attr-defined]
 
-    call.dispatcher = None  # type: ignore[attr-defined]
+    vars(call).update(dispatcher=None, plain=None, substitute=None, key=None, seconds=0.0)
+    vars(call)["work"] = work or _entries
     return call
+
+
+def uncompiled(call: Any) -> Callable[[Callable], Callable]:
+    """Decorate a function in vector operations of NumPy that replaces a compiled one until it is.
+
+    It must return and write the same bits, and is used only where the compiler is not switched off.
+    """
+
+    def register(function: Callable) -> Callable:
+        call.substitute = function
+        return function
+
+    return register
+
+
+@contextlib.contextmanager
+def eager() -> Iterator[None]:
+    """Return a context in which all work is compiled, however small it is."""
+    token = _eager.set(True)
+    try:
+        yield
+    finally:
+        _eager.reset(token)
+
+
+def _entries(*arguments: Any) -> float:
+    return sum(value.size for value in arguments if isinstance(value, np.ndarray))
+
+
+def _choose(call: Any, arguments: tuple) -> Callable:
+    """Return what to run a function with: its dispatcher, or the interpreter."""
+    if _eager.get() or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return _materialize(call)
+    estimate = options.step_seconds * call.work(*arguments)
+    if call.seconds + estimate > options.compile_seconds:
+        return _materialize(call)
+    loaded = "numba" in sys.modules
+    if loaded or _Interpreted.seconds + estimate > options.load_seconds:
+        call.key = call.key or cache_key(call)
+        if code_cache.holds(call.__qualname__, call.key, arguments):
+            return _materialize(call)
+    return functools.partial(_interpret, call)
+
+
+class _Interpreted:
+    """Seconds that all functions together ran as plain Python."""
+
+    seconds = 0.0
+
+
+def _interpret(call: Any, *arguments: Any) -> Any:
+    if call.plain is None:
+        with _lock:
+            _link(call, "plain", lambda copy: copy)
+    start = thread_time()
+    with np.errstate(all="ignore"):
+        result = call.plain(*arguments)
+    seconds = thread_time() - start
+    call.seconds += seconds
+    _Interpreted.seconds += seconds
+    return result
 
 
 def _materialize(call: Any) -> Any:
     """Return the numba dispatcher of ``call``; make it and those of its callees if needed."""
     with _lock:
-        made: dict = {}
-        _dispatcher(call, made)
-        # Other threads read this attribute without the lock: set it when all callees are in place.
-        for function, dispatcher in made.items():
-            function.dispatcher = dispatcher
+        if call.dispatcher is None:
+            import numba
+
+            _make_forks_safe()
+            _link(call, "dispatcher", numba.njit(nogil=True, error_model="numpy"))
     return call.dispatcher
 
 
-def _dispatcher(call: Any, made: dict) -> Any:
-    """Return the dispatcher of ``call``; add it and those of its callees to ``made`` if new."""
-    if call.dispatcher is not None or call in made:
-        return call.dispatcher or made[call]
-    import numba
+def _link(call: Any, attribute: str, finish: Callable) -> None:
+    """Set ``attribute`` of a function and its callees to their finished copies."""
+    made: dict = {}
+    _linked(call, attribute, finish, made)
+    # Other threads read this attribute without the lock: set it when all callees are in place.
+    for function, copy in made.items():
+        setattr(function, attribute, copy)
 
+
+def _linked(call: Any, attribute: str, finish: Callable, made: dict) -> Any:
+    """Return the finished copy of ``call``; add it and those of its callees to ``made`` if new."""
+    if getattr(call, attribute) is not None or call in made:
+        return getattr(call, attribute) or made[call]
+    if attribute == "plain" and call.substitute is not None:
+        made[call] = call.substitute
+        return call.substitute
     function = call.__wrapped__
     # Numba looks names up in a function's globals, where it must find dispatchers. It gets a copy
     # of the globals: the module keeps the functions above, which pickle by name.
@@ -77,11 +165,11 @@ def _dispatcher(call: Any, made: dict) -> Any:
     )
     copy.__qualname__ = function.__qualname__
     copy.__module__ = function.__module__
-    made[call] = numba.njit(nogil=True, error_model="numpy")(copy)
+    made[call] = finish(copy)
     for name, callee in _callees(function):
-        namespace[name] = _dispatcher(callee, made)
-    if made[call] is not copy:  # it is where NUMBA_DISABLE_JIT is set
-        _attach_cache(made[call], cache_key(call))
+        namespace[name] = _linked(callee, attribute, finish, made)
+    if made[call] is not copy:  # plain Python, or NUMBA_DISABLE_JIT is set
+        made[call]._cache = code_cache.cache_class()(copy, cache_key(call), clock)
     return made[call]
 
 
@@ -95,12 +183,22 @@ def cache_key(call: Any) -> str:
         if function in seen:
             continue
         seen.add(function)
-        digest.update(inspect.getsource(function).encode())
+        digest.update(repr((function.__defaults__, *_code_parts(function.__code__))).encode())
         for name, value in _globals(function):
             if not isinstance(value, types.ModuleType) and not _is_compiled(value):
                 digest.update(f"{name} = {value!r}".encode())
         pending.extend(callee for _, callee in _callees(function))
     return digest.hexdigest()
+
+
+def _code_parts(code: types.CodeType) -> Iterator[Any]:
+    """Yield what a code object does, without the lines and the file where it is written."""
+    yield from (code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_parts(constant)
+        else:
+            yield constant
 
 
 def _callees(function: types.FunctionType) -> list[tuple[str, Any]]:
@@ -124,35 +222,51 @@ def _is_compiled(value: Any) -> bool:
     return isinstance(value, types.FunctionType) and "dispatcher" in vars(value)
 
 
-def _attach_cache(dispatcher: Any, key: str) -> None:
-    """Give ``dispatcher`` a cache on disk under ``key`` that never makes a call fail."""
-    from numba import config
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
+class _Clock:
+    """Seconds of compilation in this process so far, of which a message is logged once."""
 
-    class KeyedCache(FunctionCache):
-        def __init__(self, function):
-            super().__init__(function)
-            # A version of a function has files of its own, and the same ones wherever the
-            # package is installed.
-            folder = getattr(config, "CACHE_DIR", "")
-            if folder:
-                self._cache_path = os.path.join(folder, "widemargin")
-                os.makedirs(self._cache_path, exist_ok=True)
-            name = f"{function.__qualname__}-{key[:24]}.{sys.implementation.cache_tag}"
-            self._cache_file = IndexDataCacheFile(self._cache_path, name, key)
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.functions = 0
+        self._reported = False
 
-        def load_overload(self, sig, target_context):
-            try:
-                return super().load_overload(sig, target_context)
-            except Exception:  # reading a damaged pickle may raise anything
-                with contextlib.suppress(OSError):
-                    self.flush()
-                return None
+    def start(self) -> tuple[float, float]:
+        """Return the mark to pass to `stop`."""
+        return self.seconds, perf_counter()
 
-        def save_overload(self, sig, data):
-            with contextlib.suppress(Exception):  # this reads the index first
-                super().save_overload(sig, data)
+    def stop(self, mark: tuple[float, float]) -> None:
+        """Count the compilation of a function, which contains that of its callees."""
+        before, started = mark
+        self.seconds = before + perf_counter() - started
+        self.functions += 1
+        if not self._reported and self.seconds > options.silent_seconds:
+            self._reported = True
+            logging.getLogger("widemargin").warning(
+                "Compiling numerical code, which has taken %.0f seconds so far. This happens once: "
+                "the code is stored in %s. Call widemargin.compile_all() to do it ahead of time.",
+                self.seconds,
+                code_cache.folders()[0],
+            )
 
-    # Numba raises when it finds no directory to write to; the code is then kept in memory only.
-    with contextlib.suppress(RuntimeError, OSError):
-        dispatcher._cache = KeyedCache(dispatcher.py_func)
+
+clock = _Clock()
+
+
+@functools.cache
+def _make_forks_safe() -> None:
+    """Let a fork wait for compilations in other threads: a child would wait for their locks."""
+    from llvmlite.binding import ffi
+    from numba.core.compiler_lock import global_compiler_lock
+
+    locks = [_lock, global_compiler_lock._lock, ffi.lib._lock._lock]
+
+    def acquire() -> None:
+        for lock in locks:
+            lock.acquire()
+
+    def release() -> None:
+        for lock in reversed(locks):
+            lock.release()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=acquire, after_in_parent=release, after_in_child=release)

@@ -19,6 +19,21 @@ class interrupt_options:
     the cost of a thread. Larger values answer Ctrl-C later."""
 
 
+class jit_options:
+    """Options of compilation; measured by `benchmarks/first_use.py`."""
+
+    step_seconds = 1e-6
+    """Time of a step of an innermost loop as plain Python, to estimate that of a call."""
+    load_seconds = 0.2
+    """Seconds that a process runs functions as plain Python whose code is in the cache: about the
+    time that loading numba and the code takes."""
+    compile_seconds = 0.5
+    """Seconds that one function runs as plain Python whose code is not in the cache: less than
+    compilation takes. Larger values make small fits faster at first, and medium ones slower."""
+    silent_seconds = 2.0
+    """Seconds of compilation after which a message is logged."""
+
+
 class kernel_options:
     """Options of kernel values and Gram matrices; measured by `benchmarks/core.py`."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin.kernels.functions import rbf_row
 from widemargin.kernels.gram import Gram, MatrixGram
 
@@ -170,3 +170,17 @@ def _gather(matrix, rows, columns, starts):
             for b in range(last - first):
                 part[b] = source[b]
     return out
+
+
+@uncompiled(filled_row)
+def filled_row_by_vectors(matrix, filled, source, samples, i):
+    """`filled_row` in vector operations."""
+    if not filled[i]:
+        filled[i] = True
+        matrix[i] = source[samples[i]][samples]
+    return matrix[i]
+
+
+@uncompiled(_gather)
+def _gather_by_vectors(matrix, rows, columns, starts):
+    return matrix[rows[:, np.newaxis], columns].astype(np.float64)

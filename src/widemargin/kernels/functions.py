@@ -13,6 +13,7 @@ but the Laplacian are a matrix product followed by an elementwise function, whic
 by tile while the tile is in the cache of the processor.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 
 from widemargin._base import extended
 from widemargin._base.extended import Pair
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.matmul import tiled_product
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import kernel_options as options
@@ -542,3 +543,33 @@ def _sparse_distances(data, indices, indptr, other_data, other_indices, other_in
                 q += second
             out[i, j] = total
     return out
+
+
+@uncompiled(_finish_rbf_float64)
+def _finish_rbf_by_vectors(out, start, stop, first, last, row_norms, column_norms, gamma, upper):
+    tile, rows, columns = (
+        out[start:stop, first:last],
+        np.arange(start, stop),
+        np.arange(first, last),
+    )
+    distance = row_norms[start:stop, np.newaxis] + column_norms[first:last] - 2.0 * tile
+    values = _exponential(np.maximum(-gamma * np.maximum(distance, 0.0), -708.0))
+    np.copyto(tile, values, where=columns >= rows[:, np.newaxis] if upper else True)
+
+
+def _exponential(x):
+    magic = 6755399441055744.0
+    shifted = x * 1.4426950408889634 + magic
+    k = shifted - magic
+    r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10
+    p = np.full_like(x, 1.0 / 6227020800.0)
+    for n in range(12, -1, -1):
+        p *= r
+        p += 1.0 / math.factorial(n)
+    return p * ((shifted.view(np.int64) + 1023) << 52).view(np.float64)
+
+
+@uncompiled(_mirror)
+def _mirror_by_vectors(out):
+    below = np.tri(len(out), k=-1, dtype=bool)
+    out[below] = out.T[below]

@@ -22,9 +22,11 @@ variables or pairs converge slowly. Three cases are handled:
 `coupled.active_set`).
 """
 
+import math
+
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.options import newton_options as options
 from widemargin.solvers.hinge.pairs import residual_extremes
 from widemargin.solvers.hinge.problem import NotSeparableError
@@ -74,7 +76,13 @@ def free_set_newton(
     return violation
 
 
-@compiled
+def _newton_work(matrix, linear, lower, upper, dual, *rest):
+    """Return the time of a few Newton steps in vector operations, in microseconds."""
+    free = min(np.count_nonzero((lower < dual) & (dual < upper)), options.most_free)
+    return 5.0 * (50.0 * free + 0.001 * free**3 + 3.0 * len(dual))
+
+
+@compiled(work=_newton_work)
 def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
     """Take Newton steps until none is cut; return the relative violation.
 
@@ -97,7 +105,8 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
         work -= m * m * m + n * n
         index = free[:m]
         step, unbounded = newton_direction(matrix, index, residual, intercept)
-        length, blocking = longest_step(dual[index], step, lower[index], upper[index], unbounded)
+        bounds = _take(lower, index), _take(upper, index)
+        length, blocking = longest_step(_take(dual, index), step, bounds[0], bounds[1], unbounded)
         if length == np.inf:
             return -np.inf
         for a in range(m):
@@ -105,11 +114,7 @@ def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
         if blocking >= 0:
             k = index[blocking]
             dual[k] = upper[k] if step[blocking] > 0.0 else lower[k]
-        residual[:] = linear
-        for j in range(n):
-            if dual[j] != 0.0:
-                for k in range(n):
-                    residual[k] -= dual[j] * matrix[j, k]
+        _set_residual(matrix, linear, dual, residual)
         if blocking < 0:
             break
     if _dual_objective(dual, linear, residual) < value - 1e-14 * abs(value):
@@ -148,7 +153,32 @@ def _relative_violation(linear, lower, upper, dual, residual, intercept):
 @compiled
 def _dual_objective(dual, linear, residual):
     """Return the dual objective, which is maximized."""
-    return (0.5 * dual * (linear + residual)).sum()
+    total = 0.0
+    for k in range(dual.shape[0]):
+        total += 0.5 * dual[k] * (linear[k] + residual[k])
+    return total
+
+
+@compiled
+def _set_residual(matrix, linear, dual, residual):
+    """Set the residual to p - K beta."""
+    n = dual.shape[0]
+    for k in range(n):
+        residual[k] = linear[k]
+    for j in range(n):
+        if dual[j] != 0.0:
+            row = matrix[j]
+            for k in range(n):
+                residual[k] -= dual[j] * row[k]
+
+
+@compiled
+def _take(values, index):
+    """Return values[index], of which numba would compile a general version."""
+    taken = np.empty(index.shape[0])
+    for a in range(index.shape[0]):
+        taken[a] = values[index[a]]
+    return taken
 
 
 @compiled
@@ -164,8 +194,11 @@ def newton_direction(matrix, free, residual, intercept):
         for a in range(m):
             shift += matrix[free[a], free[a]] / m
     factor, depends = _factorize(matrix, free, shift)
-    step = residual[free]
-    worst, excess = -1, _CONTRADICTION * np.abs(step).max()
+    step = _take(residual, free)
+    worst, excess = -1, 0.0
+    for a in range(m):
+        excess = max(excess, abs(step[a]))
+    excess *= _CONTRADICTION
     _solve_lower(factor, depends, step)
     for a in range(m):
         if depends[a] and abs(step[a]) > excess:
@@ -182,8 +215,18 @@ def newton_direction(matrix, free, residual, intercept):
         ones = np.ones(m)
         _solve_lower(factor, depends, ones)
         _solve_upper(factor, depends, ones)
-        step -= step.sum() / ones.sum() * ones
+        ratio = _sum(step) / _sum(ones)
+        for a in range(m):
+            step[a] -= ratio * ones[a]
     return step, False
+
+
+@compiled
+def _sum(values):
+    total = 0.0
+    for value in values:
+        total += value
+    return total
 
 
 @compiled
@@ -203,7 +246,9 @@ def _factorize(matrix, free, shift):
     depends = np.zeros(m, np.bool_)
     for first in range(0, m, 4):
         last = min(first + 4, m)
-        four[:] = 0.0
+        for c in range(4):
+            for a in range(m):
+                four[c, a] = 0.0
         for c in range(first, last):
             own = four[c - first]
             for a in range(c, m):
@@ -213,7 +258,7 @@ def _factorize(matrix, free, shift):
                 own[a] = entry
             pivot = own[c]
             depends[c] = pivot <= _DEPENDENCE * (matrix[free[c], free[c]] + shift)
-            scale = 0.0 if depends[c] else 1.0 / np.sqrt(pivot)
+            scale = 0.0 if depends[c] else 1.0 / math.sqrt(pivot)
             for a in range(c, m):
                 own[a] *= scale
                 factor[a, c] = own[a]
@@ -243,3 +288,50 @@ def _solve_upper(factor, depends, right):
         right[a] = 0.0 if depends[a] else right[a] / factor[a, a]
         for b in range(a):
             right[b] -= factor[a, b] * right[a]
+
+
+# The same in vector operations, which run until the functions above are compiled. The sums have the
+# same order.
+
+
+@uncompiled(_set_residual)
+def _set_residual_by_vectors(matrix, linear, dual, residual):
+    residual[:] = linear
+    for j in np.flatnonzero(dual):
+        residual -= dual[j] * matrix[j]
+
+
+@uncompiled(_factorize)
+def _factorize_by_vectors(matrix, free, shift):
+    m = free.shape[0]
+    factor = np.tril(matrix[free[:, np.newaxis], free] + shift)
+    depends = np.zeros(m, np.bool_)
+    for first in range(0, m, 4):
+        last = min(first + 4, m)
+        four = np.zeros((4, m))
+        for c in range(first, last):
+            own = factor[c:, c]
+            for before in range(first, c):
+                own -= factor[c:, before] * factor[c, before]
+            depends[c] = own[0] <= _DEPENDENCE * (matrix[free[c], free[c]] + shift)
+            own *= 0.0 if depends[c] else 1.0 / math.sqrt(own[0])
+            four[c - first, c:] = own
+        w, x, y, z = four[:, last:, np.newaxis]
+        a, b, c, d = four[:, last:]
+        factor[last:, last:] -= np.tril(w * a + x * b + (y * c + z * d))
+    return factor, depends
+
+
+@uncompiled(_solve_lower)
+def _solve_lower_by_vectors(factor, depends, right):
+    for b in range(right.shape[0]):
+        if not depends[b]:
+            right[b] /= factor[b, b]
+            right[b + 1 :] -= factor[b + 1 :, b] * right[b]
+
+
+@uncompiled(_solve_upper)
+def _solve_upper_by_vectors(factor, depends, right):
+    for a in range(right.shape[0] - 1, -1, -1):
+        right[a] = 0.0 if depends[a] else right[a] / factor[a, a]
+        right[:a] -= factor[a, :a] * right[a]

@@ -8,12 +8,18 @@ the ``samples`` of ``source``, or computed with ``gamma``, when they are needed 
 
 import numpy as np
 
-from widemargin._base.jit import compiled
-from widemargin.kernels.dense import filled_row
+from widemargin._base.jit import compiled, uncompiled
+from widemargin.kernels.dense import filled_row, filled_row_by_vectors
 
 _LARGEST = np.int64(np.iinfo(np.int64).max)
 _SMALLEST = np.int64(np.iinfo(np.int64).min)
 _ALL_BITS = np.int64(-1)
+
+
+def _vector_work(matrix, filled, source, samples, diagonal, lower, upper, dual, *rest):
+    """Return the time of `_descend_by_vectors` in microseconds, with ten updates per sample."""
+    n, steps = dual.shape[0], rest[2]
+    return (20.0 + 0.01 * n) * min(steps, 10 * n)
 
 
 @compiled
@@ -28,7 +34,7 @@ def residual_extremes(dual, residual, lower, upper):
     return highest, lowest
 
 
-@compiled
+@compiled(work=_vector_work)
 def descend_with_intercept(
     matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps,
     floor,
@@ -80,7 +86,7 @@ def descend_with_intercept(
     return steps
 
 
-@compiled
+@compiled(work=_vector_work)
 def descend_without_intercept(
     matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps,
     floor,
@@ -209,3 +215,120 @@ def _extreme_positions(residual, rising, falling):
         if residual[k] + falling[k] < residual[j] + falling[j]:
             j = k
     return i, j
+
+
+# The same steps in vector operations, which run until the functions above are compiled.
+
+
+@uncompiled(_rank)
+def _ranks(numbers, places, mask):
+    bits = np.asarray(numbers, dtype=np.float64).view(np.int64)
+    return ((bits ^ ((bits >> 63) & _LARGEST)) & mask) | places
+
+
+@uncompiled(_extreme_positions)
+def _extremes_by_vectors(residual, rising, falling):
+    last = residual.shape[0] - 1
+    return last - np.argmax((residual + rising)[::-1]), np.argmin(residual + falling)
+
+
+@uncompiled(_clipped)
+def _clipped_vectors(value, lower, upper):
+    value = np.where(value > lower, value, lower)
+    return np.where(value < upper, value, upper)
+
+
+@uncompiled(descend_with_intercept)
+def _descend_with_intercept_by_vectors(
+    matrix, filled, source, samples, diagonal, lower, upper, dual, residual, tol, steps, floor
+):
+    n = dual.shape[0]
+    mask, places = _rank_mask.__wrapped__(n), np.arange(n)
+    rising = np.where(dual < upper, 0.0, -np.inf)
+    falling = np.where(dual > lower, 0.0, np.inf)
+    i, j = _extremes_by_vectors(residual, rising, falling)
+    for step in range(steps):
+        highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
+        if not highest - lowest >= tol:
+            i, j = _extremes_by_vectors(residual, rising, falling)
+            highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
+            if not highest - lowest >= tol:
+                return step
+        row, own = filled_row_by_vectors(matrix, filled, source, samples, i), diagonal[i]
+        slopes = highest - (residual + falling)
+        slopes = np.where(slopes > 0.0, slopes, 0.0)
+        curvatures = own + diagonal - 2.0 * row
+        curvatures = np.where(curvatures > floor, curvatures, floor)
+        best = max(0, _ranks(slopes * slopes / curvatures, places, mask).max())
+        j = best & ~mask if best & mask else j
+        up, down = upper[i] - dual[i], dual[j] - lower[j]
+        length = min((highest - residual[j]) / curvatures[j], up, down)
+        dual[i] = upper[i] if length == up else dual[i] + length
+        dual[j] = lower[j] if length == down else dual[j] - length
+        for k in (i, j):
+            rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
+            falling[k] = 0.0 if dual[k] > lower[k] else np.inf
+        other = filled_row_by_vectors(matrix, filled, source, samples, j)
+        residual -= length * (row - other)
+        i = _ranks(residual + rising, places, mask).max() & ~mask
+        j = _ranks(residual + falling, places, mask).min() & ~mask
+    return steps
+
+
+@uncompiled(descend_without_intercept)
+def _descend_without_intercept_by_vectors(
+    matrix, filled, source, samples, diagonal, lower, upper, dual, residual, tol, steps, floor
+):
+    n = dual.shape[0]
+    mask, places = _rank_mask.__wrapped__(n), np.arange(n)
+    curvatures = np.where(diagonal > floor, diagonal, floor)
+    for step in range(steps):
+        below, above = lower - dual, upper - dual
+        moves = _clipped_vectors(residual / curvatures, below, above)
+        gains = moves * (residual - 0.5 * moves * curvatures)
+        best = max(0, _ranks(gains, places, mask).max())
+        worst = np.where(moves != 0.0, np.abs(residual), 0.0).max()
+        if not best & mask or _ranks(worst, 0, _ALL_BITS) < _ranks(tol, 0, _ALL_BITS):
+            return step
+        i = best & ~mask
+        row = filled_row_by_vectors(matrix, filled, source, samples, i)
+        rest, curvature = residual[i], curvatures[i]
+        moves, owns = _pair_steps(
+            row, rest, curvature, below[i], above[i], residual, diagonal, below, above, floor
+        )
+        gains = owns * (rest - 0.5 * owns * curvature - moves * row)
+        gains += moves * (residual - 0.5 * moves * diagonal)
+        gains[i] = 0.0
+        best = max(best, _ranks(np.where(gains > 0.0, gains, 0.0), places, mask).max())
+        j = best & ~mask
+        move, own = moves[j], owns[j]
+        if j == i:
+            move, own = 0.0, float(_clipped_vectors(rest / curvature, below[i], above[i]))
+        else:
+            dual[j] = _moved_within.__wrapped__(dual[j], move, lower[j], upper[j])
+        dual[i] = _moved_within.__wrapped__(dual[i], own, lower[i], upper[i])
+        other = filled_row_by_vectors(matrix, filled, source, samples, j)
+        residual -= own * row
+        residual -= move * other
+    return steps
+
+
+@uncompiled(_pair_step)
+def _pair_steps(
+    cross, rest, curvature, smallest, largest, other_rest, diagonal, lower, upper, floor
+):
+    determinant = curvature * diagonal - cross * cross
+    determinant = np.where(determinant > floor * curvature, determinant, floor * curvature)
+    move = _clipped_vectors((other_rest * curvature - rest * cross) / determinant, lower, upper)
+    return move, _clipped_vectors((rest - move * cross) / curvature, smallest, largest)
+
+
+@uncompiled(gather_columns)
+def _gather_by_vectors(rows, positions, columns):
+    return rows[positions[:, np.newaxis], columns].astype(np.float64)
+
+
+@uncompiled(subtract_columns)
+def _subtract_by_vectors(rows, positions, change, residual, first, last):
+    for position, amount in zip(positions, change, strict=True):
+        residual[first:last] -= amount * rows[position, first:last]
