@@ -33,6 +33,7 @@ _HOMES = {
     "TwoViewSVC": "privileged.two_view",
     "code_matrix": "svm.code_matrix",
     "compare_students": "gated.comparison",
+    "compile_all": "compilation",
     "difficulty_degrees": "gated.difficulty",
     "early_exit_predict": "gated.early_exit",
     "effective_class_weight": "_base.targets",

@@ -4,6 +4,7 @@ from widemargin import plotting as plotting
 from widemargin import structured as structured
 from widemargin._base.targets import effective_class_weight as effective_class_weight
 from widemargin._base.targets import ldam_class_margin as ldam_class_margin
+from widemargin.compilation import compile_all as compile_all
 from widemargin.discriminant.kernel import KernelDiscriminantAnalysis as KernelDiscriminantAnalysis
 from widemargin.discriminant.linear import LinearDiscriminantAnalysis as LinearDiscriminantAnalysis
 from widemargin.discriminant.quadratic import (
@@ -71,6 +72,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "__version__",
     "code_matrix",
     "compare_students",
+    "compile_all",
     "datasets",
     "difficulty_degrees",
     "early_exit_predict",

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from widemargin._base import callbacks, jit
 from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.threads import for_each
 
@@ -291,3 +292,21 @@ def begun(recorder):
 def ended(recorder):
     order = [call[1:3] for call in recorder.calls if call[0] == "end"]
     return sorted(order, key=begun(recorder).index)
+
+
+def test_callbacks_see_a_long_compilation(monkeypatch):
+    monkeypatch.setattr(callbacks, "clock", clock := jit._Clock())
+    monkeypatch.setattr(jit.options, "silent_seconds", -1.0)
+    recorder = Recorder()
+    model = Counter().set_callbacks(recorder)
+    model.counts_ = np.zeros(1)
+    progress = FitProgress(model, 1)
+    with progress.task(0, lambda: {"counts_": model.counts_}):
+        clock.stop(clock.start())
+        clock.stop(clock.start())
+    progress.close()
+    assert [call[:2] for call in recorder.calls if call[1:2] == ("compilation",)] == [
+        ("begin", "compilation"),
+        ("end", "compilation"),
+    ]
+    assert clock.listeners == []

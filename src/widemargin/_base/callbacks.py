@@ -2,13 +2,15 @@
 
 A fit is a task. Its subtasks are the optimization problems it solves, possibly in several threads.
 The subtasks of a problem are slices of the solver's work, each a fraction of a second long. After
-every slice, callbacks see the progress of the fit and can stop it.
+every slice, callbacks see the progress of the fit and can stop it. Where code has to be compiled
+and that takes more than two seconds, they see a subtask "compilation" of the problem.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from widemargin._base.jit import clock
 from widemargin._base.sklearn_compat import has_callbacks, init_callback_context
 from widemargin._base.threads import stopping
 
@@ -124,7 +126,16 @@ class FitProgress:
                 current.call_on_fit_task_begin(**hooks)
             return stop
 
-        yield report
+        def announce() -> None:
+            compilation = context.subcontext("compilation")
+            compilation.call_on_fit_task_begin(**hooks)
+            compilation.call_on_fit_task_end(**hooks)
+
+        clock.listeners.append(announce)
+        try:
+            yield report
+        finally:
+            clock.listeners.remove(announce)
         if current is not None:
             current.call_on_fit_task_end(**hooks)
         # A stop requested at the end of a problem applies to the remaining problems.

@@ -43,6 +43,16 @@ def _user_folder() -> Path:
     return Path(os.path.expanduser(base)) / "widemargin" / "compiled"
 
 
+def check_writable() -> None:
+    """Raise OSError if code cannot be stored."""
+    if not any(_write(folder / "trial", b"") for folder in folders()):
+        tried = " and ".join(map(str, folders()))
+        raise OSError(
+            f"Compiled code cannot be stored: {tried} is not writable. Set "
+            "NUMBA_CACHE_DIR to a folder that is."
+        )
+
+
 def holds(name: str, key: str, arguments: tuple) -> bool:
     """Return whether there is code of a function for these arguments. Does not import numba."""
     return _stem(name, key, tuple(map(_type_name, arguments))) in _stems(tuple(folders()))
@@ -94,8 +104,8 @@ def _name_of_type(numba_type: Any) -> str:
 def cache_class() -> type:
     """Return the class of caches for numba's dispatchers, which is made when numba is needed."""
     import numba
-    from numba.core import config
-    from numba.core.caching import CompileResultCacheImpl, _Cache
+    from numba.core.caching import _Cache
+    from numba.core.compiler import CompileResult
     from numba.core.runtime import rtsys
     from numba.core.serialize import dumps
 
@@ -127,8 +137,7 @@ def cache_class() -> type:
                 with contextlib.suppress(Exception):  # a damaged pickle may raise anything
                     payload = _read(folder / name)
                     rtsys.initialize(target_context)
-                    rebuild = CompileResultCacheImpl.rebuild
-                    return rebuild(None, target_context, pickle.loads(payload))
+                    return CompileResult._rebuild(target_context, *pickle.loads(payload))
             self.marks[sig] = self.clock.start()
             return None
 
@@ -136,11 +145,11 @@ def cache_class() -> type:
             self.clock.stop(self.marks.pop(sig))
             name = self._file_name(sig, data.codegen)
             with contextlib.suppress(Exception):  # the code is then in memory only
-                payload = dumps(CompileResultCacheImpl.reduce(None, data))
+                payload = dumps(data._reduce())
                 any(_write(folder / name, payload) for folder in folders())
 
         def _file_name(self, sig: Any, codegen: Any) -> str:
-            settings = config.BOUNDSCHECK, config.OPT, config.DEBUG
+            settings = [getattr(numba.config, name) for name in ("BOUNDSCHECK", "OPT", "DEBUG")]
             made_for = _digest(numba.__version__, codegen.magic_tuple(), settings)
             return (
                 f"{_stem(self.name, self.key, tuple(map(_name_of_type, sig)))}.v{made_for}{_SUFFIX}"

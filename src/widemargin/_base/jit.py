@@ -47,8 +47,8 @@ def compiled(function: Callable | None = None, *, work: Callable[..., float] | N
         A function of arrays and numbers, at module level, that uses builtins, ``math``, NumPy,
         constants and compiled functions.
     work : callable, optional
-        Returns, for the same arguments, about how many steps the innermost loops take. By default
-        as many as the arrays have entries.
+        Returns, for the same arguments, about how many microseconds the function takes uncompiled.
+        By default as many as the arrays have entries.
 
     Returns
     -------
@@ -63,7 +63,8 @@ def compiled(function: Callable | None = None, *, work: Callable[..., float] | N
     def call(*arguments):
         return (call.dispatcher or _choose(call, arguments))(*arguments)  # type: ignore[attr-defined]
 
-    vars(call).update(dispatcher=None, plain=None, substitute=None, key=None, seconds=0.0)
+    vars(call).update(dispatcher=None, inner=None, plain=None, substitute=None, key=None)
+    vars(call)["seconds"] = 0.0
     vars(call)["work"] = work or _entries
     return call
 
@@ -92,14 +93,16 @@ def eager() -> Iterator[None]:
 
 
 def _entries(*arguments: Any) -> float:
-    return sum(value.size for value in arguments if isinstance(value, np.ndarray))
+    return sum(
+        _entries(*value) if isinstance(value, tuple) else np.size(value) for value in arguments
+    )
 
 
 def _choose(call: Any, arguments: tuple) -> Callable:
     """Return what to run a function with: its dispatcher, or the interpreter."""
     if _eager.get() or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return _materialize(call)
-    estimate = options.step_seconds * call.work(*arguments)
+    estimate = 1e-6 * call.work(*arguments)
     if call.seconds + estimate > options.compile_seconds:
         return _materialize(call)
     loaded = "numba" in sys.modules
@@ -117,12 +120,11 @@ class _Interpreted:
 
 
 def _interpret(call: Any, *arguments: Any) -> Any:
-    if call.plain is None:
-        with _lock:
-            _link(call, "plain", lambda copy: copy)
+    with _lock:  # another thread may be about to link the callees
+        plain = _linked(call, "plain", lambda copy: copy)
     start = thread_time()
     with np.errstate(all="ignore"):
-        result = call.plain(*arguments)
+        result = plain(*arguments)
     seconds = thread_time() - start
     call.seconds += seconds
     _Interpreted.seconds += seconds
@@ -130,47 +132,55 @@ def _interpret(call: Any, *arguments: Any) -> Any:
 
 
 def _materialize(call: Any) -> Any:
-    """Return the numba dispatcher of ``call``; make it and those of its callees if needed."""
+    """Return the numba dispatcher of ``call``; make it if needed."""
     with _lock:
         if call.dispatcher is None:
-            import numba
-
-            _make_forks_safe()
-            _link(call, "dispatcher", numba.njit(nogil=True, error_model="numpy"))
+            call.dispatcher = _dispatcher(call)
     return call.dispatcher
 
 
-def _link(call: Any, attribute: str, finish: Callable) -> None:
-    """Set ``attribute`` of a function and its callees to their finished copies."""
-    made: dict = {}
-    _linked(call, attribute, finish, made)
-    # Other threads read this attribute without the lock: set it when all callees are in place.
-    for function, copy in made.items():
-        setattr(function, attribute, copy)
+def _dispatcher(call: Any) -> Any:
+    import numba
+
+    _make_forks_safe()
+    settings: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    # Code that only compiled code calls needs no way in from Python, which takes long to compile.
+    inside = settings | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    copy = _copy(call, "inner", numba.njit(**inside))
+    dispatcher = numba.njit(**settings)(copy)
+    if dispatcher is not copy:  # it is where NUMBA_DISABLE_JIT is set
+        dispatcher._cache = code_cache.cache_class()(copy, cache_key(call), clock)
+    return dispatcher
 
 
-def _linked(call: Any, attribute: str, finish: Callable, made: dict) -> Any:
-    """Return the finished copy of ``call``; add it and those of its callees to ``made`` if new."""
-    if getattr(call, attribute) is not None or call in made:
-        return getattr(call, attribute) or made[call]
-    if attribute == "plain" and call.substitute is not None:
-        made[call] = call.substitute
-        return call.substitute
+def _linked(call: Any, form: str, finish: Callable) -> Any:
+    """Return the ``form`` of a function in which its callees have the same form."""
+    if getattr(call, form) is None:
+        if form == "plain" and call.substitute is not None:
+            call.plain = call.substitute
+        else:
+            _copy(call, form, finish, own=True)
+    return getattr(call, form)
+
+
+def _copy(call: Any, form: str, finish: Callable, own: bool = False) -> Any:
+    """Return a copy of a function that calls the ``form`` of its callees.
+
+    Numba looks names up in a function's globals, where it must find dispatchers. It gets a copy of
+    the globals: the module keeps the functions above, which pickle by name.
+    """
     function = call.__wrapped__
-    # Numba looks names up in a function's globals, where it must find dispatchers. It gets a copy
-    # of the globals: the module keeps the functions above, which pickle by name.
     namespace = dict(function.__globals__)
     copy = types.FunctionType(
         function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
     )
     copy.__qualname__ = function.__qualname__
     copy.__module__ = function.__module__
-    made[call] = finish(copy)
+    if own:  # before its callees, which may call it
+        setattr(call, form, finish(copy))
     for name, callee in _callees(function):
-        namespace[name] = _linked(callee, attribute, finish, made)
-    if made[call] is not copy:  # plain Python, or NUMBA_DISABLE_JIT is set
-        made[call]._cache = code_cache.cache_class()(copy, cache_key(call), clock)
-    return made[call]
+        namespace[name] = _linked(callee, form, finish)
+    return copy
 
 
 def cache_key(call: Any) -> str:
@@ -223,9 +233,13 @@ def _is_compiled(value: Any) -> bool:
 
 
 class _Clock:
-    """Seconds of compilation in this process so far, of which a message is logged once."""
+    """Seconds of compilation in this process so far, of which a message is logged once.
+
+    ``listeners`` are called then too, in the thread that compiles.
+    """
 
     def __init__(self) -> None:
+        self.listeners: list[Callable[[], Any]] = []
         self.seconds = 0.0
         self.functions = 0
         self._reported = False
@@ -247,6 +261,8 @@ class _Clock:
                 self.seconds,
                 code_cache.folders()[0],
             )
+            for listener in self.listeners:
+                listener()
 
 
 clock = _Clock()

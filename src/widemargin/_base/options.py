@@ -22,8 +22,6 @@ class interrupt_options:
 class jit_options:
     """Options of compilation; measured by `benchmarks/first_use.py`."""
 
-    step_seconds = 1e-6
-    """Time of a step of an innermost loop as plain Python, to estimate that of a call."""
     load_seconds = 0.2
     """Seconds that a process runs functions as plain Python whose code is in the cache: about the
     time that loading numba and the code takes."""

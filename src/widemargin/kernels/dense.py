@@ -136,7 +136,7 @@ def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndar
     return _gather(matrix, rows, columns, np.append(starts, len(columns)))
 
 
-@compiled
+@compiled(work=lambda *arguments: 2.0 * len(arguments[-1]) + 0.01 * arguments[0].size)
 def fill_rows(matrix, filled, source, samples, gamma, index):
     """Fill those of the rows ``index`` that are not filled yet."""
     for i in index:
@@ -158,7 +158,7 @@ def filled_row(matrix, filled, source, samples, gamma, i):
     return row
 
 
-@compiled
+@compiled(work=lambda matrix, rows, columns, starts: 0.01 * len(rows) * len(columns))
 def _gather(matrix, rows, columns, starts):
     """matrix[rows][:, columns] for columns that increase by one between ``starts``."""
     out = np.empty((rows.shape[0], columns.shape[0]))

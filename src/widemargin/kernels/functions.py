@@ -419,7 +419,11 @@ def sparse_product(X: Any, Y: Any, out: np.ndarray, finish: Finish | None = None
 # number.
 
 
-@compiled
+def _tile_work(out, start, stop, first, last, *rest):
+    return 0.06 * (stop - start) * (last - first)
+
+
+@compiled(work=_tile_work)
 def _finish_rbf_float64(out, start, stop, first, last, row_norms, column_norms, gamma, upper):
     """Turn inner products into exp(-gamma d^2) within one tile of a C-contiguous ``out``."""
     power = np.empty(last - first)
@@ -457,7 +461,7 @@ def _finish_rbf_float64(out, start, stop, first, last, row_norms, column_norms, 
             row[j] *= power[j]
 
 
-@compiled
+@compiled(work=_tile_work)
 def _finish_rbf_float32(out, start, stop, first, last, row_norms, column_norms, gamma, upper):
     """`_finish_rbf_float64` in float32."""
     power = np.empty(last - first, np.float32)
@@ -518,7 +522,7 @@ def rbf_row(features, gamma, i, out):
     _finish_rbf_float64(out, i, i + 1, 0, row.shape[0], zeros, zeros, gamma, False)
 
 
-@compiled
+@compiled(work=lambda out: 0.01 * out.size)
 def _mirror(out):
     """Copy what is above the diagonal to below it."""
     for i in range(out.shape[0]):
@@ -567,6 +571,33 @@ def _exponential(x):
         p *= r
         p += 1.0 / math.factorial(n)
     return p * ((shifted.view(np.int64) + 1023) << 52).view(np.float64)
+
+
+@uncompiled(_finish_rbf_float32)
+def _finish_float32_by_vectors(
+    out, start, stop, first, last, row_norms, column_norms, gamma, upper
+):
+    tile, rows, columns = (
+        out[start:stop, first:last],
+        np.arange(start, stop),
+        np.arange(first, last),
+    )
+    zero, lowest, two = np.float32(0), np.float32(-87.0), np.float32(2)
+    distance = row_norms[start:stop, np.newaxis] + column_norms[first:last] - two * tile
+    values = _exponential_float32(np.maximum(-gamma * np.maximum(distance, zero), lowest))
+    np.copyto(tile, values, where=columns >= rows[:, np.newaxis] if upper else True)
+
+
+def _exponential_float32(x):
+    magic = np.float32(12582912.0)
+    shifted = x * np.float32(1.44269504) + magic
+    k = shifted - magic
+    r = (x - k * np.float32(0.693359375)) - k * np.float32(-2.12194440e-4)
+    p = np.full_like(x, 1 / 5040)
+    for n in range(6, -1, -1):
+        p *= r
+        p += np.float32(1 / math.factorial(n))
+    return p * ((shifted.view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
 @uncompiled(_mirror)

@@ -78,7 +78,7 @@ def free_set_newton(
 
 def _newton_work(matrix, linear, lower, upper, dual, *rest):
     """Return the time of a few Newton steps in vector operations, in microseconds."""
-    free = min(np.count_nonzero((lower < dual) & (dual < upper)), options.most_free)
+    free = min(int(np.count_nonzero((lower < dual) & (dual < upper))), options.most_free)
     return 5.0 * (50.0 * free + 0.001 * free**3 + 3.0 * len(dual))
 
 
@@ -181,7 +181,7 @@ def _take(values, index):
     return taken
 
 
-@compiled
+@compiled(work=lambda matrix, free, *rest: 40.0 * len(free) + 0.002 * len(free) ** 3)
 def newton_direction(matrix, free, residual, intercept):
     """Return d of the equations in the module's docstring, and whether it has no natural length.
 

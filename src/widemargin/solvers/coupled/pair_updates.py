@@ -29,7 +29,7 @@ Arrays = namedtuple(
 _EXCHANGE, _PAIR, _, _, _TRIPLE, _, _END = range(7)
 
 
-@compiled
+@compiled(work=lambda arrays, *rest: 10.0 * arrays.point.size * min(rest[2], len(arrays.f)))
 def update_pairs(arrays, exchange, tol, steps, floor):
     """Update pairs, triples and exchanges until none violates its condition by tol.
 
@@ -39,7 +39,9 @@ def update_pairs(arrays, exchange, tol, steps, floor):
     value, at = np.empty((2, 3)), np.zeros((2, 3, 2), np.int64)
     partner = np.zeros((3, 2), np.int64)
     move, members = np.zeros(3), np.zeros((3, 2), np.int64)
-    size, worst = 0.5 * np.abs(arrays.relation).sum(), 0.0
+    size, worst = 0.0, 0.0
+    for number in range(arrays.relation.shape[0]):
+        size += 0.5 * abs(arrays.relation[number])
     i = j = 0
     for step in range(steps):
         worst = 0.0

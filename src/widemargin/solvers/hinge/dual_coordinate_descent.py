@@ -280,7 +280,13 @@ def _refine(state: State) -> None:
     state.counts[PASSES] = passes
 
 
-@compiled
+def _steps_work(data, indices, indptr, bias, constants, *rest):
+    """Return the time of a few passes as plain Python."""
+    samples = len(constants)
+    return min(rest[-1], options.slice_passes * samples) * (8.0 + 0.5 * data.size / samples)
+
+
+@compiled(work=_steps_work)
 def coordinate_steps(
     data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random, tol,
     shrinking, max_iter, steps,

@@ -163,7 +163,7 @@ def _moved_within(value, move, lower, upper):
     return value + move
 
 
-@compiled
+@compiled(work=lambda rows, positions, columns: 0.01 * len(positions) * len(columns))
 def gather_columns(rows, positions, columns):
     """Return rows[positions][:, columns] in float64."""
     out = np.empty((positions.shape[0], columns.shape[0]))
@@ -174,7 +174,7 @@ def gather_columns(rows, positions, columns):
     return out
 
 
-@compiled
+@compiled(work=lambda rows, positions, *rest: len(positions) * (2.0 + 0.002 * rows.shape[1]))
 def subtract_columns(rows, positions, change, residual, first, last):
     """Compute residual -= change' rows[positions] in place, for columns first to last."""
     last = min(last, residual.shape[0])

@@ -19,7 +19,13 @@ WORST, LOOSE = range(2)
 _SKIPPED, _BATCH_SKIPPED = options.skipped_share, options.batch_skipped_share
 
 
-@compiled
+def _sweep_work(data, *rest):
+    """Return the time of a few passes as plain Python."""
+    n, n_classes = rest[7].shape
+    return min(rest[-1], 5 * n) * (20.0 + n_classes * (5.0 + 0.5 * data.size / n))
+
+
+@compiled(work=_sweep_work)
 def sweep(
     data, indices, indptr, bias, label, margin, cost, norms, dual, weights, order, classes,
     active_classes, counts, levels, random, tol, max_iter, steps,
@@ -69,7 +75,7 @@ def sweep(
     return steps
 
 
-@compiled
+@compiled(work=lambda matrix, *rest: 5.0 * rest[4].size * (20.0 + len(matrix)))
 def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol, passes):
     """Optimize the samples of a batch; return whether no violation exceeds tol in the end.
 

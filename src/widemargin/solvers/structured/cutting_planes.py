@@ -199,7 +199,7 @@ class CuttingPlanesState(SolverState):
         return self.offsets - np.array([dot(center, plane) for plane in self.planes])
 
 
-@compiled
+@compiled(work=lambda gram, *rest: 20.0 * gram.size)
 def simplex_ascent(
     gram: np.ndarray, linear: np.ndarray, weights: np.ndarray, tol: float, most_steps: int
 ) -> int:

@@ -383,4 +383,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
             sums[k] += a[j + k] * b[j + k]
     for j in range(whole, len(a)):
         sums[0] += a[j] * b[j]
-    return sums.sum()
+    total = 0.0
+    for k in range(8):
+        total += sums[k]
+    return total

@@ -34,7 +34,7 @@ def reweighted_messages(potentials: Potentials) -> Labeling:
     return potentials.labeling("trws", iterated_modes(potentials, labels).labels, bound)
 
 
-@compiled
+@compiled(work=lambda unary, edges, sides, *rest: 20.0 * (unary.size + sides.size))
 def _run(unary, edges, sides, begin, ends, messages, best, max_iter, tol, most_stalled):
     """Return the bound; write the labels to ``best``.
 

@@ -53,7 +53,7 @@ def incidence(n_nodes: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return begin, ends
 
 
-@compiled
+@compiled(work=lambda unary, edges, *rest: (1.0 * unary.shape[1]) ** len(unary) * len(edges))
 def _enumerate(unary, edges, pairwise, best):
     n_nodes, n_states = unary.shape
     labels = np.zeros(n_nodes, dtype=np.int64)
