@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without the compiler there is no cache"),
 ]
 
-FLIPS = 20
+FLIPS = 10
 """Number of damaged caches that are tried."""
 
 FIT = """

@@ -32,13 +32,19 @@ from typing import Any
 import numpy as np
 
 from widemargin._base import code_cache
+from widemargin._base.lists import run_on_lists
 from widemargin._base.options import jit_options as options
 
 _lock = threading.RLock()
 _eager: contextvars.ContextVar[bool] = contextvars.ContextVar("eager", default=False)
 
 
-def compiled(function: Callable | None = None, *, work: Callable[..., float] | None = None) -> Any:
+def compiled(
+    function: Callable | None = None,
+    *,
+    work: Callable[..., float] | None = None,
+    lists: bool = False,
+) -> Any:
     """Compile ``function`` with numba when its work is worth it.
 
     Parameters
@@ -49,6 +55,10 @@ def compiled(function: Callable | None = None, *, work: Callable[..., float] | N
     work : callable, optional
         Returns, for the same arguments, about how many microseconds the function takes uncompiled.
         By default as many as the arrays have entries.
+    lists : bool, default=False
+        Whether the function runs on lists in place of arrays while it is not compiled, which takes
+        half the time. It may then read and write single entries and rows of its arrays only, and
+        must not divide by zero, which is an error for Python's numbers.
 
     Returns
     -------
@@ -57,7 +67,7 @@ def compiled(function: Callable | None = None, *, work: Callable[..., float] | N
         ``NUMBA_DISABLE_JIT=1`` it runs ``function`` as plain Python.
     """
     if function is None:
-        return functools.partial(compiled, work=work)
+        return functools.partial(compiled, work=work, lists=lists)
 
     @functools.wraps(function)
     def call(*arguments):
@@ -65,7 +75,7 @@ def compiled(function: Callable | None = None, *, work: Callable[..., float] | N
 
     vars(call).update(dispatcher=None, inner=None, plain=None, substitute=None, key=None)
     vars(call)["seconds"] = 0.0
-    vars(call)["work"] = work or _entries
+    vars(call).update(work=work or _entries, lists=lists)
     return call
 
 
@@ -124,7 +134,7 @@ def _interpret(call: Any, *arguments: Any) -> Any:
         plain = _linked(call, "plain", lambda copy: copy)
     start = thread_time()
     with np.errstate(all="ignore"):
-        result = plain(*arguments)
+        result = run_on_lists(plain, arguments) if call.lists else plain(*arguments)
     seconds = thread_time() - start
     call.seconds += seconds
     _Interpreted.seconds += seconds

@@ -294,6 +294,26 @@ def _solve_upper(factor, depends, right):
 # same order.
 
 
+@uncompiled(_take)
+def _take_by_vectors(values, index):
+    return values[index]
+
+
+@uncompiled(_sum)
+def _sum_in_order(values):
+    return np.add.accumulate(values)[-1]
+
+
+@uncompiled(longest_step)
+def _longest_step_by_vectors(values, step, lower, upper, unbounded):
+    moves = (step > 0.0) | (step < 0.0)
+    longest = np.full(len(values), np.inf)
+    np.divide(np.where(step > 0.0, upper, lower) - values, step, out=longest, where=moves)
+    longest[np.isnan(longest)] = np.inf
+    length, blocking = np.inf if unbounded else 1.0, longest.argmin()
+    return (longest[blocking], blocking) if longest[blocking] < length else (length, -1)
+
+
 @uncompiled(_set_residual)
 def _set_residual_by_vectors(matrix, linear, dual, residual):
     residual[:] = linear

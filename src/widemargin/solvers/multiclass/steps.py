@@ -25,7 +25,7 @@ def _sweep_work(data, *rest):
     return min(rest[-1], 5 * n) * (20.0 + n_classes * (5.0 + 0.5 * data.size / n))
 
 
-@compiled(work=_sweep_work)
+@compiled(work=_sweep_work, lists=True)
 def sweep(
     data, indices, indptr, bias, label, margin, cost, norms, dual, weights, order, classes,
     active_classes, counts, levels, random, tol, max_iter, steps,
@@ -44,7 +44,8 @@ def sweep(
                     levels[WORST] = 0.0
                     return done
                 counts[ACTIVE], counts[FULL] = n, 1
-                active_classes[:] = n_classes
+                for i in range(n):
+                    active_classes[i] = n_classes
                 levels[LOOSE] = max(0.5 * levels[LOOSE], tol)
             else:
                 counts[FULL] = 0

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
 from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot
@@ -199,7 +199,7 @@ class CuttingPlanesState(SolverState):
         return self.offsets - np.array([dot(center, plane) for plane in self.planes])
 
 
-@compiled(work=lambda gram, *rest: 20.0 * gram.size)
+@compiled(work=lambda gram, *rest: 500.0 * len(gram))
 def simplex_ascent(
     gram: np.ndarray, linear: np.ndarray, weights: np.ndarray, tol: float, most_steps: int
 ) -> int:
@@ -235,4 +235,28 @@ def simplex_ascent(
         weights[first] += moved
         for j in range(n):
             gradient[j] -= moved * (gram[first, j] - gram[second, j])
+    return most_steps
+
+
+@uncompiled(simplex_ascent)
+def _simplex_ascent_by_vectors(
+    gram: np.ndarray, linear: np.ndarray, weights: np.ndarray, tol: float, most_steps: int
+) -> int:
+    gradient, diagonal = linear.copy(), gram.diagonal()
+    for k in np.flatnonzero(weights):
+        gradient -= weights[k] * gram[k]
+    for step in range(most_steps):
+        first = gradient.argmax()
+        excess = gradient[first] - gradient
+        movable = (weights > 0.0) & (excess > 0.0)
+        curvature = gram[first, first] + diagonal - 2.0 * gram[first]
+        sizes = np.where(curvature > 0.0, np.minimum(weights, excess / curvature), weights)
+        gains = np.where(movable, sizes * (excess - 0.5 * sizes * curvature), 0.0)
+        second = gains.argmax()
+        if excess.max(initial=0.0, where=movable) <= tol or not gains[second] > 0.0:
+            return step
+        moved = sizes[second]
+        weights[second] -= moved
+        weights[first] += moved
+        gradient -= moved * (gram[first] - gram[second])
     return most_steps
