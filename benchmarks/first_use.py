@@ -128,9 +128,11 @@ ESTIMATORS = {
     "LinearDiscriminantAnalysis": "discriminant_analysis.LinearDiscriminantAnalysis",
     "QuadraticDiscriminantAnalysis": "discriminant_analysis.QuadraticDiscriminantAnalysis",
     "KernelDiscriminantAnalysis": "svm.SVC",
+    "LabelTreeClassifier": "svm.LinearSVC",
     "FrankWolfeSSVM": "svm.LinearSVC",
     "OneSlackSSVM": "svm.LinearSVC",
     "SubgradientSSVM": "svm.LinearSVC",
+    "StructuredPerceptron": "svm.LinearSVC",
     "PerturbedSSVM": "svm.LinearSVC",
     "CoulombSSVM": "svm.LinearSVC",
     "MultipleChoiceSSVM": "svm.LinearSVC",
@@ -147,7 +149,7 @@ def new(name):
 
     name, _, loss = name.partition(", ")
     parameters = {"loss": loss} if loss else {}
-    if name.endswith("SSVM"):
+    if name.endswith("SSVM") or name == "StructuredPerceptron":
         return getattr(structured, name)(structured.ChainCRF())
     if name in ("CodeMatrixClassifier", "RescaledClassifier"):
         return getattr(widemargin, name)(widemargin.SVC())
@@ -165,7 +167,7 @@ def fit_and_predict(model, X, y):
     name = type(model).__name__
     if name in ("PreferenceSVC", "PreferenceClassifier", "TransductiveSVC"):
         y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, y == 1, -1)
-    if name.endswith("SSVM"):
+    if name.endswith("SSVM") or name == "StructuredPerceptron":
         parts = [slice(start, start + 5) for start in range(0, len(X), 5)]
         X, y = [X[part] for part in parts], [y[part] for part in parts]
     with_privileged = name in ("PrivilegedSVC", "PrivilegedSVCCV", "TwoViewSVC")

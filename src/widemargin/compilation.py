@@ -92,6 +92,7 @@ def _classifiers() -> list:
         *(w.GatedStudents(kernel=kernel) for kernel in ("linear", "rbf")),
         w.GatedSVC(target=1, solver="majorize-minimize"),
         w.KernelDiscriminantAnalysis(),
+        w.LabelTreeClassifier(),
         w.CodeMatrixClassifier(w.SVC()),
     ]
 
@@ -125,8 +126,9 @@ def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[Callable[[], object]]:
     parts = [slice(start, start + 6) for start in range(0, len(X), 6)]
     nodes, labels = [X[part] for part in parts], [y[part] for part in parts]
     chain, ring = np.array([[0, 1], [1, 2], [2, 3]]), np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
-    learners = [s.FrankWolfeSSVM, s.OneSlackSSVM, s.SubgradientSSVM, s.CoulombSSVM]
-    for kind in [*learners, s.PerturbedSSVM, s.MultipleChoiceSSVM, s.DiverseMultipleChoiceSSVM]:
+    learners = [s.FrankWolfeSSVM, s.OneSlackSSVM, s.SubgradientSSVM, s.StructuredPerceptron]
+    ensembles = [s.CoulombSSVM, s.PerturbedSSVM, s.MultipleChoiceSSVM, s.DiverseMultipleChoiceSSVM]
+    for kind in [*learners, *ensembles]:
         yield partial(_fit_and_predict, kind(s.ChainCRF(), max_iter=3), nodes, labels)
     for edges in (chain, ring):
         graphs, truth = [(x[:4], edges) for x in nodes], [z[:4] for z in labels]

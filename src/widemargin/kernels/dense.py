@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.jit import compiled, uncompiled
-from widemargin.kernels.functions import rbf_row
+from widemargin.kernels.functions import rbf_row, rbf_row_by_vectors
 from widemargin.kernels.gram import Gram, MatrixGram
 
 
@@ -173,11 +173,14 @@ def _gather(matrix, rows, columns, starts):
 
 
 @uncompiled(filled_row)
-def filled_row_by_vectors(matrix, filled, source, samples, i):
+def filled_row_by_vectors(matrix, filled, source, samples, gamma, i):
     """`filled_row` in vector operations."""
     if not filled[i]:
         filled[i] = True
-        matrix[i] = source[samples[i]][samples]
+        if samples is None:
+            rbf_row_by_vectors(source, gamma, i, matrix)
+        else:
+            matrix[i] = source[samples[i]][samples]
     return matrix[i]
 
 

@@ -530,7 +530,7 @@ def _mirror(out):
             out[i, j] = out[j, i]
 
 
-@compiled
+@compiled(work=lambda data, *rest: 1.0 * data.size * len(rest[-1]))
 def _sparse_distances(data, indices, indptr, other_data, other_indices, other_indptr):
     """Return squared distances of the rows of two CSR matrices with sorted indices."""
     out = np.zeros((indptr.shape[0] - 1, other_indptr.shape[0] - 1))
@@ -598,6 +598,21 @@ def _exponential_float32(x):
         p *= r
         p += np.float32(1 / math.factorial(n))
     return p * ((shifted.view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@uncompiled(rbf_row)
+def rbf_row_by_vectors(features, gamma, i, out):
+    """`rbf_row` in vector operations."""
+    d, row = features.shape[0], np.zeros(out.shape[1])
+    differences = features - features[:, [i]]
+    squares = differences * differences
+    even = d - d % 4
+    for f in range(0, even, 4):
+        row -= 0.5 * ((squares[f] + squares[f + 1]) + (squares[f + 2] + squares[f + 3]))
+    for f in range(even, d):
+        row -= 0.5 * squares[f]
+    distance = 0.0 - 2.0 * row
+    out[i] = _exponential(np.maximum(-gamma * np.maximum(distance, 0.0), -708.0))
 
 
 @uncompiled(_mirror)

@@ -7,6 +7,7 @@ table if there are enough of them, and by bisection otherwise. Sums are in the o
 either way.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -151,12 +152,12 @@ def _merge(labels, scores, n_trees, best, values):
             if label >= 0:
                 total = 0.0
                 for s in range(t, end):
-                    total += np.exp(scores[i, order[s]] - highest)
-                _insert(best[i], values[i], label, highest + np.log(total / n_trees))
+                    total += math.exp(scores[i, order[s]] - highest)
+                _insert(best[i], values[i], label, highest + math.log(total / n_trees))
             t = end
 
 
-@compiled
+@compiled(work=lambda *arguments: 10.0 * sum(map(np.size, arguments)))
 def _score_all(
     data, indices, indptr, start, stop, n_features, first_child, label, feature_start, features,
     entry_start, child, value, kind, inner, column, scores,
@@ -186,7 +187,7 @@ def _score_all(
                     paths[rank[node], r] = paths[t, r] + found[r * (last - first) + node - first]
 
 
-@compiled
+@compiled(work=lambda *arguments: 10.0 * sum(map(np.size, arguments)))
 def _walk(
     data, indices, indptr, start, stop, n_features, first_child, label, feature_start, features,
     entry_start, child, value, kind, beam, labels, scores,
@@ -312,7 +313,7 @@ def _negative_losses(sums, kind):
             sums[c] = -slack
         else:
             s = sums[c]
-            sums[c] = min(s, 0.0) - np.log1p(np.exp(-abs(s)))
+            sums[c] = min(s, 0.0) - math.log1p(math.exp(-abs(s)))
 
 
 @compiled

@@ -197,7 +197,7 @@ def _halve(group: np.ndarray, parts: int, split: Any, position: int) -> list:
     return [(first, half), (second, parts - half)]
 
 
-@compiled
+@compiled(work=lambda *arguments: 100.0 * arguments[0].size)
 def _split_in_two(data, indices, indptr, members, n_features, size, iterations, random):
     """Return which members are in the first of two clusters, which has ``size`` of them."""
     data, indices, indptr, features = gather_rows(data, indices, indptr, members, n_features)

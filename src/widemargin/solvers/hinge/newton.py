@@ -314,7 +314,7 @@ def _norm(vector: np.ndarray) -> float:
     return float(np.sqrt(np.sum(vector * vector)))
 
 
-@compiled
+@compiled(work=lambda X, *rest: 5.0 * X.size * X.shape[1])
 def _newton(
     X, sign, cost, margin, weights, dual, bias, curvature, slope, tol, most, offset, line_steps,
     line_tol,

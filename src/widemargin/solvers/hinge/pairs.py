@@ -16,8 +16,8 @@ _SMALLEST = np.int64(np.iinfo(np.int64).min)
 _ALL_BITS = np.int64(-1)
 
 
-def _vector_work(matrix, filled, source, samples, diagonal, lower, upper, dual, *rest):
-    """Return the time of `_descend_by_vectors` in microseconds, with ten updates per sample."""
+def _vector_work(matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, *rest):
+    """Return the microseconds of the vector operations below, with ten updates per sample."""
     n, steps = dual.shape[0], rest[2]
     return (20.0 + 0.01 * n) * min(steps, 10 * n)
 
@@ -240,8 +240,9 @@ def _clipped_vectors(value, lower, upper):
 
 @uncompiled(descend_with_intercept)
 def _descend_with_intercept_by_vectors(
-    matrix, filled, source, samples, diagonal, lower, upper, dual, residual, tol, steps, floor
-):
+    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps,
+    floor,
+):  # fmt: skip
     n = dual.shape[0]
     mask, places = _rank_mask.__wrapped__(n), np.arange(n)
     rising = np.where(dual < upper, 0.0, -np.inf)
@@ -254,7 +255,7 @@ def _descend_with_intercept_by_vectors(
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own = filled_row_by_vectors(matrix, filled, source, samples, i), diagonal[i]
+        row, own = filled_row_by_vectors(matrix, filled, source, samples, gamma, i), diagonal[i]
         slopes = highest - (residual + falling)
         slopes = np.where(slopes > 0.0, slopes, 0.0)
         curvatures = own + diagonal - 2.0 * row
@@ -268,7 +269,7 @@ def _descend_with_intercept_by_vectors(
         for k in (i, j):
             rising[k] = 0.0 if dual[k] < upper[k] else -np.inf
             falling[k] = 0.0 if dual[k] > lower[k] else np.inf
-        other = filled_row_by_vectors(matrix, filled, source, samples, j)
+        other = filled_row_by_vectors(matrix, filled, source, samples, gamma, j)
         residual -= length * (row - other)
         i = _ranks(residual + rising, places, mask).max() & ~mask
         j = _ranks(residual + falling, places, mask).min() & ~mask
@@ -277,8 +278,9 @@ def _descend_with_intercept_by_vectors(
 
 @uncompiled(descend_without_intercept)
 def _descend_without_intercept_by_vectors(
-    matrix, filled, source, samples, diagonal, lower, upper, dual, residual, tol, steps, floor
-):
+    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual, tol, steps,
+    floor,
+):  # fmt: skip
     n = dual.shape[0]
     mask, places = _rank_mask.__wrapped__(n), np.arange(n)
     curvatures = np.where(diagonal > floor, diagonal, floor)
@@ -291,7 +293,7 @@ def _descend_without_intercept_by_vectors(
         if not best & mask or _ranks(worst, 0, _ALL_BITS) < _ranks(tol, 0, _ALL_BITS):
             return step
         i = best & ~mask
-        row = filled_row_by_vectors(matrix, filled, source, samples, i)
+        row = filled_row_by_vectors(matrix, filled, source, samples, gamma, i)
         rest, curvature = residual[i], curvatures[i]
         moves, owns = _pair_steps(
             row, rest, curvature, below[i], above[i], residual, diagonal, below, above, floor
@@ -307,7 +309,7 @@ def _descend_without_intercept_by_vectors(
         else:
             dual[j] = _moved_within.__wrapped__(dual[j], move, lower[j], upper[j])
         dual[i] = _moved_within.__wrapped__(dual[i], own, lower[i], upper[i])
-        other = filled_row_by_vectors(matrix, filled, source, samples, j)
+        other = filled_row_by_vectors(matrix, filled, source, samples, gamma, j)
         residual -= own * row
         residual -= move * other
     return steps

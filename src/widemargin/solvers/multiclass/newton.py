@@ -13,7 +13,7 @@ which there always are.
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.options import newton_options as options
 from widemargin.solvers.free_set_newton import longest_step, newton_direction
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
@@ -109,16 +109,25 @@ def _take_steps(matrix, upper, gradient, dual, new_dual, slope, most_free, work)
                 total += new_dual[i, c] if c != k else 0.0
             if i * n_classes + k != blocking:
                 new_dual[i, k] = min(-total, upper[i, k])
-        slope[:] = gradient
-        for j in range(n):
-            for k in range(n_classes):
-                moved = new_dual[j, k] - dual[j, k]
-                if moved != 0.0:
-                    for i in range(n):
-                        slope[i, k] += matrix[j, i] * moved
+        _set_slope(matrix, gradient, dual, new_dual, slope)
         done += m**3 + n * n * n_classes
         if blocking < 0:
             return
+
+
+@compiled
+def _set_slope(matrix, gradient, dual, new_dual, slope):
+    """Set the slope to that at ``new_dual``; the gradient is the slope at ``dual``."""
+    n, n_classes = dual.shape
+    for i in range(n):
+        for k in range(n_classes):
+            slope[i, k] = gradient[i, k]
+    for j in range(n):
+        for k in range(n_classes):
+            moved = new_dual[j, k] - dual[j, k]
+            if moved != 0.0:
+                for i in range(n):
+                    slope[i, k] += matrix[j, i] * moved
 
 
 @compiled
@@ -151,3 +160,23 @@ def _second_derivatives(matrix, sample, other, reference):
             same += (first == last) - (first == other[b]) * 1.0
             second[a, b] = matrix[i, sample[b]] * same
     return second
+
+
+# The same in vector operations, which run until the functions above are compiled.
+
+
+@uncompiled(_set_slope)
+def _set_slope_by_vectors(matrix, gradient, dual, new_dual, slope):
+    slope[:] = gradient
+    moved = new_dual - dual
+    for j, k in np.argwhere(moved):
+        slope[:, k] += matrix[j] * moved[j, k]
+
+
+@uncompiled(_second_derivatives)
+def _second_derivatives_by_vectors(matrix, sample, other, reference):
+    first, index = reference[sample], sample[:, np.newaxis]
+    mine, ours = other[:, np.newaxis], first[:, np.newaxis]
+    same = (mine == other) - (mine == first) * 1.0
+    same += (ours == first) - (ours == other) * 1.0
+    return matrix[index, sample] * same

@@ -383,7 +383,13 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
             sums[k] += a[j + k] * b[j + k]
     for j in range(whole, len(a)):
         sums[0] += a[j] * b[j]
+    return sum_in_order(sums)
+
+
+@compiled
+def sum_in_order(values: np.ndarray) -> float:
+    """Return the sum with the same bits uncompiled, where NumPy adds in another order."""
     total = 0.0
-    for k in range(8):
-        total += sums[k]
+    for value in values:
+        total += value
     return total

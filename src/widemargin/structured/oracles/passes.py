@@ -16,6 +16,7 @@ two outputs only where their labels differ. No step reads or writes all weights:
 import numpy as np
 
 from widemargin._base.jit import compiled
+from widemargin.solvers.structured.problem import sum_in_order
 from widemargin.structured.inference.graphs import (
     Graphs,
     add_difference,
@@ -45,7 +46,7 @@ def frank_wolfe_pass(
     work, labels = buffers(graphs, weights, samples), np.empty_like(graphs.truth)
     change, lag = np.zeros_like(weights), np.zeros_like(weights)
     towards, n_unary = np.empty_like(work[1]), graphs.layout.n_unary
-    total, sum_of_factors = losses.sum(), 0.0
+    total, sum_of_factors = sum_in_order(losses), 0.0
     earlier = 0.5 * steps * (steps + 1.0)
     for k in order:
         i, own = samples[k], blocks[first[k] : first[k] + _n_nodes(graphs, samples[k])]
