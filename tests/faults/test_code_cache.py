@@ -50,7 +50,7 @@ def filled(tmp_path_factory):
     """A cache that one fit has filled, and the sum of its dual coefficients."""
     folder = tmp_path_factory.mktemp("filled")
     compiled, total = run(FIT, NUMBA_CACHE_DIR=str(folder))
-    assert int(compiled) > 5
+    assert int(compiled) > 3
     assert run(FIT, NUMBA_CACHE_DIR=str(folder)) == ["0", total]
     return folder, total
 
@@ -60,9 +60,7 @@ def test_a_flipped_bit_is_found_and_its_code_compiled_again(filled, tmp_path, se
     folder, total = filled
     shutil.copytree(folder, tmp_path / "cache")
     generator = random.Random(seed)
-    # Code of functions that the fit calls; that of their callees is part of it.
-    names = ["_newton", "descend_with_intercept", "_certificate", "_finish_rbf_float64"]
-    (file,) = (tmp_path / "cache").rglob(f"{generator.choice(names)}-*")
+    file = generator.choice(sorted((tmp_path / "cache").rglob("*.code")))
     content = bytearray(file.read_bytes())
     content[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
     file.write_bytes(content)
@@ -91,7 +89,7 @@ def test_a_read_only_installation_stores_code_in_the_cache_of_the_user(tmp_path)
     (tmp_path / "site" / "widemargin" / "__pycache__").touch()
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     compiled, total = run(FIT, **environment)
-    assert int(compiled) > 5
+    assert int(compiled) > 3
     assert list((tmp_path / "home").rglob("*.code"))
     assert run(FIT, **environment) == ["0", total]
 
