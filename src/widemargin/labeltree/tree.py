@@ -92,7 +92,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         'crammer_singer' solves one multi-class problem for each node instead of a binary problem
         for each child.
 
-    <<finite_C>>
+    C : float, default=0.7
+        Regularization parameter. The strength of the regularization is inversely proportional to
+        C. Must be strictly positive and finite. The default was chosen on the training samples of
+        four data sets of texts, for samples of norm 1.
 
     prune : float, default=0.07
         Weights of small contributions are set to 0: those up to :math:`\mathrm{prune} / (\sqrt m
@@ -204,7 +207,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         branching=16,
         max_leaf_size=100,
         loss="squared_hinge",
-        C=1.0,
+        C=0.7,
         prune=0.07,
         beam_width=10,
         fit_intercept=True,
