@@ -68,7 +68,7 @@ def test_node_problems_reach_the_objective_of_linear_svc(loss):
 
 def test_a_joint_node_reaches_the_weights_of_crammer_singer_svc():
     X, y = classes()
-    model = LabelTreeClassifier(loss="crammer_singer", **PRECISE).fit(X, y)
+    model = LabelTreeClassifier(loss="crammer_singer", C=1.0, **PRECISE).fit(X, y)
     exact = CrammerSingerSVC(tol=1e-8).fit(X, y)
     weights = dense_weights(model, 0, 0, X.shape[1])
     np.testing.assert_allclose(weights[:, :-1], exact.coef_, atol=1e-5)
@@ -185,19 +185,19 @@ def test_pruning_drops_the_weights_of_small_contribution():
 
 def test_labels_of_any_kind_are_predicted_in_their_form():
     X, y = classes()
-    model = LabelTreeClassifier(**SMALL).fit(X, y)
+    model = LabelTreeClassifier(C=1.0, **SMALL).fit(X, y)
     assert model.predict(X).dtype == y.dtype
     assert model.score(X, y) > 0.95
     X, Y = documents()
-    dense = LabelTreeClassifier(**SMALL).fit(X, Y.toarray()).predict(X)
+    dense = LabelTreeClassifier(C=1.0, **SMALL).fit(X, Y.toarray()).predict(X)
     assert isinstance(dense, np.ndarray)
     assert dense.dtype == Y.dtype
-    sparse = LabelTreeClassifier(**SMALL).fit(X, Y).predict(X)
+    sparse = LabelTreeClassifier(C=1.0, **SMALL).fit(X, Y).predict(X)
     assert sp.issparse(sparse)
     np.testing.assert_array_equal(sparse.toarray(), dense)
     names = np.array([f"tag {k:02}" for k in range(40)])
     lists = [names[row.indices].tolist() for row in map(sp.coo_array.tocsr, map(sp.coo_array, Y))]
-    predicted = LabelTreeClassifier(**SMALL).fit(X, lists).predict(X)
+    predicted = LabelTreeClassifier(C=1.0, **SMALL).fit(X, lists).predict(X)
     assert predicted == [names[row.nonzero()[0]].tolist() for row in dense]
     assert (dense & Y.toarray()).sum() > 0.75 * Y.sum()
 
@@ -277,7 +277,7 @@ def test_ill_conditioned_nodes_are_solved_by_the_methods_of_linear_svc():
     random = np.random.default_rng(0)
     X = random.normal(loc=100.0, size=(100, 2))
     y = random.integers(3, size=100)
-    model = LabelTreeClassifier(**PRECISE).fit(X, y)
+    model = LabelTreeClassifier(C=1.0, **PRECISE).fit(X, y)
     exact = LinearSVC(tol=1e-8).fit(X, y)
     weights = dense_weights(model, 0, 0, 2)
     np.testing.assert_allclose(weights[:, :-1], exact.coef_, rtol=1e-4, atol=1e-6)

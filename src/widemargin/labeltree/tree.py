@@ -90,7 +90,8 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     loss : {'squared_hinge', 'hinge', 'log', 'crammer_singer'}, default='squared_hinge'
         Loss function of the classifiers. 'log' is logistic regression, for `predict_proba`.
         'crammer_singer' solves one multi-class problem for each node instead of a binary problem
-        for each child.
+        for each child. It is meant for one class for each sample: several labels of a sample would
+        compete.
 
     C : float, default=0.7
         Regularization parameter. The strength of the regularization is inversely proportional to
