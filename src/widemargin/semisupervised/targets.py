@@ -143,7 +143,7 @@ class PartialLabelsMixin:
             meaning = (
                 "unlabeled samples"
                 if minus_one_is_unlabeled
-                else "a class, with X_unlabeled or missing labels"
+                else "a class, with X_unlabeled, or because y contains NaN or None"
             )
             raise ValueError(
                 "Only binary classification is supported: y must contain labels of two classes (-1 "
