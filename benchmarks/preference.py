@@ -783,7 +783,11 @@ def peers_of(model, X, y, kind, wanted, new, truth, mapie):
     rest = split.calibration
     for who, method in {
         "MAPIE": {},
-        "MAPIE, fixed sequence": {"fwer_method": "fixed_sequence"},
+        # From high thresholds down: MAPIE's own order starts where the precision is lowest.
+        "MAPIE, fixed sequence": {
+            "fwer_method": "fixed_sequence",
+            "list_predict_params": np.linspace(0.99, 0.0, 100),
+        },
     }.items():
         control = BinaryClassificationController(
             model.estimator_.predict_proba,
