@@ -123,9 +123,10 @@ class CuttingPlanesState(SolverState):
         level = self.record.level
         scale = max(level if np.isfinite(level) else 1.0, TINY)
         tol = options.plane_tol * self.tol * scale
-        self._solve_simplex(self._linear(), tol)
         if self.is_bounded:
             self._solve_bounded(tol)
+        else:
+            self._solve_simplex(self._linear(), tol)
         self.idle = np.where(self.weights > 0.0, 0, self.idle + 1)
         self.idle[0] = 0
         stays = self.idle < self.inactive_window
