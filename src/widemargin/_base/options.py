@@ -627,8 +627,8 @@ class coulomb_options:
     anchored_rounds = 10
     """Default number of rounds with fixed forces, each of which solves a problem per member."""
     check_every = 10
-    """Subgradient steps between two evaluations of the objective, each of which costs one step
-    if samples are assigned to members."""
+    """Subgradient steps between two comparisons of the objective with that of the best weights,
+    each of which copies the weights if it is less."""
     anchored_passes = 50
     """Largest number of passes over the samples for a member in a round."""
     smallest_offset = 20.0

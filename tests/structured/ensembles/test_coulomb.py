@@ -110,11 +110,12 @@ def test_the_objective_is_energy_and_risk_of_what_is_returned(kind, monkeypatch)
     oracle = PlainOracle(ensemble.model_, X, Y)
     # Each member counts the samples that were assigned to it, as so many as there are in all.
     found = model_order(ensemble, samples_of)
-    risk = sum(
-        0.5 * w @ w
-        + ensemble.C * len(X) / max(1, len(own)) * np.sum(oracle.violations(w, own).slacks)
+    risks = [
+        ensemble.C * len(X) * np.mean(oracle.violations(w, own).slacks)
         for w, own in zip(ensemble.W, found, strict=True)
-    )
+        if len(own)
+    ]
+    risk = 0.5 * np.sum(ensemble.W**2) + 3 * np.mean(risks)
     U = ensemble.W / np.linalg.norm(ensemble.W, axis=1, keepdims=True)
     energy = sum(1.0 / np.linalg.norm(U[i] - U[j]) for i in range(3) for j in range(i))
     assert_allclose(ensemble.energy_, energy)

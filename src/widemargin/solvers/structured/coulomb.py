@@ -16,7 +16,8 @@ member and rotates the member by the force,
 
 where P normalizes and n_m of N samples are assigned to the member. The rotation is a heuristic: it
 does not depend on the norm of w_m, whereas the gradient of the energy in w_m has a factor
-1 / ||w_m||. The iterate with the least objective is returned.
+1 / ||w_m||. The iterate with the least objective is returned; there, too, a member counts only the
+samples assigned to it, times N / n_m, since members that specialize are worse on all others.
 
 `advance_anchored` solves the condition for a stationary point: with the tangential force f_m =
 alpha (F_m - u_m u_m . F_m) / ||w_m|| held fixed, w_m minimizes 1/2 ||w - f_m||^2 + sum_k cost_k
@@ -141,10 +142,14 @@ class CoulombState:
         self, W: np.ndarray, assigned: Sequence, slacks: Sequence
     ) -> tuple[float, float, float]:
         """Return the objective, its energy and its risk, from the slacks of assigned samples."""
-        energy, risk = coulomb_energy(W, self.exponent), 0.5 * float(np.sum(W**2))
-        for samples, own in zip(assigned, slacks, strict=True):
-            share = len(self.cost) / max(1, len(samples))
-            risk += share * float(np.sum(self.cost[samples] * own))
+        energy, n = coulomb_energy(W, self.exponent), len(self.cost)
+        risks = [
+            n / len(samples) * float(np.sum(self.cost[samples] * own))
+            for samples, own in zip(assigned, slacks, strict=True)
+            if len(samples)
+        ]
+        # A member without samples counts as the mean of the others: it must not look better.
+        risk = 0.5 * float(np.sum(W**2)) + len(W) / max(1, len(risks)) * sum(risks)
         return self.alpha * energy + risk, energy, risk
 
     def record_objective(self) -> None:

@@ -100,7 +100,8 @@ class CoulombSSVM(StructuredEnsemble):
     alpha_ : float
         Strength of the repulsion.
     objective_ : float
-        Value of the objective.
+        Value of the objective, by which the iterate is selected. Unless `assignment` is 'all', a
+        member counts only the samples assigned to it, scaled to the number of all samples.
     energy_ : float
         Value of the sum over pairs in the objective.
     dual_gap_ : float
