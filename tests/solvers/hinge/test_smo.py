@@ -379,8 +379,8 @@ def test_a_state_can_be_looked_at_on_the_way():
             values.append(solution.dual_objective)
             assert not solution.converged
         final = smo.finish(state)
-    # Up to rounding errors, which more digits remove from some of them.
-    assert (np.diff(values) >= -1e-14 * values[-1]).all()
+    # Certificates use more digits where errors exceed this share of the objective.
+    assert (np.diff(values) >= -smo.options.negligible_rounding * values[-1]).all()
     assert values[-1] <= final.dual_objective * (1 + 1e-9)
     assert final.converged
 

@@ -127,6 +127,7 @@ class State(Resumable):
         "rounds",
         "rechecks",
         "worked",
+        "tightened",
         "float64",
         "working_set",
     )
@@ -148,6 +149,8 @@ class State(Resumable):
         self.active_sets = [whole]
         self.gap_tol = self.gap_tol if gram.positive_semidefinite else None
         self.tol = initial_tol(self.tol, self.gap_tol)
+        # Factor by which tol was lowered because the gap was large.
+        self.tightened = 1.0
         # Smallest curvature along a pair, for pairs of samples with equal kernel rows.
         self.floor = max(options.flat_curvature * whole.largest, TINY)
         # Whether some costs are infinite.
@@ -189,6 +192,7 @@ class State(Resumable):
 
     def resume(self, numbers: dict[str, Any]) -> Self:
         super().resume(numbers)
+        self.tol *= self.tightened
         del self.active_sets[1:]
         if self.float64:
             self.active.gram.use_float64()
@@ -299,6 +303,7 @@ def _finish_if_accurate(state: State) -> None:
             small = solution_at(state).gap <= options.rounded_gap
         if strict and not small and met and state.tol > stopping_options.smallest_tol:
             state.tol *= stopping_options.tightening
+            state.tightened *= stopping_options.tightening
             return
         state.converged = small or (met and not strict)
     if state.converged or state.limit == np.inf:
