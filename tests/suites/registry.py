@@ -216,7 +216,7 @@ CASES = [
         SearchFromRows(
             Cs=[0.1, 1.0],
             privileged_penalties=[0.01, 0.1],
-            slack_ridges=[0.0, 1.0],
+            slack_ridges=[0.0],
             privileged_kernel="rbf",
             cv=FoldsByContent(),
         ),
