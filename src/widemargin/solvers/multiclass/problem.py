@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base import extended
 from widemargin._base.extended import Pair
 from widemargin._base.options import smo_options as options
 from widemargin.solvers.solution import Solution, relative_gap
@@ -145,7 +146,8 @@ class CrammerSingerState(PassState):
         problem, dual = self.problem, self.dual.copy()
         samples, label = np.arange(problem.size), problem.label
         own = [part[label, samples] for part in scores]
-        loss = (scores[0] - own[0]) + (scores[1] - own[1]) + problem.margin
+        total, rest = extended.two_sum(scores[0], -own[0])
+        loss = (total + problem.margin) + (rest + (scores[1] - own[1]))
         loss[label, samples] = 0.0
         objective = 0.5 * norm + float(np.sum(problem.cost * loss.max(axis=0)))
         bound_norm = others.pop("bound_norm", norm)
