@@ -127,9 +127,9 @@ class State(Resumable):
         "rounds",
         "rechecks",
         "worked",
-        "tightened",
         "float64",
         "working_set",
+        "tightened",
     )
 
     def __post_init__(self, dual: np.ndarray | None, values: np.ndarray | None) -> None:
@@ -148,8 +148,8 @@ class State(Resumable):
             whole.update_residual(whole.dual)
         self.active_sets = [whole]
         self.gap_tol = self.gap_tol if gram.positive_semidefinite else None
-        self.tol = initial_tol(self.tol, self.gap_tol)
-        # Factor by which tol was lowered because the gap was large.
+        self.tol = self.first_tol = initial_tol(self.tol, self.gap_tol)
+        # Factor of the tolerance, where a small violation leaves a large gap.
         self.tightened = 1.0
         # Smallest curvature along a pair, for pairs of samples with equal kernel rows.
         self.floor = max(options.flat_curvature * whole.largest, TINY)
@@ -192,7 +192,8 @@ class State(Resumable):
 
     def resume(self, numbers: dict[str, Any]) -> Self:
         super().resume(numbers)
-        self.tol *= self.tightened
+        if self.gap_tol is None:
+            self.tol = self.first_tol * self.tightened
         del self.active_sets[1:]
         if self.float64:
             self.active.gram.use_float64()
@@ -302,8 +303,8 @@ def _finish_if_accurate(state: State) -> None:
             _refine(state)
             small = solution_at(state).gap <= options.rounded_gap
         if strict and not small and met and state.tol > stopping_options.smallest_tol:
-            state.tol *= stopping_options.tightening
             state.tightened *= stopping_options.tightening
+            state.tol = state.first_tol * state.tightened
             return
         state.converged = small or (met and not strict)
     if state.converged or state.limit == np.inf:
