@@ -783,7 +783,7 @@ def peers_of(model, X, y, kind, wanted, new, truth, mapie):
     rest = split.calibration
     for who, method in {
         "MAPIE": {},
-        # From high thresholds down: MAPIE's own order starts where the precision is lowest.
+        # From high thresholds down, the order in which the precision usually falls.
         "MAPIE, fixed sequence": {
             "fwer_method": "fixed_sequence",
             "list_predict_params": np.linspace(0.99, 0.0, 100),
