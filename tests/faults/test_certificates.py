@@ -117,3 +117,15 @@ def test_the_rbf_kernel_of_distant_samples_is_1_at_equal_ones():
     gram = type(model._expansion._exact)(model._expansion.parameters.function, sparse.csr_array(X))
     np.testing.assert_array_equal(gram.block(slice(None)), gram.block(slice(None)).T)
     assert (gram.block(slice(None)).diagonal() == 1.0).all()
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_an_offset_of_the_features_does_not_change_predictions(multi_class):
+    X, y = noisy()
+    y = y + (X[:, 1] > 1.0)
+    plain = SVC(kernel="linear", multi_class=multi_class).fit(X, y)
+    moved = SVC(kernel="linear", multi_class=multi_class).fit(X + 1e6, y)
+    np.testing.assert_allclose(
+        moved.decision_function(X + 1e6), plain.decision_function(X), atol=1e-5
+    )
+    np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-5)
