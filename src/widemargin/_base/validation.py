@@ -146,7 +146,7 @@ def validate_all_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | None
 def check_magnitude(X: Any) -> None:
     """Raise a ValueError if sums of squares of the values in X would overflow."""
     values = X.data if sp.issparse(X) else X
-    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     if largest > _LARGEST_VALUE:
         raise ValueError(
             f"X must contain values of magnitude up to {_LARGEST_VALUE:g}, got {largest:.3g}. "
