@@ -79,7 +79,7 @@ def test_names_of_features_are_kept():
 @pytest.mark.parametrize(
     "model",
     [CrammerSingerSVC(), SVC(kernel="laplacian"), SVC(multi_class="ovr"), SVC(kernel=np.dot)],
-    ids=str,
+    ids=["Crammer-Singer", "laplacian", "one-vs-rest", "callable"],
 )
 def test_what_scikit_learn_does_not_have_is_refused(model):
     X, y = classification()
