@@ -52,7 +52,7 @@ def test_a_seed_repeats_the_data():
         ({"n_classes": 1}, "n_classes must be at least 2"),
         ({"n_samples": 5}, "n_samples at least n_classes"),
         ({"imbalance": 0.5}, "imbalance must be a number of at least 1, got 0.5"),
-        ({"profile": "linear"}, "profile must be 'exponential' or 'step', got 'linear'"),
+        ({"profile": "linear"}, "profile must be 'exponential', 'zipf' or 'step', got 'linear'"),
     ],
 )
 def test_impossible_wishes_are_refused(options, message):

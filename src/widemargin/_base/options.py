@@ -681,8 +681,11 @@ class gated_options:
 
 
 class preference_options:
-    """Options of guarantees on precision; measured by `benchmarks/preference.py`."""
+    """Options of thresholds and guarantees; measured by `benchmarks/preference.py`."""
 
+    score_rounding = 1e-10
+    """Difference of scores, relative to the largest, up to which they are equal: no threshold
+    separates them. Must exceed their rounding errors, and be too small to matter."""
     tried_starts = 200
     """Number of ranks whose chance to pass is estimated to find the start of a fixed sequence."""
     power_tolerance = 0.1

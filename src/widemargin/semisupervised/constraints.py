@@ -2,7 +2,7 @@
 
 A sample is accepted, that is predicted positive, if its score is greater than the threshold.
 Candidate thresholds are the midpoints between neighboring distinct scores and one beyond each end,
-so that samples with equal scores are never separated.
+so that samples with scores that are equal, or equal up to rounding errors, are never separated.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from widemargin._base.options import preference_options as options
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Constraints:
         simple = len(bounds) < 2 and "false_positive_rate" not in bounds
         if not simple or self.cost_ratio is not None:
             return self.tuned_threshold(samples)
-        thresholds = np.union1d(midpoints(np.unique(samples.scores)), [0.0])
+        thresholds = np.union1d(candidate_thresholds(np.unique(samples.scores)), [0.0])
         curve = ThresholdCurve(samples, thresholds)
         zero = int(np.searchsorted(thresholds, 0.0))
         precision, recall = curve.precision[zero], curve.recall[zero]
@@ -143,7 +145,7 @@ class ThresholdCurve:
     samples : ScoredSamples
         Both classes must be present.
     thresholds : array-like, default=None
-        Thresholds to evaluate. If None, the `midpoints` of the scores.
+        Thresholds to evaluate. If None, the `candidate_thresholds` of the scores.
     """
 
     def __init__(self, samples: ScoredSamples, thresholds: ArrayLike | None = None) -> None:
@@ -153,7 +155,7 @@ class ThresholdCurve:
         positives = np.bincount(group, weight * positive, len(distinct))
         negatives = np.bincount(group, weight * ~positive, len(distinct))
         if thresholds is None:
-            thresholds = midpoints(distinct)
+            thresholds = candidate_thresholds(distinct)
         self.thresholds = np.asarray(thresholds, dtype=np.float64)
         above = np.searchsorted(distinct, self.thresholds, side="right")
         self.true_positives = _reverse_cumsum(positives)[above]
@@ -181,6 +183,15 @@ class ThresholdCurve:
         numerator = (1.0 + square) * self.true_positives
         denominator = numerator + square * self.false_negatives + self.false_positives
         return numerator / np.where(denominator == 0.0, 1.0, denominator)
+
+
+def candidate_thresholds(distinct: np.ndarray) -> np.ndarray:
+    """Return the `midpoints` of ascending scores that differ by more than rounding errors.
+
+    Support vectors on the margin have equal scores, in any order by rounding.
+    """
+    apart = np.diff(distinct) > options.score_rounding * np.abs(distinct).max()
+    return midpoints(distinct)[np.concatenate([[True], apart, [True]])]
 
 
 def midpoints(distinct: np.ndarray) -> np.ndarray:
