@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+from types import ModuleType
 
 import numba
 import numpy as np
@@ -375,3 +377,9 @@ def test_seconds_of_compilation_count_callees_once(kernels, monkeypatch):
     kernels.twice_the_sum(np.ones(3))
     assert 0.0 < clock.seconds <= time.perf_counter() - start
     assert clock.functions == 1
+
+
+def test_a_module_of_numba_that_is_being_imported_is_not_read(monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "somewhere")
+    monkeypatch.setitem(sys.modules, "numba", ModuleType("numba"))
+    assert code_cache.folders() == [Path("somewhere/widemargin")]

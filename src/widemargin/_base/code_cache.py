@@ -26,8 +26,9 @@ _SUFFIX = ".code"
 
 def folders() -> list[Path]:
     """Return the folders of compiled code, in the order in which they are tried."""
-    numba = sys.modules.get("numba")
-    chosen = numba.config.CACHE_DIR if numba else os.environ.get("NUMBA_CACHE_DIR", "")
+    # Another thread may be about to import numba, whose module is then there without its contents.
+    config = getattr(sys.modules.get("numba"), "config", None)
+    chosen = getattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))
     if chosen:
         return [Path(chosen) / "widemargin"]
     return [Path(__file__).parents[1] / "__pycache__" / "compiled", _user_folder()]
