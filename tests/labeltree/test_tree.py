@@ -340,3 +340,55 @@ def test_samples_of_weight_zero_are_left_out():
     one = LabelTreeClassifier(**SMALL).fit(X, Y, sample_weight=weight)
     other = LabelTreeClassifier(**SMALL).fit(X[:200], Y[:200])
     np.testing.assert_array_equal(one.predict_topk(X)[1], other.predict_topk(X)[1])
+
+
+def test_score_is_the_share_of_exact_predictions_for_all_forms_of_labels():
+    X, Y = documents()
+    dense = Y.toarray()
+    lists = [[f"label {k:02}" for k in np.flatnonzero(row)] for row in dense]
+    weight = np.arange(len(lists)) % 3
+    for y in (dense, Y, lists):
+        model = LabelTreeClassifier().fit(X, y)
+        predicted = LabelTreeClassifier().fit(X, dense).predict(X)
+        exact = (predicted == dense).all(axis=1)
+        assert 0.0 < exact.mean() < 1.0
+        assert model.score(X, y) == pytest.approx(exact.mean())
+        assert model.score(X, y, weight) == pytest.approx(np.average(exact, weights=weight))
+    shuffled = [[*labels[::-1], *labels] for labels in lists]
+    assert model.score(X, shuffled) == pytest.approx(exact.mean())
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, lists[:-1])
+    with pytest.raises(ValueError, match="y must contain a list of labels"):
+        model.score(X, ["label 00"] * len(lists))
+
+
+def test_probabilities_follow_the_loss_of_the_fit():
+    X, y = classes()
+    assert hasattr(LabelTreeClassifier(loss="log"), "predict_proba")
+    model = LabelTreeClassifier(loss="log").fit(X, y)
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(model.set_params(loss="hinge").predict_proba(X), expected)
+    assert not hasattr(LabelTreeClassifier().fit(X, y).set_params(loss="log"), "predict_proba")
+
+
+def test_repeated_candidates_have_the_same_score():
+    X, y = classes()
+    model = LabelTreeClassifier().fit(X, y)
+    scores = model.decision_function(X, ["class 7", "class 3", "class 7"])
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 2])
+    np.testing.assert_array_equal(scores[:, :2], model.decision_function(X, ["class 7", "class 3"]))
+
+
+def test_samples_with_labels_need_weight():
+    X, y = documents()[0], [["a"], []] * 150
+    with pytest.raises(ValueError, match="all samples with labels have the weight 0"):
+        LabelTreeClassifier().fit(X, y, sample_weight=np.arange(300) % 2)
+
+
+def test_values_whose_scores_would_overflow_are_refused():
+    X, y = classes()
+    model = LabelTreeClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="values of magnitude up to"):
+        model.predict(1e200 * X)
+    with pytest.raises(ValueError, match="k must be an integer"):
+        model.predict_topk(X, True)

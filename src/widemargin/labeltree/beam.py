@@ -63,6 +63,34 @@ class TreeWeights:
     def arrays(self) -> tuple[np.ndarray, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
 
+    def check(self, tree: LabelTree, n_features: int) -> None:
+        """Raise a ValueError unless these are weights of the nodes of a tree.
+
+        Compiled code trusts the arrays. Those of a fit are right; those of a file may be anything.
+        """
+        types = [(array.dtype, array.ndim) for array in self.arrays()]
+        expected = [(np.dtype(t), 1) for t in (np.int64, np.uint32, np.uint16, np.float32)]
+        sound = (
+            types[:2] + types[3:] == expected
+            and types[2] in ((np.dtype(np.uint32), 1), (np.dtype(np.int64), 1))
+            and len(self.child) == len(self.value)
+            and _are_starts(self.feature_start, tree.n_nodes, len(self.features))
+            and _are_starts(self.entry_start, len(self.features), len(self.value))
+            and bool(np.isfinite(self.value).all())
+        )
+        if sound:
+            counts = np.diff(self.feature_start)
+            node = np.repeat(np.arange(tree.n_nodes, dtype=np.int32), counts)
+            increasing = np.diff(self.features.astype(np.int64)) > 0
+            most = np.repeat(np.diff(tree.first_child)[node], np.diff(self.entry_start))
+            sound = (
+                bool((self.features <= n_features).all())
+                and bool((increasing | (np.diff(node) > 0)).all())
+                and bool((self.child < most).all())
+            )
+        if not sound:
+            raise ValueError("The arrays of TreeWeights are not weights of this tree.")
+
     @classmethod
     def of(cls, nodes: Sequence[NodeWeights | None]) -> Self:
         """Join the weights of all nodes; labels, and nodes without weights yet, are None."""
@@ -73,6 +101,13 @@ class TreeWeights:
         if len(value) < 2**32:
             starts = starts.astype(np.uint32)
         return cls(np.cumsum([0, *sizes], dtype=np.int64), features, starts, child, value)
+
+
+def _are_starts(starts: np.ndarray, n: int, total: int) -> bool:
+    """Return whether n parts of a list of this length start here, and the last one ends with it."""
+    if len(starts) != n + 1 or starts[0] != 0 or starts[-1] != total:
+        return False
+    return bool((starts[:-1] <= starts[1:]).all())
 
 
 def search(
@@ -229,8 +264,11 @@ def _walk(
 def _pairs(nodes, first_child):
     """Return the pairs of a node and a sample, and where the scores of each pair begin."""
     count = 0
-    for node in nodes.ravel():
-        count += node >= 0
+    for r in range(nodes.shape[0]):
+        for node in nodes[r]:
+            if node < 0:
+                break
+            count += 1
     at, row = np.empty(count, np.int64), np.empty(count, np.int64)
     offset = np.zeros(count + 1, np.int64)
     p = 0

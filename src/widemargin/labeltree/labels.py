@@ -117,6 +117,13 @@ def decode_labels(chosen: Any, classes: np.ndarray, form: str, dtype: Any) -> An
     return chosen.astype(dtype) if form == SPARSE else chosen.toarray().astype(dtype)
 
 
+def equal_sets(y: Any, predicted: list[list]) -> np.ndarray:
+    """Return for each sample whether its list of labels has the predicted ones and no others."""
+    check_consistent_length(y, predicted)
+    pairs = enumerate(zip(y, predicted, strict=True))
+    return np.array([set(_checked(true, n)) == set(labels) for n, (true, labels) in pairs])
+
+
 def numbers_of(labels: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     """Return the positions of labels in the sorted classes."""
     if labels.ndim != 1 or len(labels) == 0:

@@ -67,6 +67,27 @@ class LabelTree:
         """Return the parent of every node; that of the root is -1."""
         return np.append(-1, np.repeat(np.arange(self.n_nodes), np.diff(self.first_child)))
 
+    def check(self, n_labels: int) -> None:
+        """Raise a ValueError unless this is a tree over some of the labels.
+
+        Compiled code trusts the arrays. Those of a fit are right; those of a file may be anything.
+        """
+        first, label, sizes = self.first_child, self.label, np.diff(self.first_child)
+        leaf = sizes == 0
+        sound = (
+            first.dtype == label.dtype == np.int64
+            and first.ndim == label.ndim == 1
+            and len(first) == len(label) + 1 > 2
+            and first[0] == 1
+            and first[-1] == len(label)
+            and 0 <= sizes.min() <= sizes.max() <= _MOST_CHILDREN
+            and (first[:-1] > np.arange(len(label)))[~leaf].all()
+            and (label[~leaf] == -1).all()
+            and 0 <= label[leaf].min() <= label.max() < n_labels
+        )
+        if not sound:
+            raise ValueError("The arrays of a LabelTree are not those of a tree.")
+
     def inner_nodes(self) -> np.ndarray:
         """Return the nodes that have children."""
         return np.flatnonzero(np.diff(self.first_child))

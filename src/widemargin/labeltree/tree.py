@@ -29,7 +29,7 @@ from widemargin._base.validation import (
     validate_weights,
 )
 from widemargin.labeltree import labels as forms
-from widemargin.labeltree.beam import KINDS, merge_trees, score_labels, search
+from widemargin.labeltree.beam import KINDS, LOG, merge_trees, score_labels, search
 from widemargin.labeltree.labels import EncodedLabels, numbers_of
 from widemargin.labeltree.node import NodeSolver
 from widemargin.labeltree.partition import (
@@ -45,6 +45,11 @@ from widemargin.svm.training import set_attributes
 
 # Parameters that a checkpoint does not depend on; a random state is known by its seeds.
 _NOT_TRAINED = ("beam_width", "checkpoint", "random_state")
+
+
+def _gives_probabilities(model: "LabelTreeClassifier") -> bool:
+    """Return whether the model was fitted with the logistic loss, or would be."""
+    return getattr(model, "_kind", KINDS.get(model.loss)) == LOG
 
 
 @shared_docs
@@ -325,7 +330,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         most = int(np.sum(self.trees_[0].label >= 0))
-        if not isinstance(k, Integral) or not 1 <= k <= most:
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
             raise ValueError(
                 f"k must be an integer from 1 to {most}, the number of labels with training "
                 f"samples, got {k!r}."
@@ -352,15 +357,43 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         numbers = np.arange(len(self.classes_))
+        position: Any = slice(None)
         if candidates is not None:
-            candidates = np.asarray(candidates)
-            numbers = numbers_of(candidates, self.classes_, "candidates")
-        scores = self._scores(X, numbers)
+            numbers = numbers_of(np.asarray(candidates), self.classes_, "candidates")
+            numbers, position = np.unique(numbers, return_inverse=True)  # some may be repeated
+        scores = self._scores(X, numbers)[:, position]
         if candidates is None and self._form == forms.MULTICLASS and len(numbers) == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
 
-    @available_if(lambda self: self.loss == "log")
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of samples whose labels are predicted exactly.
+
+        With several labels for each sample, all of them must be right, which is rare if they are
+        many: `precision_at_k` and `ndcg_at_k` rate rankings of labels.
+
+        Parameters
+        ----------
+        <<X>>
+
+        y : array-like, sparse matrix, or list of lists
+            True labels, in the form in which y was passed to `fit`.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            Accuracy, from 0 to 1.
+        """
+        check_is_fitted(self)
+        if self._form != forms.LISTS:
+            return super().score(X, y, sample_weight)
+        exact = forms.equal_sets(y, self.predict(X))
+        return float(np.average(exact, weights=sample_weight))
+
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the probabilities of all labels, for ``loss='log'``.
 
@@ -423,6 +456,11 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             encoded = encode(y, X)
             chosen, weight = validate_weights(sample_weight, np.arange(X.shape[0]))
             encoded = replace(encoded, matrix=encoded.matrix[chosen])
+            if encoded.matrix.nnz == 0:
+                raise ValueError(
+                    "sample_weight must be positive for samples that have labels; all samples with "
+                    "labels have the weight 0."
+                )
         X = canonical_csr(sp.csr_array(X))
         check_magnitude(X)
         return X if weight is None else X[chosen], encoded, weight
@@ -493,8 +531,18 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "_most_labels": int(np.diff(matrix.indptr).max()),
         }
 
+    def _check_loaded(self) -> None:
+        """Raise a ValueError if compiled code would read beyond the arrays of a loaded model."""
+        if not hasattr(self, "trees_"):
+            return
+        for tree, weights in zip(self.trees_, self.weights_, strict=True):
+            tree.check(len(self.classes_))
+            weights.check(tree, self.n_features_in_)
+
     def _validate_predict(self, X: Any) -> Any:
-        return canonical_csr(sp.csr_array(validate_predict(self, X)))
+        X = canonical_csr(sp.csr_array(validate_predict(self, X)))
+        check_magnitude(X)
+        return X
 
 
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
