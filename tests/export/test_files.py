@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,17 @@ from tests.structured.ensembles.cases import ENSEMBLES, make_ensemble
 from tests.suites.registry import CASES, answers, classification, each_case, two_classes
 
 import widemargin
-from widemargin import SVC, GatedStudents, GatedSVC, LinearSVC, PreferenceSVC
+from widemargin import (
+    SVC,
+    GatedStudents,
+    GatedSVC,
+    LabelTreeClassifier,
+    LinearSVC,
+    PartiallyLabeledKFold,
+    PreferenceSVC,
+    RescaledClassifier,
+    recall_at_precision_scorer,
+)
 from widemargin._base import sklearn_compat
 from widemargin.export import ModelFileError, inspect, load, save, trusted_types
 from widemargin.structured import (
@@ -175,6 +186,47 @@ def test_a_search_and_sparse_support_vectors(tmp_path):
     search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2).fit(sp.csr_matrix(X), y)
     again = through_file(search, tmp_path)
     assert_array_equal(again.decision_function(X), search.decision_function(X))
+
+
+def logistic_scores(X):
+    return LogisticRegression().fit(*classification()).predict_proba(X)
+
+
+class Scores:
+    """A teacher that is no estimator."""
+
+    def predict_proba(self, X):
+        return logistic_scores(X)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "needed"),
+    [(logistic_scores, ["logistic_scores"]), (Scores(), ["Scores", "Scores.predict_proba"])],
+)
+def test_teachers_that_are_not_estimators_are_loaded_if_they_are_trusted(teacher, needed, tmp_path):
+    X, y = classification()
+    model = GatedStudents(teacher).fit(X, y)
+    save(model, tmp_path / "model")
+    names = [f"{__name__}.{name}" for name in needed]
+    assert inspect(tmp_path / "model").untrusted_types == names
+    assert_array_equal(answers(load(tmp_path / "model", trusted=names), X), answers(model, X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GridSearchCV(PreferenceSVC(), {"C": [0.1, 1.0]}, cv=PartiallyLabeledKFold(2)),
+        GridSearchCV(SVC(), {"C": [0.1, 1.0]}, scoring=recall_at_precision_scorer(0.5), cv=2),
+        GridSearchCV(SVC(), {"C": [0.1, 1.0]}, scoring="roc_auc", cv=2),
+        RescaledClassifier(SVC()),
+    ],
+    ids=lambda model: "".join(repr(model).split()),
+)
+def test_folds_scorers_and_calibration_need_no_trust(model, tmp_path):
+    X, y = two_classes()
+    again = through_file(model.fit(X, y), tmp_path)
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert again.score(X, y) == model.score(X, y)
 
 
 def test_inspect_reads_the_description(tmp_path):
@@ -438,6 +490,49 @@ def test_sparse_indices_out_of_bounds_are_refused(tmp_path):
     save(model, tmp_path / "model")
     with pytest.raises(ModelFileError, match="is damaged"):
         load(tmp_path / "model")
+
+
+# An array of a label tree, a position in it, and a value that compiled code must not meet.
+HOSTILE_TREES = [
+    ("trees_", "first_child", 0, 0),
+    ("trees_", "first_child", 1, 1000),
+    ("trees_", "first_child", -1, 1000),
+    ("trees_", "label", -1, 1000),
+    ("trees_", "label", -1, -1),
+    ("trees_", "label", 0, 1),
+    ("weights_", "feature_start", 0, -1),
+    ("weights_", "feature_start", 1, 10**9),
+    ("weights_", "features", 0, 1000),
+    ("weights_", "features", 0, 4),
+    ("weights_", "entry_start", 1, 10**9),
+    ("weights_", "entry_start", -1, 10**9),
+    ("weights_", "child", 0, 1000),
+    ("weights_", "value", 0, np.nan),
+]
+
+
+@pytest.mark.parametrize("fault", HOSTILE_TREES, ids=str)
+def test_arrays_of_label_trees_that_would_crash_compiled_code_are_refused(fault, tmp_path):
+    attribute, name, position, value = fault
+    model = LabelTreeClassifier(branching=2, max_leaf_size=2, n_trees=2).fit(*classification())
+    assert len(model.trees_[1].inner_nodes()) == 3
+    getattr(getattr(model, attribute)[1], name)[position] = value
+    save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"is damaged .*The arrays of"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["first_child", "label"])
+def test_arrays_of_label_trees_of_other_types_are_refused(name, tmp_path):
+    model = LabelTreeClassifier().fit(*classification())
+    for array in (
+        getattr(model.trees_[0], name)[:-1],
+        getattr(model.trees_[0], name).astype(float),
+    ):
+        model.trees_[0] = replace(model.trees_[0], **{name: array})
+        save(model, tmp_path / "model")
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load(tmp_path / "model")
 
 
 def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):

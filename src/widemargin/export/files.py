@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from widemargin._base.checkpoint import PathLike, atomic_write
 from widemargin._base.sklearn_compat import __version__
 from widemargin.export.types import is_trusted
+from widemargin.labeltree.tree import LabelTreeClassifier
 
 _FORMAT = "widemargin model 1"
 _HEADER = "widemargin.json"
@@ -175,7 +176,7 @@ def load(path: PathLike, *, trusted: Sequence[str | type] = ()) -> Any:
         )
     with _damage_refused(path):
         model = skops.loads(content, trusted=needed)
-        _check_sparse_indices(model)
+        _check_indices(model)
     return model
 
 
@@ -236,7 +237,11 @@ def _untrusted_types(content: Any) -> list[str]:
 
 def _can_be_found(name: str) -> bool:
     module, _, last = name.rpartition(".")
-    return hasattr(sys.modules.get(module), last)
+    owner = sys.modules.get(module)
+    if owner is None:  # a method: the module comes before its class
+        module, _, class_name = module.rpartition(".")
+        owner = getattr(sys.modules.get(module), class_name, None)
+    return hasattr(owner, last)
 
 
 def _describe(model: Any, metadata: dict[str, Any] | None) -> dict[str, Any]:
@@ -339,8 +344,8 @@ def _check_references(value: Any, contents: dict[Any, int] | None = None) -> int
     return content
 
 
-def _check_sparse_indices(model: Any) -> None:
-    """Raise a ValueError if sparse indices are out of bounds, which would crash compiled code."""
+def _check_indices(model: Any) -> None:
+    """Raise a ValueError if indices are out of bounds, which would crash compiled code."""
     waiting, seen = [model], set()
     while waiting:
         value = waiting.pop()
@@ -357,4 +362,6 @@ def _check_sparse_indices(model: Any) -> None:
         elif isinstance(value, np.ndarray):
             waiting.extend(value.ravel() if value.dtype.hasobject else ())
         else:
+            if isinstance(value, LabelTreeClassifier):
+                value._check_loaded()
             waiting.extend(getattr(value, "__dict__", {}).values())

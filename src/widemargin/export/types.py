@@ -5,10 +5,12 @@ and those of this package: all public estimators, and the objects that fitted on
 Creating an object of any of them reads and writes no file and starts no code of a file's choice.
 """
 
+from functools import cache
 from pkgutil import resolve_name
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer, get_scorer_names
 
 import widemargin
 
@@ -20,6 +22,7 @@ _PARTS = frozenset(
         "discriminant.statistics.ClassStatistics",
         "gated.landmarks.LandmarkFeatures",
         "gated.problem.NoFeatures",
+        "gated.score_functions.ScoreFunction",
         "gated.teacher.Coefficients",
         "gated.teacher.FunctionGate",
         "gated.teacher.PartsGate",
@@ -35,6 +38,8 @@ _PARTS = frozenset(
         "semisupervised.constraints.Constraints",
         "semisupervised.constraints.ScoredSamples",
         "semisupervised.guarantee.Guarantee",
+        "semisupervised.selection.PartiallyLabeledKFold",
+        "semisupervised.selection._best_other",
         "svm.code_matrix.binary_classifiers.JointClassifiers",
         "svm.code_matrix.binary_classifiers.SeparateClassifiers",
         "svm.reduction.PairSums",
@@ -49,7 +54,10 @@ _OF_OTHERS = frozenset(
         "scipy.sparse._csr.csr_array",
         "scipy.sparse._csr.csr_matrix",
         "scipy.sparse._dia.dia_matrix",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
         "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
     )
@@ -75,7 +83,8 @@ def trusted_types() -> list[str]:
     True
     """
     classes = [getattr(home, name) for home in _homes() for name in home.__all__]
-    return sorted({_full_name(c) for c in classes if _is_estimator(c)} | _PARTS | _OF_OTHERS)
+    estimators = {_full_name(c) for c in classes if _is_estimator(c)}
+    return sorted(estimators | _PARTS | _OF_OTHERS | _metrics())
 
 
 def is_trusted(name: str) -> bool:
@@ -90,7 +99,7 @@ def is_trusted(name: str) -> bool:
     -------
     trusted : bool
     """
-    if name in _PARTS | _OF_OTHERS:
+    if name in _PARTS | _OF_OTHERS | _metrics():
         return True
     if not name.startswith("widemargin."):
         return False
@@ -98,6 +107,12 @@ def is_trusted(name: str) -> bool:
     home = next((home for home in _homes() if last in home.__all__), None)
     public = getattr(home, last, None)
     return _is_estimator(public) and _full_name(public) == name
+
+
+@cache
+def _metrics() -> frozenset[str]:
+    """Return the names of the metrics of scikit-learn's scorers, which searches contain."""
+    return frozenset(_full_name(get_scorer(name)._score_func) for name in get_scorer_names())
 
 
 def _homes() -> list:
