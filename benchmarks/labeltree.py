@@ -177,22 +177,38 @@ SETTINGS = {
     "binary tree": {"branching": 2},
     "branching 256": {"branching": 256},
 }
+# Tried on the smaller sets only, to save time.
+SMALL = ("bibtex", "delicious", "sector")
+TUNING = {
+    "C 0.3": {"C": 0.3},
+    "C 3": {"C": 3.0},
+    "leaves of 400": {"max_leaf_size": 400},
+    "prune 0.02": {"prune": 0.02},
+    "log, C 3": {"loss": "log", "C": 3.0},
+    "beam 20": {"beam_width": 20},
+}
 
 
 def settings(bench, report, chosen):
     """Compare the settings of label trees."""
     names = [*(REAL if chosen.data else ()), *GENERATED]
-    found: dict = {setting: {} for setting in SETTINGS}
+    found: dict = {setting: {} for setting in [*SETTINGS, *TUNING]}
     for name in names:
         folder = f"{chosen.folder}/{name}"
         bench.run("prepare", name=name, data=chosen.data, folder=folder, rows=chosen.rows)
         generated = name in GENERATED
-        for setting, parameters in SETTINGS.items():
+        tried = SETTINGS | TUNING if name in SMALL else SETTINGS
+        for setting, parameters in tried.items():
             if "label features" not in setting or generated:
                 run = bench.run("widemargin", folder=folder, n_trees=1, parameters=parameters)
                 found[setting][name] = run | bench.run("score", folder=folder)
-    for key, title in (("P@1", "P@1 by setting"), ("fit_cpu", "Training time by setting")):
-        scale, text = (100, "Percent.") if key == "P@1" else (1, "CPU seconds.")
+    for key, title, scale, text in (
+        ("P@1", "P@1 by setting", 100, "Percent."),
+        ("P@3", "P@3 by setting", 100, "Percent."),
+        ("P@5", "P@5 by setting", 100, "Percent."),
+        ("fit_cpu", "Training time by setting", 1, "CPU seconds."),
+        ("size", "Size of the model by setting", 1, "MB."),
+    ):
         rows = [
             [setting, *(f"{scale * runs[n][key]:.2f}" if n in runs else "" for n in names)]
             for setting, runs in found.items()

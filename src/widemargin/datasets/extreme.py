@@ -34,7 +34,7 @@ def make_extreme_labels(
     n_samples : int, default=1000
         Number of documents.
     n_labels : int, default=200
-        Number of labels. A million labels take about a minute.
+        Number of labels.
     n_features : int, default=2000
         Number of words, at least 100.
     labels_per_sample : float, default=2.0
