@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin.kernels import KernelGram, MatrixGram, kernel_function
+from widemargin.kernels.functions import PlusOne
 from widemargin.kernels.gram import gram_matrices
 
 RBF = kernel_function("rbf", gamma=0.5)
@@ -91,6 +92,12 @@ def test_a_common_offset_costs_the_rbf_kernel_no_digits(dtype, offset, error):
     np.testing.assert_allclose(
         gram.subset(np.arange(9)).cross_values(X), reference[:, :9], atol=error
     )
+
+
+def test_a_common_offset_costs_the_rbf_kernel_plus_one_no_digits():
+    X = data()
+    values = KernelGram(PlusOne(RBF), X + 1e6).block(slice(None))
+    np.testing.assert_allclose(values, 1.0 + rbf_kernel(X, gamma=0.5), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csr_array])

@@ -334,7 +334,8 @@ class PlusOne(KernelFunction):
         return out
 
     def accurate(self, X):
-        return PlusOne(self.function.accurate(X))
+        function = self.function.accurate(X)
+        return self if function is self.function else PlusOne(function)
 
     def rounding(self, norms):
         return self.function.rounding(norms)
