@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from widemargin.kernels import KernelGram, MatrixGram, kernel_function
 from widemargin.kernels.cache import GramCache
-from widemargin.solvers.hinge.problem import HingeProblem
+from widemargin.solvers.hinge.problem import HingeProblem, NotSeparableError
 from widemargin.solvers.hinge.small import SmallSolver
 from widemargin.solvers.hinge.smo import solve_hinge
 
@@ -79,3 +79,11 @@ def test_rows_computed_on_demand_give_the_solution_of_the_whole_matrix():
     expected = solve_hinge(HingeProblem(gram_of(X, 0.2), sign, 1.0, 2.0))
     assert_allclose(found.dual, expected.dual, rtol=0.0, atol=1e-10)
     assert 0 < np.count_nonzero(cached.dense.filled) < 90
+
+
+def test_a_hard_margin_of_samples_that_are_all_equal_is_an_error():
+    X, sign = samples(20)
+    for intercept in (True, False):
+        problem = HingeProblem(np.zeros((20, 20)), sign, 1.0, np.inf, intercept)
+        with pytest.raises(NotSeparableError):
+            solve_hinge(problem)

@@ -57,7 +57,7 @@ class SmallSolver:
             self.residual = problem.linear().copy()
         self.updates, size = 0, problem.size
         # All bounds together limit the rounding errors, which are then below tol everywhere.
-        if rounding_floor(float(problem.cost.sum()) * self.largest) > tol:
+        if not rounding_floor(float(problem.cost.sum()) * self.largest) <= tol:  # nan: inf * 0
             return None
         period = options.newton_period * size
         steps = options.shrink_steps if size >= options.shrink_size else period

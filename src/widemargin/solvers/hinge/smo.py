@@ -483,7 +483,8 @@ def _check_separable(state: State) -> None:
     value = gain - 0.5 * norm
     if cone:
         value = 0.5 * gain**2 / norm if norm > 0.0 else np.inf
-    if not state.problem.separable and 2.0 * value * active.largest > options.separability:
+    # Not a number: the dual has overflowed, as with a kernel that is 0 everywhere.
+    if not state.problem.separable and not 2.0 * value * active.largest <= options.separability:
         raise NotSeparableError
     if cone and gain > options.cone_growth * norm > 0.0:
         factor = gain / norm
