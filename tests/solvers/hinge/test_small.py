@@ -82,7 +82,7 @@ def test_rows_computed_on_demand_give_the_solution_of_the_whole_matrix():
 
 
 def test_a_hard_margin_of_samples_that_are_all_equal_is_an_error():
-    X, sign = samples(20)
+    _, sign = samples(20)
     for intercept in (True, False):
         problem = HingeProblem(np.zeros((20, 20)), sign, 1.0, np.inf, intercept)
         with pytest.raises(NotSeparableError):
