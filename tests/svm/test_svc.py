@@ -1,5 +1,7 @@
 """SVC as its user sees it: what it answers, beside scikit-learn's SVC at tight tolerance."""
 
+import pickle
+
 import numpy as np
 import pytest
 import sklearn.svm
@@ -12,8 +14,9 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 from sklearn.preprocessing import scale
 
 from widemargin import SVC
-from widemargin._base.options import smo_options
+from widemargin._base.options import kernel_options, smo_options
 from widemargin.kernels import KernelFunction
+from widemargin.svm.reduction import pair_weights
 
 TIGHT = {"tol": 1e-9}
 
@@ -536,3 +539,21 @@ def test_machines_of_many_classes_compute_kernel_values_once(monkeypatch):
     monkeypatch.setattr(KernelFunction, "matrix", counted)
     SVC(multi_class="ovr", gamma=0.05).fit(X, y)
     assert 0 < values[0] <= n * n
+
+
+def test_weights_with_twice_the_digits_sum_the_vectors_of_each_pair_only(monkeypatch):
+    generator = np.random.default_rng(0)
+    y = np.arange(120) % 6
+    X = generator.normal(size=(120, 3)) + y[:, np.newaxis]
+    X[:, 0] += 1e4
+    model = SVC(kernel="linear").fit(X, y)
+    weights = model._expansion.weights
+    assert weights.shape == (3, 15)
+    vectors = model.support_vectors_.astype(np.longdouble)
+    exact = pair_weights(model.dual_coef_.astype(np.longdouble), vectors, model._n_support)
+    assert_allclose(weights.T, exact.astype(float), rtol=1e-13, atol=1e-13)
+    # Every vector is in 5 of the 15 functions at most.
+    monkeypatch.setattr(kernel_options, "exact_sum_work", 5 * vectors.size)
+    assert pickle.loads(pickle.dumps(model))._expansion.weights is not None
+    monkeypatch.setattr(kernel_options, "exact_sum_work", 3)
+    assert pickle.loads(pickle.dumps(model))._expansion.weights is None

@@ -179,19 +179,24 @@ class KernelExpansion:
         """Weights of the features, for a linear kernel whose values lose digits to an offset.
 
         They are the sums of the vectors with twice the digits of float64; None where plain sums of
-        kernel values are as accurate.
+        kernel values are as accurate, or this takes too long.
         """
         if self.parameters.kernel != "linear" or self.parameters.add_constant:
             return None
-        gram = self._exact.without_offset()
-        n_vectors = self.coefficients.shape[1]
-        if gram.offset is None or not n_vectors or gram.X.size > options.exact_sum_work:
+        n_vectors, gram = self.coefficients.shape[1], self._exact.without_offset()
+        if gram.offset is None or not n_vectors:
             return None
         step = max(1, options.exact_entries // n_vectors)
         units = (np.eye(min(step, n_vectors - i), n_vectors, i) for i in range(0, n_vectors, step))
-        coefficients = np.concatenate([self.combine(part, self.coefficients) for part in units])
-        columns = extended.exact(np.ascontiguousarray(self.vectors.T))
-        sums = [extended.matrix_product(columns, extended.exact(c))[0] for c in coefficients.T]
+        parts = [sp.csr_array(self.combine(part, self.coefficients)) for part in units]
+        coefficients = sp.vstack(parts, format="csc")
+        if coefficients.nnz * self.vectors.shape[1] > options.exact_sum_work:
+            return None
+        sums = []
+        for part in map(slice, coefficients.indptr[:-1], coefficients.indptr[1:]):
+            columns = self.vectors[coefficients.indices[part]].T
+            pair = extended.exact(np.ascontiguousarray(columns))
+            sums.append(extended.matrix_product(pair, extended.exact(coefficients.data[part]))[0])
         return np.ascontiguousarray(np.transpose(sums))
 
     @cached_property
