@@ -62,10 +62,11 @@ class State:
 
 
 def start(X: Any, problem: CrammerSingerProblem) -> State | None:
-    """Return the state, or None if there are too many weights."""
+    """Return the state; None if there are too many weights, or nothing is inside the bounds."""
     (n, d), n_classes = X.shape, problem.n_classes
     few = d * n_classes <= options.largest_rank
-    if not few or n * (d * n_classes) ** 2 > 2 * options.linear_products:
+    few = few and n * (d * n_classes) ** 2 <= 2 * options.linear_products
+    if not few or not (problem.cost > 0.0).all():
         return None
     dense = X.toarray() if sp.issparse(X) else X
     return State(problem, np.hstack([dense, np.full((n, 1), problem.bias)]))
@@ -81,6 +82,7 @@ def advance(state: State) -> bool:
     value = float(state.problem.cost @ state.xi) + float(np.sum(state.weights**2))
     distance = float(np.vdot(slack, multipliers)) / max(value, TINY)
     distance = max(distance, float(np.abs(missing).max()) / (1.0 + float(state.xi.max())))
+    distance = max(distance, float(np.vdot(drift, drift)) / max(value, TINY))
     point = multipliers, slack, state.weights
     if state.progress.update(distance, point) or state.iterations >= options.iterations:
         return True
