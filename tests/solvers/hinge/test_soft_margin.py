@@ -11,7 +11,9 @@ from widemargin.kernels import MatrixGram
 from widemargin.kernels.functions import kernel_function
 from widemargin.kernels.gram import KernelGram
 from widemargin.solvers import HingeProblem, solve_hinge
-from widemargin.solvers.hinge import soft_margin
+from widemargin.solvers.hinge import dual_coordinate_descent, soft_margin
+from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.losses import LOSSES
 
 
 def unscaled(n=300, d=5, scale=1.0, offset=0.0, noise=0.1, seed=0):
@@ -128,3 +130,15 @@ def test_linear_hinge_converges_on_unscaled_data(load, C):
 def test_squared_hinge_with_a_large_offset_has_a_small_gap():
     X, y = unscaled(300, offset=1e7)
     assert LinearSVC().fit(X, y).dual_gap_[0] <= 1e-3
+
+
+def test_a_linear_classifier_is_ended_step_by_step():
+    X, y = unscaled(scale=np.logspace(0, 4, 5))
+    state = dual_coordinate_descent.State(LinearProblem(X, y, np.ones(300), LOSSES["hinge"], 1.0))
+    start, calls = dual_coordinate_descent.solution_at(state), []
+    stopped = soft_margin.end_linear(state, start, lambda s: calls.append(s) or len(calls) == 2)
+    assert calls == [state, state]
+    assert not stopped.converged
+    found = soft_margin.end_linear(state, start)
+    assert found.converged
+    assert found.gap < 1e-6

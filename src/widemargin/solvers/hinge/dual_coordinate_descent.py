@@ -68,7 +68,7 @@ def solve_dual(problem: LinearProblem, *, report: Report = None, **parameters: A
     """
     state = State(problem, **parameters)
     run_in_slices(advance, state, report)
-    return finish(state)
+    return finish(state, report)
 
 
 @dataclass
@@ -143,7 +143,7 @@ def advance(state: State) -> bool:
     return state.finished
 
 
-def finish(state: State) -> Solution:
+def finish(state: State, report: Report = None) -> Solution:
     """Return the solution, refined to machine precision where that is cheap."""
     if state.best is not None:
         return state.best
@@ -153,7 +153,7 @@ def finish(state: State) -> Solution:
     solution = solution_at(state)
     strict = state.gap_tol is None and state.tol <= options.strict_tol
     if state.converged and strict and solution.gap > options.accepted_gap:
-        return soft_margin.end_linear(state, solution)
+        return soft_margin.end_linear(state, solution, report)
     return solution
 
 

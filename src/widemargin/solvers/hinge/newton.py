@@ -59,7 +59,7 @@ def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters:
         with single_threaded_blas():  # once for all products
             state = State(problem, **parameters)
             run_in_slices(advance, state, report)
-            solution = finish(state)
+            solution = finish(state, report)
     return solution
 
 
@@ -168,12 +168,12 @@ def advance(state: State) -> bool:
     return state.finished
 
 
-def finish(state: State) -> Solution:
+def finish(state: State, report: Report = None) -> Solution:
     """Return the solution, by the interior-point method where rounding has kept it from tol."""
     solution = solution_at(state)
     strict = state.stalled or (state.converged and state.tol <= options.accepted_gap)
     if strict and solution.gap > options.accepted_gap:
-        return soft_margin.end_linear(state, solution)
+        return soft_margin.end_linear(state, solution, report)
     return solution
 
 

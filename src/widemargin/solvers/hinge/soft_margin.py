@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import linalg
 
+from widemargin._base.callbacks import run_in_slices
 from widemargin._base.numeric import EPSILON, TINY
 from widemargin._base.options import interior_point_options as options
 from widemargin._base.threads import single_threaded_blas
@@ -30,7 +31,7 @@ from widemargin.solvers.hinge import linear_problem
 from widemargin.solvers.hinge.hard_margin import FeatureEquations, SampleEquations
 from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.problem import HingeProblem, certify, least_loss_intercept
-from widemargin.solvers.solution import Solution
+from widemargin.solvers.solution import Report, Solution
 
 
 @dataclass
@@ -235,14 +236,16 @@ def finish_linear(state: State, solver: Any) -> Solution:
     return min(found, key=lambda solution: solution.gap)
 
 
-def end_linear(solver: Any, solution: Solution) -> Solution:
-    """Return the solution of this method, if it is better than what a solver has stopped at."""
+def end_linear(solver: Any, solution: Solution, report: Report = None) -> Solution:
+    """Return the solution of this method, if it is better than what a solver has stopped at.
+
+    ``report`` is called with the state of the solver after every step; True stops the method.
+    """
     state = start_linear(solver.problem)
     if state is None:
         return replace(solution, converged=solution.converged and not solution.rounded)
     with single_threaded_blas():
-        while not advance(state):
-            pass
+        run_in_slices(advance, state, report and (lambda _: report(solver)))
         best = min(solution, finish_linear(state, solver), key=lambda found: found.gap)
     return replace(best, converged=best.gap <= options.accepted_gap)
 

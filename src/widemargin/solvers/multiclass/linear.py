@@ -173,8 +173,7 @@ def _end_by_interior_point(state: State) -> None:
         inner = interior.start(state.X, state.problem)
         if inner is None:
             return
-        while not interior.advance(inner):
-            pass
+        run_in_slices(interior.advance, inner)
         found = []
         for dual, weights in interior.points(inner):
             state.dual = dual
