@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV, TwoViewSVC
@@ -246,14 +246,33 @@ def test_privileged_features_may_be_named_columns_of_one_frame(frame, kind):
     apart = kind().fit(X, y, privileged=Z)
     assert named.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_array_equal(named.predict(both[["a", "b"]]), apart.predict(X))
+    np.testing.assert_array_equal(named.predict(both), apart.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        named.predict(both[["r", "a"]])
     np.testing.assert_allclose(named.dual_coef_, apart.dual_coef_)
-    for bad in ([], ["r", "t"], ["r", "a", "b", "s"]):
+    for bad in ([], ["r", "t"], ["r", "a", "b", "s"], ["r", "r"]):
         with pytest.raises(ValueError, match="privileged_columns must name some of the columns"):
             kind(privileged_columns=bad).fit(both, y)
     with pytest.raises(ValueError, match="X must be a DataFrame with the columns"):
         kind(privileged_columns=["r"]).fit(X, y)
     with pytest.raises(ValueError, match="got both"):
         kind(privileged_columns=["r"]).fit(both, y, privileged=Z)
+
+
+def test_a_search_works_on_a_frame_with_privileged_columns():
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
+    y = (X[:, 0] + Z[:, 0] > 0).astype(int)
+    both = pd.DataFrame({"a": X[:, 0], "z": Z[:, 0], "b": X[:, 1]})
+    search = GridSearchCV(PrivilegedSVC(privileged_columns=["z"]), {"C": [0.1, 1.0]}, cv=3)
+    apart = GridSearchCV(PrivilegedSVC(), {"C": [0.1, 1.0]}, cv=3)
+    expected = apart.fit(X, y, privileged=Z).cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(search.fit(both, y).cv_results_["mean_test_score"], expected)
+    # A refit without names forgets them.
+    model = search.best_estimator_.set_params(privileged_columns=None)
+    model.fit(both, y, privileged=Z)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(both[["a", "b"]])
 
 
 def test_frames_with_different_indices_are_refused():

@@ -46,7 +46,7 @@ privileged_transformer : transformer, default=None
 
 privileged_columns : array-like of str, default=None
     Names of the privileged features if they are columns of X in `fit`, a DataFrame.
-    Samples to predict do not have these columns.
+    Samples to predict need not have these columns; they are ignored there.
 
 [privileged_attributes]
 classes_ : ndarray of shape (n_classes,)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
@@ -15,7 +15,12 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import HasMethods, Interval, fit_context, num_samples
 from widemargin._base.validation import validate_kernel_training
 from widemargin.kernels.parameters import kernel_constraints
-from widemargin.privileged.features import PrivilegedInput, check_index, split_columns
+from widemargin.privileged.features import (
+    PrivilegedInput,
+    check_index,
+    split_columns,
+    without_columns,
+)
 from widemargin.privileged.problems import Subproblems
 from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions
 from widemargin.svm.svc import SVC, KernelClassifier
@@ -49,6 +54,7 @@ class PrivilegedBase(KernelClassifier):
     __metadata_request__fit = {"privileged": True}
 
     _privileged_functions: PrivilegedFunctions | None = None
+    _privileged_names: list | tuple = ()
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -90,6 +96,10 @@ class PrivilegedBase(KernelClassifier):
             )
         return functions.features.transformer
 
+    def _decision_values(self, X: Any) -> NDArray[np.float64]:
+        # A test fold of a search has the privileged columns too.
+        return super()._decision_values(without_columns(X, self._privileged_names))
+
     def _evaluate_privileged(self, privileged: Any, name: str) -> np.ndarray:
         """Compute the functions of the privileged features of other samples."""
         if self._privileged_functions is None:
@@ -109,8 +119,10 @@ class PrivilegedBase(KernelClassifier):
 
     def _prepare(self, X: Any, y: Any, privileged: Any, sample_weight: Any) -> FitData:
         """Validate the arguments of a fit, once, and resolve the parameters of both kernels."""
+        names: list | tuple = ()
         if self.privileged_columns is not None:
             X, privileged = split_columns(X, list(self.privileged_columns), privileged)
+            names = list(privileged.columns)
         check_index(X, privileged)
         X, y = validate_kernel_training(self, X, y, self.kernel)
         validated = None
@@ -130,7 +142,9 @@ class PrivilegedBase(KernelClassifier):
             validated = PrivilegedInput.validate(
                 privileged, self.privileged_kernel, self.privileged_transformer
             )
-        return FitData(self, X, y, validated, sample_weight)
+        data = FitData(self, X, y, validated, sample_weight)
+        self._privileged_names = names
+        return data
 
     def _fit_subproblems(self, data: FitData, progress: Any, *costs: float) -> list:
         """Solve the subproblems of all classes and set the fitted attributes."""

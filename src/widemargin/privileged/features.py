@@ -70,12 +70,19 @@ def split_columns(X: Any, names: list, privileged: Any) -> tuple[Any, Any]:
     columns = list(X.columns)
     unknown = [name for name in names if name not in columns]
     others = [name for name in columns if name not in names]
-    if unknown or not names or not others:
+    if unknown or not names or not others or len(set(names)) < len(names):
         raise ValueError(
-            "privileged_columns must name some of the columns of X and not all of them, got "
-            f"{names}; the columns of X are {columns}."
+            "privileged_columns must name some of the columns of X and not all of them, each of "
+            f"them once, got {names}; the columns of X are {columns}."
         )
     return X[others], X[names]
+
+
+def without_columns(X: Any, names: list | tuple) -> Any:
+    """Return a DataFrame without the columns of these names, anything else as it is."""
+    if not names or not hasattr(X, "columns"):
+        return X
+    return X[[name for name in X.columns if name not in names]]
 
 
 def check_index(X: Any, privileged: Any) -> None:
