@@ -101,6 +101,8 @@ def test_sparse_samples_give_the_same_student(three, forest):
     rows = sparse.csr_array(X)
     thin = student.fit(rows, y, unlabeled=rows[::2]).decision_function(rows)
     assert_allclose(thin, dense, atol=1e-4)
+    mixed = student.fit(X, y, unlabeled=rows[::2]).decision_function(X)
+    assert_allclose(mixed, dense, atol=1e-12)
 
 
 class OnlyProbabilities:
@@ -147,6 +149,29 @@ def test_teachers_need_not_be_estimators(three):
         gated = GatedSVC("bee", each, classes=classes).fit(X, y)
         assert not gated.merged_
         assert gated.predict(X).shape == (len(X),)
+
+
+def test_scores_that_sum_to_one_by_accident_are_not_probabilities(three):
+    X, y = three
+    one = np.flatnonzero(np.abs(X[:, 0]) > 0.5)[0]
+    X = X / np.abs(X[one, 0])
+
+    def scores(X):  # the row of sample `one` sums to one
+        return np.abs(X[:, :1]) * np.array([[0.5, 0.3, 0.2]])
+
+    student = GatedSVC("bee", scores).fit(X, y)
+    batch = student.decision_function(X)
+    assert_allclose(student.decision_function(X[[one]]), batch[[one]], atol=1e-12)
+
+
+def test_a_distilled_student_is_pickled_without_a_function(three, forest):
+    X, y = three
+    for teacher in (lambda X: forest.predict_proba(X), Session(forest, as_dicts=False)):
+        student = GatedStudents(teacher, gate="distilled", classes=forest.classes_).fit(X, y)
+        restored = pickle.loads(pickle.dumps(student))
+        assert_array_equal(restored.decision_function(X), student.decision_function(X))
+        with pytest.raises(ValueError, match="Set teacher before fit"):
+            restored.fit(X, y)
 
 
 def test_a_function_must_score_all_classes(three):

@@ -358,3 +358,9 @@ def test_a_single_target_needs_a_label_for_other_samples(three, teacher):
     one = GatedStudents(teacher, ["bee"], other="rest").fit(*three)
     alone = GatedSVC("bee", teacher).fit(*three)
     assert_array_equal(one.decision_function(three[0]), alone.decision_function(three[0]))
+
+
+@pytest.mark.parametrize("other", [["rest"], "bee"])
+def test_other_must_be_a_label_of_no_target(three, teacher, other):
+    with pytest.raises(ValueError, match=r"other must be a single label that no target has.*got"):
+        GatedStudents(teacher, ["bee", "ant"], other=other).fit(*three)

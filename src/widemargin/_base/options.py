@@ -675,6 +675,8 @@ class gated_options:
     distilled_ridge = 1e-2
     """Ridge penalty of a distilled gate, relative to the mean sum of squares of a feature. Larger
     is less exact and less sensitive to errors of the teacher."""
+    probed_samples = 100
+    """Number of training samples that decide whether a function returns scores or probabilities."""
 
 
 # ---- semisupervised and imbalance ----------------------------------------------------------------

@@ -67,11 +67,15 @@ class GatedBase(ClassifierMixin, BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict:
-        """Return the state for pickling, without a fitted teacher that predictions do not need."""
+        """Return the state for pickling, without a fitted teacher that predictions do not need.
+
+        Functions and sessions are fitted teachers too.
+        """
         state = super().__getstate__()
         if hasattr(self, "_gate") and not isinstance(self._gate, TeacherGate):
             for name in ("teacher", "teacher_"):
-                if state.get(name) is not None and is_fitted(state[name]):
+                teacher = state.get(name)
+                if teacher is not None and (not hasattr(teacher, "fit") or is_fitted(teacher)):
                     state[name] = RemovedTeacher(self._labels)
         return state
 

@@ -157,6 +157,8 @@ class TrainingData:
                     "teacher too."
                 )
             X, values, more = prediction_samples(student, self.features, unlabeled)
+            if sp.issparse(more) and not sp.issparse(phi):
+                more = more.toarray()
             both = [phi, more]
             phi = sp.csr_array(sp.vstack(both)) if sp.issparse(phi) else np.vstack(both)
             scores = np.vstack([scores, class_scores(self.teacher, X, values)])

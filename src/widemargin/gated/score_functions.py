@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.numeric import log_odds
+from widemargin._base.options import gated_options as options
+from widemargin._base.sklearn_compat import num_samples, safe_indexing
 
 
 @dataclass(frozen=True)
@@ -19,13 +21,22 @@ class ScoreFunction:
         Returns a column of scores or of probabilities for each class.
     classes_ : ndarray of shape (n_classes,)
         Labels of the columns.
+    probabilities : bool
+        Whether it returns probabilities. It is not decided for each batch: unnormalized scores of a
+        single sample may sum to one by accident.
     """
 
     function: Callable[[Any], Any]
     classes_: np.ndarray
+    probabilities: bool
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of all classes, log-odds where the function returns probabilities."""
+        """Return the scores of all classes, log-odds if the function returns probabilities."""
+        scores = self.columns(X)
+        return log_odds(scores) if self.probabilities else scores
+
+    def columns(self, X: Any) -> np.ndarray:
+        """Return what the function returns, a column for each class."""
         scores = np.asarray(self.function(X), dtype=np.float64)
         if scores.ndim != 2 or scores.shape[1] != len(self.classes_):
             raise ValueError(
@@ -33,7 +44,7 @@ class ScoreFunction:
                 f"{self.classes_.tolist()}, got shape {scores.shape}. Pass the labels of its "
                 "columns as classes."
             )
-        return log_odds(scores) if _are_probabilities(scores) else scores
+        return scores
 
 
 @dataclass(frozen=True)
@@ -56,16 +67,21 @@ class SessionFunction:
         return np.asarray(output, dtype=np.float64)
 
 
-def as_teacher(teacher: Any, classes: Any) -> Any:
-    """Return a teacher that is not an estimator as one, with the given classes; others as are."""
+def as_teacher(teacher: Any, classes: Any, X: Any) -> Any:
+    """Return a teacher that is not an estimator as one, with the given classes; others as are.
+
+    Whether a function returns scores or probabilities is decided by some of the samples.
+    """
     if teacher is None or hasattr(teacher, "fit") or hasattr(teacher, "classes_"):
         return teacher
     classes = np.asarray(classes)
     if hasattr(teacher, "predict_proba"):
-        return ScoreFunction(teacher.predict_proba, classes)
+        return ScoreFunction(teacher.predict_proba, classes, True)
     if hasattr(teacher, "get_inputs"):
-        return ScoreFunction(SessionFunction(teacher, classes), classes)
-    return ScoreFunction(teacher, classes)
+        teacher = SessionFunction(teacher, classes)
+    some = np.arange(min(num_samples(X), options.probed_samples))
+    scores = ScoreFunction(teacher, classes, False).columns(safe_indexing(X, some))
+    return ScoreFunction(teacher, classes, _are_probabilities(scores))
 
 
 def _are_probabilities(scores: np.ndarray) -> bool:

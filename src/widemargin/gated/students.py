@@ -258,6 +258,7 @@ class GatedStudents(GatedBase):
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
         data = TrainingData(self, X, y, sample_weight, teacher_scores, targets, unlabeled)
+        _check_other(self.other, np.unique(data.y) if targets is None else targets)
         fits = fit_validated(self, data)
         warn_about(self, self.classes_.tolist(), fits)
         return self
@@ -370,6 +371,15 @@ class GatedStudents(GatedBase):
         """
         predicted = self.predict(X, teacher_scores)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+
+def _check_other(other: Any, targets: np.ndarray) -> None:
+    """Raise a ValueError if the label of rejected samples is not a label, or that of a target."""
+    if other is not None and (np.ndim(other) != 0 or other in targets.tolist()):
+        raise ValueError(
+            "other must be a single label that no target has, such as 'none of these' or -1, got "
+            f"{other!r}; the targets are {targets.tolist()}."
+        )
 
 
 def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFit]:

@@ -139,7 +139,8 @@ def is_fitted(estimator: Any) -> bool:
 
 def fitted_teacher(student: Any, samples: Samples, labels: Any, needed: bool) -> tuple:
     """Return the fitted teacher of a student, None without one, and the classes of its scores."""
-    teacher = as_teacher(student.teacher, labels if student.classes is None else student.classes)
+    given_classes = labels if student.classes is None else student.classes
+    teacher = as_teacher(student.teacher, given_classes, samples.X)
     if needed or teacher is not None:
         teacher = fit_teacher(teacher, samples)
     known = None if teacher is None else teacher_classes(teacher)
