@@ -350,8 +350,41 @@ def test_groups_are_not_divided_and_give_one_calibration_sample_each(method):
     if method == "recalibrate":
         model.recalibrate(X, y, groups=groups)
         assert len(model._calibration[0]) == 200
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        getattr(model, method)(X, y, groups=groups[1:])
+    for bad in (groups[1:], np.column_stack([groups, groups])):
+        with pytest.raises(ValueError, match="groups must contain the group of each of the 600"):
+            getattr(model, method)(X, y, groups=bad)
+    for missing in (None, np.nan):
+        bad = [missing, *groups[1:].tolist()]
+        with pytest.raises(ValueError, match="groups must not contain missing values"):
+            getattr(model, method)(X, y, groups=bad)
+
+
+def test_few_groups_give_few_folds_and_a_single_one_is_refused():
+    X, y, _ = make_samples(600)
+    model = PreferenceClassifier(GaussianNB(), recall=0.5, random_state=0)
+    for n_groups in (2, 3):
+        model.fit(X, y, groups=np.arange(600) % n_groups)
+        data = model._validate_fit(X, y, None, None)
+        assert len(model._split_labels(data, np.arange(600) % n_groups).folds) == n_groups
+    with pytest.raises(ValueError, match="groups must leave two groups"):
+        model.fit(X, y, groups=np.zeros(600))
+
+
+def test_groups_of_unlabeled_samples_may_be_missing():
+    X, y, _ = make_samples(600)
+    marked, groups = np.where(np.arange(600) < 300, y, -1), np.arange(600.0)
+    model = PreferenceClassifier(GaussianNB(), recall=0.5, random_state=0)
+    expected = model.fit(X, marked, groups=groups).threshold_
+    groups[300:] = np.nan
+    assert model.fit(X, marked, groups=groups).threshold_ == expected
+
+
+def test_recalibration_refuses_missing_labels():
+    X, y, _ = make_samples(600)
+    model = PreferenceClassifier(GaussianNB(), random_state=0).fit(X, y)
+    labels = np.append(y[1:].astype(object), None)
+    with pytest.raises(ValueError, match="got 600 labels, 1 of them missing"):
+        model.recalibrate(X, labels)
 
 
 def test_missing_labels_are_unlabeled_in_any_container_and_minus_one_is_then_a_class():

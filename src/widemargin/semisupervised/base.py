@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointKeeper
@@ -29,8 +29,12 @@ from widemargin._base.transactions import unchanged_by_failure
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
 from widemargin.semisupervised.guarantee import Guarantee, guaranteed_threshold
 from widemargin.semisupervised.self_training import Learner, TrainingState, self_train
-from widemargin.semisupervised.split import LabelSplit, split_labels
-from widemargin.semisupervised.targets import PartialLabels, PartialLabelsMixin
+from widemargin.semisupervised.split import LabelSplit, split_labels, validate_groups
+from widemargin.semisupervised.targets import (
+    PartialLabels,
+    PartialLabelsMixin,
+    fill_missing_labels,
+)
 
 # Parameters that bound the work: a checkpoint may be resumed with others.
 _WORK = ("checkpoint", "max_rounds", "max_iter", "cache_size", "time_limit")
@@ -162,20 +166,22 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             The estimator, with new `threshold_`, `constraints_` and `guarantee_`. Later calls of
             `set_constraints` use the same samples.
         """
-        scores, labels = self.score_samples(X), column_or_1d(y)
+        filled, missing = fill_missing_labels(y)
+        scores, labels = self.score_samples(X), column_or_1d(filled)
         positive = labels == self.pos_label_
-        unknown = ~np.isin(labels, self.classes_)
+        unknown = missing | ~np.isin(labels, self.classes_)
         if len(labels) != len(scores) or unknown.any() or positive.all() or not positive.any():
             raise ValueError(
                 f"y must contain a label for each of the {len(scores)} samples in X, and both of "
-                f"the labels {self.classes_.tolist()}, got {len(labels)} labels with the values "
+                f"the labels {self.classes_.tolist()}, got {len(labels)} labels, "
+                f"{int(missing.sum())} of them missing, with the values "
                 f"{np.unique(labels).tolist()}."
             )
         chosen = np.arange(len(labels))
         if groups is not None:
-            check_consistent_length(labels, groups)
+            units = validate_groups(groups, len(labels), chosen)
             order = check_random_state(self.random_state).permutation(len(labels))
-            chosen = order[np.unique(column_or_1d(groups)[order], return_index=True)[1]]
+            chosen = order[np.unique(units[order], return_index=True)[1]]
         with unchanged_by_failure(self):
             self._validation = ScoredSamples(scores, positive)
             self._calibration = ScoredSamples(scores[chosen], positive[chosen])
@@ -300,8 +306,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             )
         groups_of_labeled = None
         if groups is not None:
-            check_consistent_length(data.is_unlabeled, groups)
-            groups_of_labeled = column_or_1d(groups)[data.labeled]
+            groups_of_labeled = validate_groups(groups, len(data.is_unlabeled), data.labeled)
         rng = check_random_state(self.random_state)
         return split_labels(data.y, self.split, calibrate, groups_of_labeled, rng)
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from widemargin._base.options import preference_options
+from widemargin.semisupervised.targets import is_missing
 
 NO_SAMPLES = np.empty(0, dtype=np.intp)
 
@@ -30,6 +31,23 @@ class LabelSplit(NamedTuple):
     validation: np.ndarray
     calibration: np.ndarray
     folds: tuple[np.ndarray, ...] = ()
+
+
+def validate_groups(groups: Any, n_samples: int, used: np.ndarray) -> np.ndarray:
+    """Return the number of the group of each sample that is used, by index."""
+    if np.shape(groups) != (n_samples,):
+        raise ValueError(
+            f"groups must contain the group of each of the {n_samples} samples in X, got shape "
+            f"{np.shape(groups)}."
+        )
+    labels = np.asarray(groups)[used]
+    missing = sum(is_missing(label) for label in labels)
+    if missing:
+        raise ValueError(
+            f"groups must not contain missing values for labeled samples, got {missing} of them. "
+            "Give samples that belong to no group a group of their own each."
+        )
+    return np.unique(labels, return_inverse=True)[1]
 
 
 NO_SPLIT = LabelSplit(NO_SAMPLES, NO_SAMPLES, NO_SAMPLES)
@@ -65,7 +83,13 @@ def split_labels(
     if method == "resubstitution":
         return LabelSplit(rest, rest, calibration)
     fewest = _check_count(y, rest, 2, method, "training and validation")
-    n_folds = min(preference_options.folds, fewest) if method == "cross" else 2
+    n_units = len(np.unique(units[rest]))
+    if n_units < 2:
+        raise ValueError(
+            f"groups must leave two groups for training and validation, got {n_units}. Label more "
+            "groups."
+        )
+    n_folds = min(preference_options.folds, fewest, n_units) if method == "cross" else 2
     options = {"shuffle": True, "random_state": rng.randint(np.iinfo(np.int32).max)}
     if groups is None:
         folds = StratifiedKFold(n_folds, **options).split(rest, y[rest])

@@ -191,7 +191,7 @@ def fill_missing_labels(y: Any) -> tuple[Any, np.ndarray]:
     if values.ndim == 1 and values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.ndim == 1 and values.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in values], dtype=bool)
+        missing = np.array([is_missing(label) for label in values], dtype=bool)
     if not missing.any():
         return y, missing
     present = values[~missing]
@@ -202,7 +202,8 @@ def fill_missing_labels(y: Any) -> tuple[Any, np.ndarray]:
     return filled, missing
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN or the missing value of a nullable column."""
     try:
         return label is None or bool(label != label)  # NaN
     except TypeError:  # the missing value of pandas cannot be compared
