@@ -390,6 +390,15 @@ def test_a_second_correction_for_balanced_probabilities_is_reported(rare):
     RescaledClassifier(GaussianNB()).fit(X, y)
 
 
+def test_weights_that_restore_the_priors_of_a_balanced_sample_are_no_second_correction():
+    # A case-control sample: as many rare samples as frequent ones, with importance weights.
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X, weight = rng.standard_normal((400, 2)) + 4.0 * y[:, None], np.where(y == 1, 0.1, 1.9)
+    model = RescaledClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
+    assert_allclose(model.training_priors_, [0.95, 0.05])
+
+
 @pytest.mark.parametrize("meta", [RescaledClassifier, CodeMatrixClassifier])
 @pytest.mark.parametrize("nested", [False, True])
 def test_meta_estimators_refuse_unlabeled_samples_that_they_would_take_for_a_class(meta, nested):

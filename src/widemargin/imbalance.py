@@ -194,16 +194,18 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.training_priors_, self.priors_, self.costs_ = training_priors, priors, costs
         self._has_costs = self.costs is not None
         if hasattr(self.estimator, "predict_proba") and not get_tags(self).input_tags.pairwise:
-            self._warn_if_balanced(X)
+            self._warn_if_balanced(X, weight)
         return self
 
-    def _warn_if_balanced(self, X: Any) -> None:
+    def _warn_if_balanced(self, X: Any, weight: np.ndarray | None) -> None:
         """Warn if the probabilities are those of balanced classes, not of the training priors."""
         n = num_samples(X)
         samples = np.unique(np.linspace(0, n - 1, rescaling_options.checked_samples).astype(int))
         known = np.isin(self.estimator_.classes_, self.classes_)
         chosen = self.estimator_.predict_proba(safe_indexing(X, samples))[:, known]
-        mean, rarest = chosen.mean(axis=0), int(self.training_priors_.argmin())
+        weights = None if weight is None else weight[samples]
+        mean = np.average(chosen, axis=0, weights=weights)
+        rarest = int(self.training_priors_.argmin())
         prior, uniform = self.training_priors_[rarest], 1.0 / len(self.classes_)
         # Closer to the uniform prior than to the training prior, as a ratio.
         if (
