@@ -30,11 +30,13 @@ has too few samples to pass. The start is then the random score of rank k + 1, a
 above still holds. Let B be the set of invalid thresholds, assume that scores have no ties, and
 condition on the number of samples between the end points of B. At each end point the precision is
 p, by continuity, so that the samples between two end points have the precision p too and the number
-of positive ones above an end point is Bin(count, p). Which ranks are invalid is determined by the
-counts, and the number of positive samples above an invalid rank is at most Bin(k, p), in the sense
-of stochastic order: above the end point the precision is p, and below it, it is less. So all
-p-values of invalid ranks are valid given the counts, and u is a fixed rank. Samples with equal
-scores are put in random order and tested one by one; a threshold never separates them.
+of positive ones above an end point is Bin(count, p). A rank is invalid if a threshold of B accepts
+as many samples. If c samples are above an interval of B and d are in it, these are the ranks from c
+to c + d: they are determined by the counts. The number of positive samples above an invalid rank r
+is at most Bin(r, p), in the sense of stochastic order: above the end point the precision is p, and
+below it, it is less. So all p-values of invalid ranks are valid given the
+counts, and u is a fixed rank. Samples with equal scores are put in random order and tested one by
+one; a threshold never separates them.
 
 Given share of positive samples. If the labels were drawn by class, the precision on samples of
 which a share s is positive is s t / (s t + (1 - s) f) with the recall t and the false positive rate
@@ -165,7 +167,6 @@ class _Ranked:
         below = np.nextafter(descending[-1], -np.inf)
         self.thresholds = np.append(descending, below)
         self.separates = np.append(True, np.append(descending[:-1] > descending[1:], True))
-        self.tied_next = np.append(descending[:-1] == descending[1:], [False, False])
 
 
 def _passed_thresholds(tests: "_Tests", ranked: _Ranked, reference: ScoredSamples) -> np.ndarray:
@@ -173,14 +174,11 @@ def _passed_thresholds(tests: "_Tests", ranked: _Ranked, reference: ScoredSample
     n = len(ranked.scores)
     passes = tests.passes(ranked.accepted, ranked.hits, ranked.n_positive, n - ranked.n_positive)
     if tests.needs_start:
-        start, by_rank = tests.start(reference, ranked.scores)
+        start = tests.start(reference, ranked.scores)
         passes[:start] = False
         failed = np.flatnonzero(~passes[start:])
         if len(failed):
             passes[start + failed[0] :] = False
-        if by_rank and start <= n:
-            # With ties, the start itself is a threshold that separates equal scores.
-            passes[start] &= not ranked.tied_next[start]
     return ranked.thresholds[passes & ranked.separates][::-1]
 
 
@@ -252,22 +250,22 @@ class _Tests:
         weight = self.share * recall * (1.0 - precision)
         return (recall > 0.0) & (weight >= (1.0 - self.share) * rate * precision)
 
-    def start(self, reference: ScoredSamples, descending: np.ndarray) -> tuple[int, bool]:
-        """Return the rank to start at, and whether it is a rank or comes from a fixed threshold."""
+    def start(self, reference: ScoredSamples, descending: np.ndarray) -> int:
+        """Return the rank to start at, which is fixed or that of a fixed threshold."""
         n = len(descending)
         ranks, power = self.power(reference, n)
         if not len(ranks):
-            return n + 1, True
+            return n + 1
         best = float(power.max())
         # At most twice the smallest chance to fail, if that is small.
         tolerance = min(preference_options.power_tolerance, 1.01 - best)
         rank = int(ranks[(power >= best - tolerance).argmax()])
         if len(self.bounds) == 1 and self.share is None:
-            return rank, True
+            return rank
         size = len(reference.scores)
         place = min(size - 1, max(0, round(rank * size / n) - 1))
         threshold = np.nextafter(np.sort(reference.scores)[::-1][place], -np.inf)
-        return int((descending > threshold).sum()), False
+        return int((descending > threshold).sum())
 
     def power(self, reference: ScoredSamples, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks among n samples, and estimates of the probability that they pass."""
