@@ -428,6 +428,7 @@ def timing(name, data, kind, rows):
         function = student.export().to_function()
         who["student, two dot products"] = lambda X: student_of_scores.predict(X, X @ own + shift)
         who["exported student"] = lambda X: [function(row) for row in X.tolist()]
+        who["StudentExport.predict"] = student.export().predict
     else:
         small = Nystroem(gamma=gamma, n_components=50, random_state=0)
         featured = GatedSVC(target, teacher, features=small, C=0.01).fit(X, y)

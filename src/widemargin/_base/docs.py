@@ -320,7 +320,9 @@ confidence : float, default=None
 positive_share : float, default=None
     Fraction of positive samples among new samples, for a guarantee on the precision if
     the labeled samples were drawn by class, such as equally many of each. If None,
-    labeled samples are assumed to be drawn like new ones.
+    labeled samples are assumed to be drawn like new ones. It has no effect without
+    `confidence`; without a bound on precision it only affects the comparison with
+    unlabeled samples.
 
 split : {'cross', 'holdout', 'resubstitution'}, default='cross'
     How labeled samples that are not used for calibration are validated. With 'cross',

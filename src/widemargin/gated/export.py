@@ -87,8 +87,8 @@ class StudentExport:
     def predict(self, X: Any, teacher_scores: Any = 0.0) -> Any:
         """Predict whether samples belong to the class, without validation.
 
-        This is the fastest way to predict single samples: it takes a few microseconds, where
-        `GatedSVC.predict` spends most of its time on the validation of X.
+        This is the fastest way to predict single samples, for which `GatedSVC.predict` spends most
+        of its time on the validation of X.
 
         Parameters
         ----------

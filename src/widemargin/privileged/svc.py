@@ -116,6 +116,10 @@ class PrivilegedSVC(SlackClassifier):
     takes about as long as `SVC`; SVM1+ takes considerably longer. Several classes are handled
     one-vs-rest, with one decomposition of the privileged features for all of them.
 
+    The defaults are SVM2+ as published. There is no safeguard against privileged features that do
+    not help, with which it is often less accurate than an `SVC`: use `PrivilegedSVCCV`, which
+    compares both in folds.
+
     Parameters
     ----------
     loss : {'squared_hinge', 'hinge'}, default='squared_hinge'
