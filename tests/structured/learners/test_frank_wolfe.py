@@ -56,3 +56,16 @@ def test_grids_are_learnt():
     fitted = FrankWolfeSSVM(GridCRF(), C=0.1, tol=0.01).fit(X, Y)
     alone = np.mean([(x.argmax(axis=-1) == y).mean() for x, y in zip(X, Y, strict=True)])
     assert fitted.score(X, Y) > alone + 0.1
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_a_warm_start_of_classes_with_one_feature_keeps_the_bounds(C):
+    # The shares of the states then have the shape of one weight vector per sample.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 1))
+    y = (X[:, 0] + 0.5 * rng.normal(size=12) > 0).astype(int) + (rng.random(12) < 0.3)
+    warm = FrankWolfeSSVM(MultiClassClf(), C=1.0 / C, warm_start=True).fit(X, y)
+    warm.set_params(C=C).fit(X, y)
+    best = exact_objective(warm.model_, X, y, C)
+    assert best - 1e-6 <= warm.objective_ <= best / (1.0 - warm.dual_gap_) + 1e-6
+    assert warm.dual_gap_ <= warm.tol

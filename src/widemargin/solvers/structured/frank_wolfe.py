@@ -108,7 +108,8 @@ class FrankWolfeState(PassState):
         self.average, self.average_loss = self.w.copy(), float(self.losses.sum())
 
     def warm_start(self) -> dict[str, Any]:
-        return {"blocks": self.blocks, "pairs": self.pairs, "losses": self.losses}
+        arrays = {"blocks": self.blocks, "pairs": self.pairs, "losses": self.losses}
+        return {**arrays, "implicit": self.implicit}
 
     def run_pass(self) -> None:
         order = self._order()

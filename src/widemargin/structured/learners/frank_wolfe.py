@@ -124,7 +124,7 @@ class FrankWolfeSSVM(StructuredLearner):
             scale = np.divide(cost, before, where=before > 0, out=np.zeros(len(cost)))
             start = {"blocks": previous["blocks"].copy(), "pairs": previous["pairs"].copy()}
             start["losses"] = scale * previous["losses"]
-            if start["blocks"].shape == (len(cost), oracle.size):
+            if not previous["implicit"]:  # blocks of shares do not include the cost
                 start["blocks"] *= scale[:, np.newaxis]
         return FrankWolfeState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
