@@ -89,6 +89,11 @@ class CoulombState:
         Largest number of passes over the samples of these problems.
     bounds : dict of ndarray
         Bounds ``floor`` and ``ceiling`` on the weights; empty if there are none.
+    clusters : sequence of ndarray
+        The samples of each member in the first ``cluster_steps`` steps or rounds, instead of those
+        that ``assign`` returns.
+    cluster_steps : int
+        Number of these steps or rounds.
     best : ndarray of shape (n_members, size)
         Weights with the least objective so far.
     converged : ndarray of shape (n_members,)
@@ -109,6 +114,8 @@ class CoulombState:
     tol: float = 1e-3
     passes: int = 50
     bounds: dict[str, Any] = field(default_factory=dict)
+    clusters: Sequence[np.ndarray] = ()
+    cluster_steps: int = 0
     best: np.ndarray = field(init=False)
     converged: np.ndarray = field(init=False)
     objective: float = np.inf
@@ -128,6 +135,8 @@ class CoulombState:
         """Return the samples that each member is trained on."""
         if self.assign is None:
             return [np.arange(len(self.cost))] * len(self.W)
+        if self.iterations < self.cluster_steps:
+            return self.clusters
         return self.assign(self.W, self.random)
 
     def evaluate(self, W: np.ndarray, assigned: Sequence) -> tuple[float, float, float]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from numbers import Integral, Real
 from typing import Any
 
@@ -217,12 +216,14 @@ class CoulombSSVM(StructuredEnsemble):
         oracle, cost = problem.oracle, problem.cost
         options, anchored = coulomb_options, self.solver == "anchored"
         steps = options.anchored_rounds if anchored else options.subgradient_steps
-        assign, start = self._assignment(problem), self._start(problem, w)
+        assign, clusters = self._assignment(oracle), self._clusters(problem)
+        start = self._start(problem, w)
         state = CoulombState(
             oracle, cost, alpha, self.exponent, assign, problem.random, start,
             max_iter=self.n_steps or steps, check_every=options.check_every,
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
             tol=self.tol, passes=min(options.anchored_passes, self.max_iter), bounds=problem.bounds,
+            clusters=clusters, cluster_steps=self.cluster_steps if clusters else 0,
         )  # fmt: skip
 
         def report_last(state: CoulombState) -> bool:
@@ -244,23 +245,20 @@ class CoulombSSVM(StructuredEnsemble):
             W[0] = w
         return problem.project(W)
 
-    def _assignment(self, problem: EnsembleProblem) -> Callable | None:
+    def _assignment(self, oracle: Any) -> Callable | None:
         """Return the function that assigns samples to members; None for all samples."""
-        oracle = problem.oracle
         if self.assignment == "all":
             return None
         if self.assignment == "stochastic":
             return lambda W, random: list(random.integers(oracle.n_samples, size=(len(W), 1)))
-        by_loss = partial(assign_by_loss, oracle, best_only=self.assignment == "best")
-        if self.cluster_steps == 0:
-            return by_loss
-        member = cluster_samples(oracle, self.n_estimators, problem.random)
-        clusters, calls = samples_of_members(member, self.n_estimators), count()
+        return partial(assign_by_loss, oracle, best_only=self.assignment == "best")
 
-        def assign(W: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
-            return clusters if next(calls) < self.cluster_steps else by_loss(W, random)
-
-        return assign
+    def _clusters(self, problem: EnsembleProblem) -> list[np.ndarray]:
+        """Return the samples of each member in the first steps; none if they are not clustered."""
+        if self.cluster_steps == 0 or self.assignment not in ("best", "sampled"):
+            return []
+        member = cluster_samples(problem.oracle, self.n_estimators, problem.random)
+        return samples_of_members(member, self.n_estimators)
 
 
 def default_repulsion(objective: float, size: int) -> float:
