@@ -136,7 +136,7 @@ def test_a_warm_start_under_other_constraints_is_a_cold_one():
 
 
 @pytest.mark.parametrize("name", ["negativity_constraint", "zero_constraint"])
-@pytest.mark.parametrize("value", [[21], [-1], [0.5], [[0]]])
+@pytest.mark.parametrize("value", [[21], [-1], [0.5], [[0]], [True, False], ["a"], {1}])
 def test_positions_that_do_not_exist_are_refused(name, value):
     X, Y = samples(MODELS["chain"][1])
     with pytest.raises(ValueError, match=f"{name} must contain positions of weights, integers"):

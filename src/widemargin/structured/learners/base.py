@@ -115,11 +115,12 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
         floor, ceiling = np.full(oracle.size, -np.inf), np.full(oracle.size, np.inf)
         for name in ("negativity_constraint", "zero_constraint"):
             given = getattr(self, name)
-            which = np.asarray([] if given is None else given, dtype=float)
-            if not (which.ndim == 1 and np.isin(which, np.arange(oracle.size)).all()):
+            which = np.asarray([] if given is None else given)
+            numeric = which.dtype.kind in "iuf" and which.ndim == 1
+            if not (numeric and np.isin(which, np.arange(oracle.size)).all()):
                 raise ValueError(
                     f"{name} must contain positions of weights, integers from 0 to "
-                    f"{oracle.size - 1}, got {given}."
+                    f"{oracle.size - 1}, got {given}. Pass np.flatnonzero(mask) for a mask."
                 )
             ceiling[which.astype(int)] = 0.0
             if name == "zero_constraint":
