@@ -8,9 +8,9 @@ of Python. Its time for a pass over the letters is given as a multiple of that o
 LinearSVC on the same letters, 6.2 for 11 passes where both were measured in the same minute, and
 LinearSVC is measured here. Parameters are chosen on training data.
 
-"chunking" is generated text of the size and shape of CoNLL-2000: 8,936 training and 2,012 test
-sentences, 23 BIO labels, 91,000 string features. python-crfsuite and sklearn-crfsuite run beside it
-if they are installed.
+"chunking" is generated text with the numbers of sentences and labels of CoNLL-2000: 8,936 training
+and 2,012 test sentences, 23 BIO labels. The features are strings; the table has their number.
+python-crfsuite and sklearn-crfsuite run beside it if they are installed.
 """
 
 import runpy
