@@ -99,6 +99,40 @@ def test_labels_that_training_data_do_not_have_are_named():
         learner.score(X, [np.full(len(y), "z") for y in Y])
     with pytest.raises(ValueError, match="integers from 0 or strings"):
         FrankWolfeSSVM(ChainCRF()).fit(X, [y + 0.5 for y in Y])
+    for other in (np.nan, 1, None):
+        mixed = [["a"] * (len(y) - 1) + [other] for y in Y]
+        with pytest.raises(ValueError, match="integers from 0 or strings"):
+            FrankWolfeSSVM(ChainCRF()).fit(X, mixed)
+
+
+@pytest.mark.parametrize("vectorizer", [DictVectorizer(), FeatureHasher(64)])
+def test_sentences_and_words_may_be_empty(vectorizer):
+    words, Y = sentences()
+    X = [as_strings(sentence) for sentence in words]
+    last = StructuredPerceptron(ChainCRF(), average=False, shuffle=False)
+    tagger = make_pipeline(NodeTransformer(vectorizer), last)
+    expected = clone(tagger).fit(X, Y).predict(X)
+    found = tagger.fit([[], *X], [[], *Y]).predict([[], *X])
+    assert [len(y) for y in found] == [0, *map(len, words)]
+    for own, other in zip(found[1:], expected, strict=True):
+        assert_array_equal(own, other)
+    assert tagger.score([[], *X], [[], *Y]) == tagger.score(X, Y)
+    assert [len(y) for y in tagger.predict([[], []])] == [0, 0]
+    no_features = tagger.predict([[[], []], [{}, {}], [[], ["word=the"], {"word": "unseen"}]])
+    assert_array_equal(no_features[0], no_features[1])
+    assert len(no_features[2]) == 3
+
+
+def test_named_features_and_arrays_are_not_mixed():
+    with pytest.raises(ValueError, match="for all inputs or for none"):
+        NodeTransformer(DictVectorizer()).fit([[{"a": 1.0}], np.eye(2)])
+
+
+def test_states_without_a_string_are_refused():
+    X, Y = samples(MODELS["chain"][1])
+    Y = [np.array(["a", "b", "c"])[y] for y in Y]
+    with pytest.raises(ValueError, match="got n_states=5 and 3 labels"):
+        FrankWolfeSSVM(ChainCRF(n_states=5)).fit(X, Y)
 
 
 def test_ensembles_predict_string_labels():

@@ -136,13 +136,14 @@ def _rows(x: Any) -> Any:
 
 
 def _is_named(features: Any) -> bool:
-    """Return whether nodes have features by name: dicts, or lists of strings."""
-    if not isinstance(features, list) or not features:
-        return False
-    first = features[0]
-    if isinstance(first, Mapping):
-        return True
-    return isinstance(first, list | tuple | set) and any(isinstance(item, str) for item in first)
+    """Return whether nodes have features by name: dicts, or lists of strings; any may be empty."""
+    return isinstance(features, list) and all(map(_is_named_node, features))
+
+
+def _is_named_node(node: Any) -> bool:
+    if isinstance(node, list | tuple | set):
+        return not node or any(isinstance(item, str) for item in node)
+    return isinstance(node, Mapping)
 
 
 def _as_dict(node: Any) -> Mapping:
@@ -154,8 +155,11 @@ def _length(rows: Any) -> int:
 
 
 def _stack(rows: list) -> Any:
-    if isinstance(rows[0], list):
-        return list(chain.from_iterable(rows))
+    if all(isinstance(block, list) for block in rows):
+        return list(chain.from_iterable(rows)) or [{}]  # transformers refuse empty lists
+    rows = [block for block in rows if _length(block)]
+    if any(isinstance(block, list) for block in rows):
+        raise ValueError("X must contain named features for all inputs or for none, got both.")
     if any(sp.issparse(block) for block in rows):
         return sp.vstack(rows, format="csr")
     return np.concatenate(rows)

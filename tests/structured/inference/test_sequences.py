@@ -201,3 +201,25 @@ def test_what_needs_a_chain_says_so():
     with pytest.raises(ValueError, match="n_best must be at least 1"):
         chain.predict_n_best([np.ones((2, 4))], 0)
     assert chain.predict_marginals([]) == chain.predict_n_best([]) == []
+
+
+@pytest.mark.parametrize("n_best", [2.5, "3", None])
+def test_the_number_of_best_outputs_is_an_integer(n_best):
+    chain = FrankWolfeSSVM(ChainCRF(), tol=0.5).fit(*samples(MODELS["chain"][1]))
+    with pytest.raises(ValueError, match="n_best must be at least 1 and an integer"):
+        chain.predict_n_best([np.ones((2, 4))], n_best)
+
+
+def test_no_more_outputs_are_listed_than_there_are():
+    chain = FrankWolfeSSVM(ChainCRF(), tol=0.5).fit(*samples(MODELS["chain"][1]))
+    outputs, scores = chain.predict_n_best([np.ones((2, 4))], 10**12)[0]
+    assert len({tuple(y) for y in outputs}) == len(scores) == 9
+
+
+def test_inputs_without_nodes_have_no_labels_under_masks():
+    model = ChainCRF(n_states=3, n_features=4, transitions=ALLOWED, start_states=[1, 0, 1])
+    w, empty = np.arange(model.size_joint_feature, dtype=float), np.empty((0, 4))
+    assert len(model.inference(empty, w)) == len(model.batch_inference([empty], w)[0]) == 0
+    assert model.batch_marginals([empty], w)[0].shape == (0, 3)
+    both = model.batch_marginals([empty, np.ones((2, 4))], w)
+    assert_array_equal(both[1], model.batch_marginals([np.ones((2, 4))], w)[0])

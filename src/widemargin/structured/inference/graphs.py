@@ -417,7 +417,7 @@ def max_product(
     first, n = graphs.nodes[i], graphs.nodes[i + 1] - graphs.nodes[i]
     n_states = unary.shape[1]
     message = np.empty(n_states)
-    if len(graphs.layout.barrier):
+    if n > 0 and len(graphs.layout.barrier):
         unary[0] += graphs.layout.barrier[-1]
     for k in range(n):
         v = graphs.order[first + k]

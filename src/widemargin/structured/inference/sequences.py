@@ -24,7 +24,7 @@ def node_marginals(
     for i in range(n_samples):
         first, n = graphs.nodes[i], graphs.nodes[i + 1] - graphs.nodes[i]
         unaries(graphs, i, weights, unary)
-        if len(graphs.layout.barrier):
+        if n > 0 and len(graphs.layout.barrier):
             unary[0] += graphs.layout.barrier[-1]
         unary[:n] /= temperature
         for k in range(n):

@@ -183,6 +183,11 @@ class CRF(InferredSizes, StructuredModel):
         if samples.states is not None:
             largest = max(int(states.max(initial=-1)) for states in samples.states)
             self.infer_size("n_states", largest + 1, at_least=True)
+            if hasattr(self, "classes_") and len(self.classes_) < self.n_states:
+                raise ValueError(
+                    "n_states must not exceed the number of different labels that are strings, "
+                    f"got n_states={self.n_states} and {len(self.classes_)} labels. Set it to None."
+                )
             if self.class_weight is not None:
                 self.class_weight_ = self._state_weights(np.concatenate(samples.states))
         elif self.n_states is None:
@@ -253,6 +258,8 @@ class CRF(InferredSizes, StructuredModel):
         """
         labels = np.ravel(y)
         kind = labels.dtype.kind
+        if labels.size == 0:
+            return np.empty(0, dtype=np.int64)
         if hasattr(self, "classes_"):
             return encode_labels(labels, self.classes_)
         if kind not in "iub" and not (kind == "f" and np.array_equal(labels, np.floor(labels))):
@@ -596,6 +603,12 @@ class CRF(InferredSizes, StructuredModel):
         if Y is None or sp.issparse(Y) or len(Y) == 0:
             return
         labels = [np.ravel(y) for y in Y]
+        # NumPy makes strings of other labels in a list of strings, such as a missing value.
+        labels = [
+            np.ravel(np.asarray(y, dtype=object)) if own.dtype.kind == "U" else own
+            for y, own in zip(Y, labels, strict=True)
+            if own.size
+        ]
         if all(own.dtype.kind in "USO" for own in labels):
             found = set().union(*(own.tolist() for own in labels))
             if found and all(isinstance(label, str) for label in found):

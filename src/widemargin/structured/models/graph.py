@@ -1,5 +1,6 @@
 """Conditional random fields on graphs: chains, graphs, graphs with edge features."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -183,14 +184,15 @@ class ChainCRF(GraphCRF):
         scores : ndarray of shape (n_outputs,)
             Their scores.
         """
-        if n_best < 1:
-            raise ValueError(f"n_best must be at least 1, got {n_best}.")
+        if not isinstance(n_best, Integral) or n_best < 1:
+            raise ValueError(f"n_best must be at least 1 and an integer, got {n_best!r}.")
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
         if graph.n_nodes == 0:
             return [self.make_output(np.empty(0, dtype=np.int64), (0,))], np.zeros(1)
         unary, _, pairwise = joint.potentials(graph, w)
         matrix = pairwise[0] if len(pairwise) else np.zeros((self.n_states, self.n_states))
-        labels, scores = best_sequences(unary, np.ascontiguousarray(matrix), int(n_best))
+        n_best = min(int(n_best), self.n_states**graph.n_nodes)
+        labels, scores = best_sequences(unary, np.ascontiguousarray(matrix), n_best)
         return [self.make_output(own, own.shape) for own in labels], scores
 
     def _bio_rules(self) -> np.ndarray:

@@ -139,7 +139,7 @@ class JointFeature:
             pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
         unary, pairwise = np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
         if len(self.layout.barrier):
-            unary[0] += self.layout.barrier[-1]
+            unary[:1] += self.layout.barrier[-1]
             pairwise += self.layout.barrier[:-1]
         return Potentials(unary, graph.edges, pairwise)
 
