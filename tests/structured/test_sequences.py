@@ -96,7 +96,9 @@ def test_labels_that_training_data_do_not_have_are_named():
     X, Y = samples(MODELS["chain"][1])
     learner = FrankWolfeSSVM(ChainCRF(), C=0.3).fit(X, [np.array(["a", "b", "c"])[y] for y in Y])
     with pytest.raises(ValueError, match=r"labels of the training data, got \['z'\]"):
-        learner.score(X, [np.full(len(y), "z") for y in Y])
+        learner.model_.loss(["a", "z"], ["a", "a"])
+    with pytest.raises(ValueError, match="labels of the training data, got "):
+        learner.score(X, Y)
     with pytest.raises(ValueError, match="integers from 0 or strings"):
         FrankWolfeSSVM(ChainCRF()).fit(X, [y + 0.5 for y in Y])
     for other in (np.nan, 1, None):
@@ -128,10 +130,23 @@ def test_named_features_and_arrays_are_not_mixed():
         NodeTransformer(DictVectorizer()).fit([[{"a": 1.0}], np.eye(2)])
 
 
+@pytest.mark.parametrize("weight", [None, "balanced"])
+@pytest.mark.parametrize("names", [np.array(["a", "b", "c", "z"]), np.arange(4)])
+def test_labels_that_training_data_do_not_have_are_mistakes_in_scores(names, weight):
+    # As with scikit-learn's accuracy: a fold of a search may have a rare label alone.
+    X, Y = samples(MODELS["chain"][1])
+    learner = FrankWolfeSSVM(ChainCRF(class_weight=weight), C=0.3).fit(X, [names[y] for y in Y])
+    found = learner.predict(X)
+    assert learner.score(X, [np.full(len(y), names[3]) for y in Y]) == 0.0
+    assert learner.score(X, found) == 1.0
+    half = [np.where(np.arange(len(y)) == 0, names[3], y) for y in found]
+    assert 0.0 < learner.score(X, half) < 1.0
+
+
 def test_states_without_a_string_are_refused():
     X, Y = samples(MODELS["chain"][1])
     Y = [np.array(["a", "b", "c"])[y] for y in Y]
-    with pytest.raises(ValueError, match="got n_states=5 and 3 labels"):
+    with pytest.raises(ValueError, match="got 5 states and 3 labels"):
         FrankWolfeSSVM(ChainCRF(n_states=5)).fit(X, Y)
 
 

@@ -185,8 +185,8 @@ class CRF(InferredSizes, StructuredModel):
             self.infer_size("n_states", largest + 1, at_least=True)
             if hasattr(self, "classes_") and len(self.classes_) < self.n_states:
                 raise ValueError(
-                    "n_states must not exceed the number of different labels that are strings, "
-                    f"got n_states={self.n_states} and {len(self.classes_)} labels. Set it to None."
+                    "The number of states must be that of different labels if these are strings, "
+                    f"got {self.n_states} states and {len(self.classes_)} labels. Let fit infer it."
                 )
             if self.class_weight is not None:
                 self.class_weight_ = self._state_weights(np.concatenate(samples.states))
@@ -440,8 +440,8 @@ class CRF(InferredSizes, StructuredModel):
     def score_outputs(self, Y: Any, Y_hat: Any) -> float:
         if not self._inherits("loss", "max_loss"):
             return super().score_outputs(Y, Y_hat)
-        truth = [self.states(y) for y in Y]
-        costs = [self.state_costs(states) for states in truth]
+        truth = [self._true_states(y) for y in Y]
+        costs = [self._true_costs(states) for states in truth]
         parts = zip(map(self.states, Y_hat), truth, costs, strict=True)
         losses = [node_loss(*part) for part in parts]
         return 1.0 - float(np.sum(losses)) / sum(float(cost.sum()) for cost in costs)
@@ -595,6 +595,20 @@ class CRF(InferredSizes, StructuredModel):
             labels = f"labels 0 to {self.n_states - 1}" if self.n_states > 0 else "labels from 0"
             raise ValueError(f"{name} must contain {labels}, got {states.min()} to {states.max()}.")
         return states
+
+    def _true_states(self, y: Any) -> np.ndarray:
+        """Return the states of an output for scores: n_states for strings unseen in training."""
+        labels = np.ravel(y)
+        if hasattr(self, "classes_") and labels.dtype.kind in "UO":
+            return encode_labels(labels, self.classes_, unknown=self.n_states)
+        return self.states(y)
+
+    def _true_costs(self, states: np.ndarray) -> np.ndarray:
+        """Return the losses of wrong states for scores: 1 for those unseen in training."""
+        known = states < self.n_states
+        costs = np.ones(len(states))
+        costs[known] = self.state_costs(states[known])
+        return costs
 
     def _infer_classes(self, Y: Any) -> None:
         """Set `classes_` if the labels of the training data are strings."""

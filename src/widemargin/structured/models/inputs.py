@@ -123,10 +123,15 @@ def check_equal_sizes(y: Any, y_hat: Any) -> None:
         )
 
 
-def encode_labels(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the states of labels that are strings: their places in the sorted classes."""
+def encode_labels(labels: np.ndarray, classes: np.ndarray, unknown: Any = None) -> np.ndarray:
+    """Return the states of labels that are strings: their positions in the sorted classes.
+
+    Other labels have the state ``unknown``, or raise a ValueError if it is None.
+    """
     states = np.searchsorted(classes, labels.astype(str))
     known = classes[np.minimum(states, len(classes) - 1)] == labels
+    if unknown is not None:
+        return np.where(known, states, unknown).astype(np.int64)
     if not np.all(known):
         unknown = sorted(set(labels[~known].tolist()))
         raise ValueError(f"y must contain labels of the training data, got {unknown[:3]}.")
