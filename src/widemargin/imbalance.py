@@ -17,7 +17,7 @@ from sklearn import get_config
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
-from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import check_array, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from widemargin._base.docs import shared_docs
@@ -202,7 +202,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n = num_samples(X)
         samples = np.unique(np.linspace(0, n - 1, rescaling_options.checked_samples).astype(int))
         known = np.isin(self.estimator_.classes_, self.classes_)
-        chosen = self.estimator_.predict_proba(safe_indexing(X, samples))[:, known]
+        chosen = self.estimator_.predict_proba(safe_indexing(*indexable(X), samples))[:, known]
         weights = None if weight is None else weight[samples]
         mean = np.average(chosen, axis=0, weights=weights)
         rarest = int(self.training_priors_.argmin())

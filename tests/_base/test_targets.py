@@ -37,7 +37,9 @@ def test_effective_weights_lie_between_equal_and_balanced_ones(uneven):
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan])
 def test_class_weights_that_are_no_weights_are_refused_by_name(uneven, weight):
-    with pytest.raises(ValueError, match="class_weight must contain finite, non-negative numbers, got"):
+    with pytest.raises(
+        ValueError, match="class_weight must contain finite, non-negative numbers, got"
+    ):
         SVC(class_weight={0: weight}).fit(*uneven)
 
 
