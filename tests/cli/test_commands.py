@@ -389,3 +389,34 @@ def test_predict_needs_no_more_memory_for_a_million_samples(tmp_path):
         with open(tmp_path / "predictions.csv") as file:
             assert sum(1 for _ in file) == 1000 * repetitions + 1
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_labels_that_pandas_takes_for_missing_values_are_labels(tmp_path):
+    table = mixed_table()[["age", "outcome"]].replace({"outcome": {"yes": "NA", "no": "None"}})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    output = succeed("fit", tmp_path / "data.csv", "--target", "outcome", "-o", tmp_path / "model")
+    assert "classes: NA, None" in output
+    assert "samples: 120" in succeed("evaluate", tmp_path / "model", tmp_path / "data.csv")
+
+
+def test_labels_of_floating_point_are_the_same_in_parquet_and_csv(tmp_path):
+    table = mixed_table()[["age", "outcome"]].replace({"outcome": {"yes": 0.1, "no": 2.5}})
+    table["outcome"] = table["outcome"].astype(float)
+    table.to_parquet(tmp_path / "data.parquet")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    succeed("fit", tmp_path / "data.parquet", "--target", "outcome", "-o", tmp_path / "model")
+    assert "samples: 120" in succeed("evaluate", tmp_path / "model", tmp_path / "data.csv")
+
+
+def test_a_table_without_samples_and_an_output_without_a_folder(tmp_path):
+    table = mixed_table()[["age", "outcome"]]
+    table.to_csv(tmp_path / "data.csv", index=False)
+    table.head(0).to_csv(tmp_path / "header.csv", index=False)
+    fit = ["fit", tmp_path / "data.csv", "--target", "outcome", "-o"]
+    succeed(*fit, tmp_path / "model")
+    for command in ("evaluate", "predict"):
+        message = fail(command, tmp_path / "model", tmp_path / "header.csv")
+        assert "has a header and no samples" in message
+    assert "there is no folder" in fail(*fit, tmp_path / "missing" / "model")
+    predict = ["predict", tmp_path / "model", tmp_path / "data.csv", "-o"]
+    assert "there is no folder" in fail(*predict, tmp_path / "missing" / "labels.csv")

@@ -80,6 +80,7 @@ def fit(
 
     if method not in methods.METHODS:
         raise CommandError(f"There is no --method {method}.", f"Use {', '.join(methods.METHODS)}.")
+    _check_folder(output)
     constraints = {"precision": precision, "recall": recall, "confidence": confidence}
     chosen = methods.FitOptions(
         method=method,
@@ -120,6 +121,8 @@ def predict(
     from widemargin.cli.output import progress
     from widemargin.cli.prediction import prediction_chunks
 
+    if output is not None:
+        _check_folder(output)
     target = nullcontext(sys.stdout.buffer) if output is None else atomic_write(output)
     with progress(f"Predicting {data.name} ..."), target as file:
         for chunk in prediction_chunks(model, data, scores):
@@ -158,6 +161,14 @@ def compile_all() -> None:
 
 if "compile_all" in widemargin.__all__:
     app.command("compile")(compile_all)
+
+
+def _check_folder(output: Path) -> None:
+    """Raise a CommandError if a file cannot be there, before any work is done."""
+    if not output.absolute().parent.is_dir():
+        raise CommandError(
+            f"--output {output}: there is no folder {output.parent}.", "Create it first."
+        )
 
 
 def _read_unlabeled(path: Path, trained: Any, chosen: Any) -> Any:

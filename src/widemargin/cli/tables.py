@@ -65,7 +65,7 @@ def read_training(path: Path, target: str | None) -> Samples:
             "--target is missing.", f"Pass the name of the column with the labels of {path.name}."
         )
     _check_columns(path, [target])
-    table = _read_table(path, {target: str})
+    table = _read_table(path, target)
     if not len(table):
         raise CommandError(f"{path} has a header and no samples.")
     return Samples(table.drop(columns=target), to_labels(table[target]))
@@ -145,7 +145,9 @@ def read_chunks(
     _check_columns(path, needed)
     types = {name: np.float64 if kinds.get(name) == NUMBER else str for name in needed}
     count = 0
-    for table in _table_chunks(path, types, kinds):
+    for table in _table_chunks(path, types, kinds, target):
+        if not len(table):
+            continue
         count += len(table)
         labels = None if target is None else to_labels(table[target])
         yield Samples(with_kinds(table, kinds), labels)
@@ -156,27 +158,46 @@ def read_chunks(
 def to_labels(column: pd.Series) -> np.ndarray:
     """Return values as strings, whole numbers without decimal places, "" for missing values."""
     if pd.api.types.is_float_dtype(column):
-        return np.array(["" if pd.isna(v) else f"{v:.17g}" for v in column], dtype=object)
+        texts = ["" if pd.isna(v) else np.format_float_positional(v, trim="-") for v in column]
+        return np.array(texts, dtype=object)
     return np.array(["" if pd.isna(v) else str(v) for v in column], dtype=object)
 
 
-def _read_table(path: Path, types: dict[str, Any]) -> pd.DataFrame:
+def _read_table(path: Path, target: str) -> pd.DataFrame:
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
-    return pd.read_csv(path, dtype=types, low_memory=False)
+    table = pd.read_csv(path, converters={target: _marked}, low_memory=False)
+    return _with_labels(table, target) if len(table) else table
 
 
-def _table_chunks(path: Path, types: dict[str, Any], kinds: dict[str, str]) -> Iterator[Any]:
+def _marked(label: str) -> str:
+    """Return a label that pandas does not take for a missing value, as it does NA and None."""
+    return f"={label}"
+
+
+def _with_labels(table: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Return a table whose labels are no longer marked."""
+    return table.assign(**{target: table[target].str[1:]})
+
+
+def _table_chunks(
+    path: Path, types: dict[str, Any], kinds: dict[str, str], target: str | None
+) -> Iterator[Any]:
     if path.suffix == ".parquet":
         from pyarrow.parquet import ParquetFile
 
         for batch in ParquetFile(path).iter_batches(options.read_samples, columns=list(types)):
             yield batch.to_pandas()
         return
+    converters = {} if target is None else {target: _marked}
+    features = {name: kind for name, kind in types.items() if name != target}
     try:
-        yield from pd.read_csv(
-            path, dtype=types, usecols=list(types), chunksize=options.read_samples
-        )
+        with pd.read_csv(
+            path, dtype=features, converters=converters, usecols=list(types),
+            chunksize=options.read_samples,
+        ) as tables:  # fmt: skip
+            for table in tables:
+                yield table if target is None or not len(table) else _with_labels(table, target)
     except ValueError as error:
         numbers = ", ".join(name for name, kind in kinds.items() if kind == NUMBER)
         raise CommandError(
