@@ -76,3 +76,9 @@ def test_rankings_that_cannot_be_used_are_refused(ranked):
         ndcg_at_k(Y, ranking + 1, 5)
     with pytest.raises(ValueError, match="propensity must have shape"):
         precision_at_k(Y, ranking, 5, np.ones(3))
+
+
+def test_a_repeated_label_counts_once():
+    truth, ranking = [[1, 0, 1], [0, 1, 0]], [[0, 0, 2], [1, 1, 1]]
+    assert precision_at_k(truth, ranking, k=3) == pytest.approx(3 / 6)
+    assert ndcg_at_k(truth, ranking, k=3) == pytest.approx(((1.5) / (1 + 1 / np.log2(3)) + 1) / 2)

@@ -150,6 +150,8 @@ def _gains(y_true: Any, y_pred: Any, k: int, propensity: Any) -> tuple[np.ndarra
     matrix = matrix.multiply(weight).tocsr()
     rows = np.repeat(np.arange(n_samples), k)
     hits = np.asarray(matrix[rows, ranking.ravel()]).reshape(n_samples, k)
+    for j in range(1, k):  # a repeated label counts once
+        hits[(ranking[:, :j] == ranking[:, [j]]).any(axis=1), j] = 0.0
     ideal = np.zeros((n_samples, k))
     order = np.lexsort((-matrix.data, np.repeat(np.arange(n_samples), np.diff(matrix.indptr))))
     rank = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], np.diff(matrix.indptr))
