@@ -40,3 +40,10 @@ def test_text_in_place_of_numbers_is_refused_by_name(kind):
         kind().fit([["a"], ["b"]], [0, 1])
     with pytest.raises(ValueError, match="sample_weight must contain numbers, but could not"):
         kind().fit(X, Y, sample_weight="a")
+
+
+def test_a_subclass_may_have_attributes_of_any_name():
+    class Subclass(SVC):
+        _names = ("first", "second")
+
+    assert Subclass(C=3.0).get_params() == SVC(C=3.0).get_params()

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import sklearn.base
 from sklearn import config_context, get_config
@@ -35,15 +36,18 @@ from widemargin._base.transactions import unchanged_by_failure
 __version__: str = import_module("widemargin").__version__
 
 
+_parameter_names: WeakKeyDictionary[type, list[str]] = WeakKeyDictionary()
+
+
 class BaseEstimator(sklearn.base.BaseEstimator):
     """scikit-learn's base class of estimators; pickles contain the version of widemargin."""
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
         # Read from the signature once: every fit needs them, which takes long beside a small one.
-        if "_names" not in vars(cls):
-            cls._names = super()._get_param_names()
-        return list(cls._names)
+        if cls not in _parameter_names:
+            _parameter_names[cls] = super()._get_param_names()
+        return list(_parameter_names[cls])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_widemargin_version": __version__}
