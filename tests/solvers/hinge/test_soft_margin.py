@@ -142,3 +142,15 @@ def test_a_linear_classifier_is_ended_step_by_step():
     found = soft_margin.end_linear(state, start)
     assert found.converged
     assert found.gap < 1e-6
+
+
+def test_samples_of_cost_zero_do_not_keep_slow_fits_from_the_interior_point_method(monkeypatch):
+    monkeypatch.setattr(smo_options, "handover_work", 1.0)
+    monkeypatch.setattr(smo_options, "handover_updates", 1e-9)
+    X, y = unscaled(scale=np.logspace(0, 3, 5))
+    cost = np.where(np.arange(300) < 250, 100.0, 0.0)
+    found = solve_hinge(HingeProblem(X @ X.T, y, 1.0, cost), gap_tol=1e-6)
+    expected = interior_point(HingeProblem(X[:250] @ X[:250].T, y[:250], 1.0, 100.0))[0]
+    assert found.converged
+    assert not found.dual[250:].any()
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)

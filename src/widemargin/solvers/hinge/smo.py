@@ -163,7 +163,7 @@ class State(Resumable):
         self.worked = 0.0
         most = max(options.handover_work, 0.1 * options.handover_updates * n * n)
         limit = min(max(options.handover_updates * n * n, 0.05 * options.handover_work), most)
-        eligible = gram.positive_semidefinite and not self.hard and bool((problem.cost > 0).all())
+        eligible = gram.positive_semidefinite and not self.hard and bool((problem.cost > 0).any())
         self.limit = limit if eligible else np.inf
         self.interior: soft_margin.State | None = None
         self.best: Solution | None = None
@@ -320,7 +320,7 @@ def _interior_point_step(state: State) -> bool:
     """
     with single_threaded_blas():
         if state.interior is None:
-            state.interior = soft_margin.start(state.problem)
+            state.interior = soft_margin.start(_bounded_part(state.problem))
             if state.interior is None:  # too large
                 state.limit = np.inf
                 return False
@@ -330,6 +330,12 @@ def _interior_point_step(state: State) -> bool:
             state.iterations += 1
             return False
         solution, residual = soft_margin.finish(state.interior, state.iterations)
+        if len(residual) < state.problem.size:
+            dual = np.zeros(state.problem.size)
+            dual[state.problem.cost > 0.0] = solution.dual
+            support = np.flatnonzero(dual)
+            values = state.problem.gram.block(slice(None), support) @ dual[support]
+            solution, residual = replace(solution, dual=dual), state.problem.linear() - values
     recompute_residual(state)
     last = solution_at(state)
     if solution.gap < last.gap:
@@ -340,6 +346,15 @@ def _interior_point_step(state: State) -> bool:
     state.finished, state.converged = True, solution.gap <= enough
     state.best = replace(solution, converged=state.converged)
     return True
+
+
+def _bounded_part(problem: HingeProblem) -> HingeProblem:
+    """Return the problem without samples of cost 0, which have no interior."""
+    used = np.flatnonzero(problem.cost > 0.0)
+    if len(used) == problem.size:
+        return problem
+    data = problem.sign[used], problem.margin[used], problem.cost[used]
+    return HingeProblem(problem.gram.subset(used), *data, problem.intercept)
 
 
 def _dense_round(state: State, steps: int) -> None:
