@@ -1,6 +1,7 @@
 """Distilled gates: exact for linear teachers, merged, unlabeled samples, teachers of any kind."""
 
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -172,6 +173,8 @@ def test_a_distilled_student_is_pickled_without_a_function(three, forest):
         assert_array_equal(restored.decision_function(X), student.decision_function(X))
         with pytest.raises(ValueError, match="Set teacher before fit"):
             restored.fit(X, y)
+        copied = deepcopy(student)
+        assert_array_equal(copied.fit(X, y).decision_function(X), student.decision_function(X))
 
 
 def test_a_function_must_score_all_classes(three):

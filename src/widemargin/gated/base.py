@@ -2,8 +2,9 @@
 
 import warnings
 from collections.abc import Sequence
+from copy import deepcopy
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -78,6 +79,12 @@ class GatedBase(ClassifierMixin, BaseEstimator):
                 if teacher is not None and (not hasattr(teacher, "fit") or is_fitted(teacher)):
                     state[name] = RemovedTeacher(self._labels)
         return state
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        """Return a copy with the teacher, so that it can be fitted again."""
+        copied = memo[id(self)] = type(self).__new__(type(self))
+        copied.__dict__.update(deepcopy(self.__dict__, memo))
+        return copied
 
     def _scores(self, X: Any, teacher_scores: Any) -> np.ndarray:
         """Return S^y - <theta, phi> of all samples and students."""
