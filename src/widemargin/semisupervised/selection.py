@@ -47,6 +47,10 @@ class PartiallyLabeledKFold:
         self.shuffle = shuffle
         self.random_state = random_state
 
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({parameters})"
+
     def split(
         self, X: Any, y: ArrayLike, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
