@@ -54,6 +54,7 @@ def assert_equal_bits(fit):
             assert_array_equal(getattr(plain, name), value, err_msg=name)
 
 
+@pytest.mark.slow
 @each_case(lambda case: True)
 def test_a_fit_has_the_same_bits_uncompiled(case):
     X, y = case.data(60)

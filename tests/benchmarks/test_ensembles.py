@@ -49,7 +49,9 @@ def folder(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("part", ["grid9", "letters50", "folds"])
+@pytest.mark.parametrize(
+    "part", [pytest.param("grid9", marks=pytest.mark.slow), "letters50", "folds"]
+)
 def test_every_method_returns_errors(ensembles, folder, part, monkeypatch):
     monkeypatch.setattr(
         ensembles, "STRENGTHS", {kind: few[:1] for kind, few in ensembles.STRENGTHS.items()}

@@ -87,7 +87,7 @@ def test_guarantees_hold_at_the_stated_rate(constraints, kind):
     assert binomtest(held, count, CONFIDENCE, alternative="less").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["plain", "ties"])
+@pytest.mark.parametrize("kind", [pytest.param("plain", marks=pytest.mark.slow), "ties"])
 def test_invalid_thresholds_pass_at_most_at_the_nominal_rate_where_none_is_valid(kind):
     """The hardest case: the precision is the same, slightly too small, at every threshold."""
     rng = np.random.default_rng(0)

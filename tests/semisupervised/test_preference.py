@@ -185,7 +185,6 @@ def test_new_samples_recalibrate(estimator):
     [
         pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=3), 60, id="classifier"),
         pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=1), 60, id="one round"),
-        pytest.param(PreferenceSVC(max_rounds=3), 60, id="svc", marks=pytest.mark.large),
         pytest.param(
             PreferenceClassifier(GaussianNB(), max_rounds=3),
             240,
