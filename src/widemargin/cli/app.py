@@ -127,7 +127,8 @@ def predict(
     with progress(f"Predicting {data.name} ..."), target as file:
         for chunk in prediction_chunks(model, data, scores):
             file.write(chunk)
-        file.flush()  # here, not at the end of the process, a closed pipe is an error of the command
+        # At the end of the process, a closed pipe would not be an error of the command.
+        file.flush()
 
 
 @app.command()
