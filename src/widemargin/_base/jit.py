@@ -158,8 +158,9 @@ def _dispatcher(call: Any) -> Any:
     inside = settings | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     copy = _copy(call, "inner", numba.njit(**inside))
     dispatcher = numba.njit(**settings)(copy)
-    if dispatcher is not copy:  # it is where NUMBA_DISABLE_JIT is set
-        dispatcher._cache = code_cache.cache_class()(copy, cache_key(call), clock)
+    if dispatcher is copy:  # NUMBA_DISABLE_JIT is set; compiled code has no floating-point warnings
+        return np.errstate(all="ignore")(copy)
+    dispatcher._cache = code_cache.cache_class()(copy, cache_key(call), clock)
     return dispatcher
 
 

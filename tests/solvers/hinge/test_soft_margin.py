@@ -75,6 +75,7 @@ def test_pivoted_cholesky_stops_at_the_rank():
     assert soft_margin.pivoted_cholesky(MatrixGram(K), 10) is None
 
 
+@pytest.mark.large
 def test_pair_updates_hand_over_to_the_same_optimum(monkeypatch):
     X, y = unscaled(200)
     problem = HingeProblem(np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2)), y, cost=100.0)
@@ -144,6 +145,7 @@ def test_a_linear_classifier_is_ended_step_by_step():
     assert found.gap < 1e-6
 
 
+@pytest.mark.large
 def test_samples_of_cost_zero_do_not_keep_slow_fits_from_the_interior_point_method(monkeypatch):
     monkeypatch.setattr(smo_options, "handover_work", 1.0)
     monkeypatch.setattr(smo_options, "handover_updates", 1e-9)
