@@ -58,7 +58,7 @@ def test_a_frustrated_cycle_remains_unlabeled():
     labels, bound = persistent_labels(Potentials(np.zeros((3, 2)), edges, repel))
     assert (labels == -1).all()
     assert bound == 3.0
-    # A strong node settles what can be known: not its two neighbors, which tie.
+    # A strong node determines what can be known: not its two neighbors, which tie.
     labels, _ = persistent_labels(Potentials(np.array([[9.0, 0.0], [0, 0], [0, 0]]), edges, repel))
     assert labels[0] == 0
 
