@@ -85,7 +85,7 @@ def solve_hinge(
 
 def _is_plain(
     tol: float = 1e-3, gap_tol: Any = None, max_iter: int = -1, shrinking: bool = True,
-    dual: Any = None, values: Any = None,
+    strict: bool = True, dual: Any = None, values: Any = None,
 ) -> bool:  # fmt: skip
     """Return whether the parameters of `State` are those of the small solver."""
     return gap_tol is None and max_iter < 0 and dual is None
@@ -107,6 +107,8 @@ class State(Resumable):
         Largest number of pair updates; -1 for no limit.
     shrinking : bool, default=True
         Whether to use the shrinking heuristic.
+    strict : bool, default=True
+        Whether a small tolerance asks for a small duality gap too.
     dual : ndarray of shape (n,), optional
         Feasible point to start from.
     values : ndarray of shape (n,), optional
@@ -119,6 +121,7 @@ class State(Resumable):
     gap_tol: float | None = None
     max_iter: int = -1
     shrinking: bool = True
+    strict: bool = True
     dual: InitVar[np.ndarray | None] = None
     values: InitVar[np.ndarray | None] = None
 
@@ -295,10 +298,10 @@ def _finish_if_accurate(state: State) -> None:
     else:
         # A point that rounding keeps from tol is a solution if its gap is small (or nan).
         solution, floor = solution_at(state), state.active.rounding()
-        met = state.violation < state.tol >= floor and not solution.rounded
+        met = state.violation < state.tol >= floor
         small = not solution.gap > options.rounded_gap
         # A gap of this size after a small violation: the costs are large beside the objective.
-        strict = state.tol <= options.strict_tol and state.limit < np.inf
+        strict = state.strict and state.tol <= options.strict_tol and state.limit < np.inf
         if strict and not small and state.active.dense is not None and _newton_applies(state):
             _refine(state)
             small = solution_at(state).gap <= options.rounded_gap
@@ -306,7 +309,10 @@ def _finish_if_accurate(state: State) -> None:
             state.tightened *= stopping_options.tightening
             state.tol = state.first_tol * state.tightened
             return
-        state.converged = small or (met and not strict)
+        # A larger gap than the violation explains means that rounding hides violations.
+        explained = state.tol * float(state.problem.cost.sum())
+        trusted = not solution.rounded or solution.gap * solution.objective <= explained < np.inf
+        state.converged = small or (met and trusted and not strict)
     if state.converged or state.limit == np.inf:
         state.finished = True
     else:
