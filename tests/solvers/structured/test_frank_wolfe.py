@@ -1,6 +1,7 @@
 """Frank-Wolfe: the anchor, and one step for compiled passes and single calls."""
 
 import copy
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -97,11 +98,15 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
 
 def test_memory_of_the_blocks_does_not_depend_on_the_number_of_features():
     rng = np.random.default_rng(0)
-    X = [sp.random_array((5, 100_000), density=1e-4, rng=rng, format="csr") for _ in range(30)]
+    X = [sp.random_array((5, 100_000), density=1e-4, rng=rng, format="csr") for _ in range(90)]
     Y = [rng.integers(4, size=5) for _ in X]
-    model = ChainCRF()
-    state = FrankWolfeState(model.prepare(X, Y), np.ones(30), max_iter=3)
+    oracle = ChainCRF().prepare(X, Y)
+    tracemalloc.start()
+    state = FrankWolfeState(oracle, np.ones(90), max_iter=3)
     while not state.advance():
         pass
-    assert state.blocks.size + state.pairs.size == 30 * (5 * 4 + 16)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 8 * 20 * oracle.size  # a block of weights for each sample has 90 times the size
+    assert state.blocks.size + state.pairs.size == 90 * (5 * 4 + 16)
     assert state.record.dual > 0.0
