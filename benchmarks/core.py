@@ -72,7 +72,7 @@ SAME_OBJECTIVE = 1e-4
 def main(arguments=None):
     chosen = options(__doc__.splitlines()[0], PARTS, arguments)
     if chosen.task:
-        answer(chosen.task, TASKS)
+        answer(chosen.task, TASKS, cold=["compile"])
         return
     facts = machine("widemargin", "numpy", "scikit-learn", "numba", "scikit-learn-intelex")
     report = Report("core", chosen.json, facts)

@@ -240,6 +240,6 @@ TASKS = {"first": first_task, "peer": peer_task, "large": large_task, "fill": fi
 if __name__ == "__main__":
     chosen = options(__doc__, PARTS)
     if chosen.task:
-        answer(chosen.task, TASKS)
+        answer(chosen.task, TASKS, cold=TASKS)
     else:
         main(chosen)
