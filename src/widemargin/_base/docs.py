@@ -892,7 +892,7 @@ random_state : int, RandomState instance or None, default=None
 [passes_max_iter]
 max_iter : int, default=1000
     Maximum number of passes over the samples, or of Newton steps, for each binary
-    subproblem.
+    subproblem. A pass over some of the samples counts by their share.
 
 [linear_attributes]
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)

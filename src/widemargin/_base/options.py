@@ -332,9 +332,25 @@ class coordinate_descent_options:
     newton_speed = 8
     """How much faster a multiplication is in a Newton step than in a pass, where rows are read in
     random order. Larger takes Newton steps more often."""
+    first_gradient_steps = 20
+    fewest_gradient_steps = 5
+    gradient_steps = 1000
+    """Steps of conjugate gradients on the free variables at a time: at first, and limits. They
+    double where the result is inside the bounds, and halve where it is not."""
+    gradient_lengths = (1.0, 0.25, 0.0625, 0.015625)
+    """Shares of the result of conjugate gradients that are tried until one improves the dual."""
+    gradient_share = 0.1
+    """Share of the tolerance at which conjugate gradients end."""
+    changed_share = 0.02
+    """Changes of the set of free variables in a slice, as a share of it, up to which conjugate
+    gradients are worth it. Larger starts them earlier, with results that bounds cut."""
+    interior_work = 5_000_000
+    """Work of the interior-point method apart from its products, in values of X that passes read in
+    the same time; the products take about as long as one such value for each of theirs in a step.
+    Measured by `benchmarks/hard.py`."""
     handover_passes = 500
-    """Passes after which the interior-point method takes over from the hinge: half of the default
-    of ``max_iter``. Measured by `benchmarks/hard.py`."""
+    """Most passes after which the interior-point method takes over from the hinge: half of the
+    default of ``max_iter``. Measured by `benchmarks/hard.py`."""
     accepted_gap = 1e-3
     """Relative duality gap with which its result is accepted as converged."""
     strict_tol = 1e-3

@@ -287,7 +287,7 @@ def _train_children(
     whose weight is multiplied by its value.
     """
     n, n_children, length = len(constants), len(ends) - 1, len(thresholds)
-    sizes, counts = np.zeros(n_children, np.int64), np.zeros((n_children, 6), np.int64)
+    sizes, counts = np.zeros(n_children, np.int64), np.zeros((n_children, 7), np.int64)
     features, values = np.empty(length, np.uint32), np.empty(length, np.float32)
     dual, weights, order = np.empty(n), np.empty(length), np.empty(n, np.uint32)
     extremes, random, total = np.empty(4), np.empty(1, np.uint64), 0

@@ -75,8 +75,8 @@ class PassState(Resumable):
         self.tol = initial_tol(self.tol, self.gap_tol)
         self.max_iter = self.max_iter if self.max_iter >= 0 else np.iinfo(np.int64).max
         self.random = random_state(self.seed)
-        # The last entry is for the solver.
-        self.counts = np.array([0, 0, 0, self.problem.size, 0, 0])
+        # The last two entries are for the solver.
+        self.counts = np.array([0, 0, 0, self.problem.size, 0, 0, 0])
 
     @property
     def iterations(self) -> int:

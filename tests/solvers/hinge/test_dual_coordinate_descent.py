@@ -128,6 +128,50 @@ def test_the_solver_resumes_to_the_same_bits(monkeypatch):
     assert_array_equal(resumed.weights, straight.weights)
 
 
+def ill_conditioned(loss):
+    """Return a problem most of whose dual variables are free, with an offset of the features."""
+    problem = linear_problem(11, n=120, d=150, loss=loss, scale=0.3)
+    return replace(problem, X=problem.X * np.geomspace(1.0, 0.1, 150) + 1.0)
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+def test_conjugate_gradients_on_the_free_variables_save_passes(loss, monkeypatch):
+    # No direct Newton steps, interior-point method or refinement.
+    monkeypatch.setattr(dual_coordinate_descent.newton_options, "most_free", 0)
+    set_options(monkeypatch, handover_passes=10**9, refined_entries=0, interior_work=10**12)
+    problem = ill_conditioned(loss)
+    parameters = {"tol": 1e-6, "max_iter": 100_000}
+    solution = solve_dual(problem, **parameters)
+    set_options(monkeypatch, changed_share=-1.0)
+    without = solve_dual(problem, **parameters)
+    assert solution.converged
+    assert without.converged
+    assert solution.iterations < 0.2 * without.iterations
+    assert_allclose([solution.objective, solution.dual_objective], optimum(problem), rtol=1e-6)
+
+
+def test_the_solver_resumes_to_the_same_bits_after_conjugate_gradients(monkeypatch):
+    monkeypatch.setattr(dual_coordinate_descent.newton_options, "most_free", 0)
+    set_options(monkeypatch, slice_passes=3, handover_passes=10**9)
+    solver, problem = dual_coordinate_descent, ill_conditioned("squared_hinge")
+    state = solver.State(problem, tol=1e-5)
+    while state.gradient_steps == solver.options.first_gradient_steps:
+        assert not solver.advance(state)
+    resumed = solver.State(problem, tol=1e-5).resume(state.numbers())
+    for each in (state, resumed):
+        while not solver.advance(each):
+            pass
+    assert_array_equal(resumed.weights, state.weights)
+
+
+def test_passes_count_by_the_share_of_the_samples_that_they_visit():
+    state = dual_coordinate_descent.State(linear_problem(2, n=300, d=8), max_iter=100)
+    while not dual_coordinate_descent.advance(state):
+        pass
+    visited = state.counts[dual_coordinate_descent._VISITED]
+    assert state.iterations == np.ceil(visited / 300)
+
+
 @pytest.mark.parametrize("gap_tol", [None, 1e-6])
 def test_a_stopped_state_is_resumed_with_other_parameters(gap_tol):
     solver = dual_coordinate_descent

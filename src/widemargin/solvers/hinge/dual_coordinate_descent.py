@@ -5,7 +5,9 @@ row of X is read twice and the Gram matrix is never formed. Samples are visited 
 order in every pass, and those that stay at a bound are left out of the passes until the others
 have converged (shrinking; Hsieh et al., 2008). If few dual variables are strictly inside their
 bounds, Newton steps on these (see `free_set_newton`) come between the passes, as often as they
-cost no more than the passes.
+cost no more than the passes. If they are many, conjugate gradients take the place of the Newton
+steps, once the set of these variables hardly changes: coordinate descent takes thousands of passes
+from there to a small tolerance.
 
 There are two stopping rules. With ``tol``, the solver stops when the projected gradients of all
 samples lie within ``tol`` of each other, as liblinear does, and small problems are then solved to
@@ -13,8 +15,9 @@ machine precision. With ``gap_tol``, it stops on the relative duality gap, which
 few passes and wherever a tolerance is met (see `stopping`): with margins that differ by sample a
 small violation does not bound the objective.
 
-With few features, the interior-point method of `soft_margin` takes over after `handover_passes`
-passes: they are many only where the features are ill-conditioned.
+With few features, the interior-point method of `soft_margin` takes over when the passes have taken
+about as long as it will: they are many only where the features are ill-conditioned. A pass that
+leaves samples out counts by the share of those that it visits.
 
 References
 ----------
@@ -45,9 +48,9 @@ from widemargin.solvers.solution import Report, Solution
 from widemargin.solvers.states import ACTIVE, CONVERGED, FINISHED, PASSES, POSITION, PassState
 from widemargin.solvers.stopping import rounding_floor
 
-# Further entries of the counts of `PassState` (samples that stay for the next pass), and entries
-# of the extremes.
-_STAYING = POSITION + 1
+# Further entries of the counts of `PassState` (samples that stay for the next pass, and those that
+# all passes have visited), and entries of the extremes.
+_STAYING, _VISITED = POSITION + 1, POSITION + 2
 _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 
 
@@ -89,11 +92,16 @@ class State(PassState):
     shrinking: bool = True
     # Passes at the last computation of the gap.
     passes_at_check: int = 0
+    gradient_steps: int = options.first_gradient_steps
+    """Most steps of conjugate gradients at a time."""
     handed_over: bool = False
     interior: Any = None
     best: Any = None
 
-    saved = (*PassState.saved, "passes_at_check", "weights", "order", "extremes")
+    saved = (
+        *PassState.saved,
+        *("passes_at_check", "weights", "order", "extremes", "gradient_steps", "was_free"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +114,8 @@ class State(PassState):
         else:
             self.dual = np.clip(problem.sign * self.dual, 0.0, self.ceiling)
             self.weights = problem.combine(problem.sign * self.dual)
+        # Samples whose variables were free after the last slice.
+        self.was_free = np.zeros(n, dtype=bool)
         # First the samples of this pass in their order, then those that are left out of it.
         self.order = np.arange(n, dtype=np.uint32)
         # Extremes of the projected gradient in this pass, and those of the last one.
@@ -123,13 +133,13 @@ class State(PassState):
 
 def advance(state: State) -> bool:
     """Work for about 0.2 seconds; return whether the solver has finished."""
-    if not state.handed_over and state.iterations >= options.handover_passes:
+    per_row = state.problem.X.size // state.problem.size + options.step_work
+    one_pass = per_row * state.problem.size
+    if not state.handed_over and state.iterations >= _handover_passes(state, one_pass):
         _hand_over(state)
     if state.interior is not None and not state.finished:
         _interior_point_step(state)
     elif not state.finished:
-        per_row = state.problem.X.size // state.problem.size + options.step_work
-        one_pass = per_row * state.problem.size
         # At least one whole pass between Newton steps, since they restart the pass under way.
         price = max(_newton_work(state), one_pass)
         work = min(options.slice_work, options.slice_passes * one_pass, price - state.worked)
@@ -140,6 +150,8 @@ def advance(state: State) -> bool:
         if not state.finished and state.worked >= price:
             _newton_step(state)
             state.worked = 0.0
+        elif not state.finished and price == np.inf:
+            _conjugate_gradient_steps(state)
     return state.finished
 
 
@@ -175,6 +187,12 @@ def _interior_point_step(state: State) -> None:
     enough = options.accepted_gap if state.gap_tol is None else state.gap_tol
     state.set_status(finished=True, converged=best.gap <= enough)
     state.best = replace(best, converged=state.converged)
+
+
+def _handover_passes(state: State, one_pass: float) -> float:
+    """Return the number of passes that take as long as the interior-point method."""
+    n, d = state.problem.X.shape
+    return min(options.handover_passes, (n * d * d + options.interior_work) / one_pass)
 
 
 def _hand_over(state: State) -> None:
@@ -245,6 +263,62 @@ def _newton_step(state: State) -> None:
     _restart_pass(state)
 
 
+def _conjugate_gradient_steps(state: State) -> None:
+    """Maximize the dual over the free variables by conjugate gradients, if they hardly change.
+
+    The result is moved to the bounds that it exceeds, and taken if that is better, in full or in
+    part. The number of steps follows their success.
+    """
+    free = _free_variables(state)
+    was_free, state.was_free = state.was_free, np.zeros(state.problem.size, dtype=bool)
+    state.was_free[free] = True
+    if np.count_nonzero(was_free != state.was_free) > options.changed_share * len(free):
+        return
+    part = state.problem.subset(free)
+    sign, softness, before = part.sign, part.softness(), part.sign * state.dual[free]
+    residual = sign * part.margin - part.scores(state.weights) - softness * before
+    change, ceiling = _conjugate_gradients(state, part, free, residual), part.ceiling()
+    lower, upper = np.where(sign > 0, 0.0, -ceiling), np.where(sign > 0, ceiling, 0.0)
+    for length in options.gradient_lengths:
+        after = np.clip(before + length * change, lower, upper)
+        move = after - before
+        weights = part.combine(move)
+        bend = np.sum(weights * weights) + np.sum(softness * move * move)
+        if np.sum(residual * move) > 0.5 * bend:
+            state.dual[free] = sign * after
+            state.weights = state.weights + weights
+            state.was_free[free] = (lower < after) & (after < upper)
+            _restart_pass(state)
+            break
+    else:
+        length = 0.0
+    steps = 2 * state.gradient_steps if length == 1.0 else state.gradient_steps // 2
+    state.gradient_steps = min(max(steps, options.fewest_gradient_steps), options.gradient_steps)
+
+
+def _conjugate_gradients(
+    state: State, part: LinearProblem, free: np.ndarray, residual: np.ndarray
+) -> np.ndarray:
+    """Return the change of the free variables that maximizes the dual without its bounds."""
+    enough = options.gradient_share * max(state.tol, _rounding(state))
+    softness, diagonal = part.softness(), state.constants[free, 1]
+    change, scaled = np.zeros(len(free)), residual / diagonal
+    direction, product = scaled, np.sum(residual * scaled)
+    for _ in range(state.gradient_steps):
+        image = part.scores(part.combine(direction)) + softness * direction
+        bend = np.sum(direction * image)
+        if not bend > 0.0:
+            break
+        change = change + product / bend * direction
+        residual = residual - product / bend * image
+        if np.abs(residual).max() <= enough:
+            break
+        scaled = residual / diagonal
+        product, last = np.sum(residual * scaled), product
+        direction = scaled + product / last * direction
+    return change
+
+
 def _restart_pass(state: State) -> None:
     """Discard the gradients seen in the pass under way."""
     state.counts[POSITION] = state.counts[_STAYING] = 0
@@ -266,7 +340,7 @@ def _free_variables(state: State) -> np.ndarray:
 
 def _refine(state: State) -> None:
     """Alternate Newton steps and a few passes until they reach machine precision."""
-    passes = state.iterations
+    counts = state.counts.copy()
     for _ in range(options.refine_rounds):
         if _newton_work(state) == np.inf:
             break
@@ -276,8 +350,7 @@ def _refine(state: State) -> None:
         _descend(state, options.refined_tol, limit, options.slice_work)
         if state.converged:
             break
-    state.set_status(finished=True, converged=True)
-    state.counts[PASSES] = passes
+    state.counts = counts
 
 
 def _steps_work(data, indices, indptr, bias, constants, *rest):
@@ -300,7 +373,8 @@ def coordinate_steps(
     touched, lanes = 0.0, np.empty(16)
     for _ in range(steps):
         if position == active:
-            counts[PASSES] += 1
+            counts[_VISITED] += active
+            counts[PASSES] = (counts[_VISITED] + n - 1) // n
             if highest - lowest <= tol:
                 if staying == n:
                     counts[FINISHED] = counts[CONVERGED] = 1
