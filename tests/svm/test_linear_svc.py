@@ -359,3 +359,38 @@ def test_values_whose_squares_overflow_are_refused():
     for rows in (1e200 * X, sparse.csr_array(-1e200 * X)):
         with pytest.raises(ValueError, match="X must contain values of magnitude up to"):
             LinearSVC().fit(rows, y)
+
+
+class Observer:
+    """A callback that does not evaluate the estimator."""
+
+    def __init__(self):
+        self.slices = 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.slices += context.task_name == "slice"
+
+
+@pytest.mark.parametrize("evaluates", [False, True])
+def test_only_callbacks_that_evaluate_the_estimator_cost_a_certificate(evaluates, monkeypatch):
+    solver, certificates = dual_coordinate_descent, []
+    certify = solver.solution_at
+    monkeypatch.setattr(solver.options, "slice_passes", 1)
+    monkeypatch.setattr(solver, "solution_at", lambda s: certificates.append(0) or certify(s))
+    X, y = make_classification(n_samples=300, n_features=30, flip_y=0.3, random_state=0)
+    callback = Recorder() if evaluates else Observer()
+    LinearSVC(loss="hinge").set_callbacks(callback).fit(X, y)
+    if evaluates:
+        assert len(certificates) > 1
+    else:
+        assert callback.slices > 1
+        assert len(certificates) == 1  # that of the result

@@ -190,12 +190,22 @@ def solve_problems(
         if not progress.active:
             solutions[number] = solve(number, None)
             return
-        with progress.task(tasks[number], lambda: attributes(solutions)) as stop:
+        running = None
+
+        def fitted():
+            # Only callbacks that evaluate the estimator pay for the certificate of its solution.
+            if running is not None and solution_at is not None:
+                solutions[number] = solution_at(running)
+            return attributes(solutions)
+
+        with progress.task(tasks[number], fitted) as stop:
 
             def report(state):
-                if solution_at is not None:
-                    solutions[number] = solution_at(state)
-                return stop()
+                nonlocal running
+                running = state
+                stopped = stop()
+                running = None  # another thread may call `fitted` while the state changes
+                return stopped
 
             solutions[number] = solve(number, report)
 
