@@ -615,7 +615,7 @@ class Case:
         from widemargin import PreferenceSVC
 
         # The paper's split, and no margin.
-        options = {"split": "holdout", "margin": 0.0, **more}
+        options = {"split": "holdout", "margin": None, **more}
         model = PreferenceSVC(**self.parameters, random_state=self.seed, **options)
         return model.fit(self.X, self.y, X_unlabeled=self.U)
 

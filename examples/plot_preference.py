@@ -54,8 +54,9 @@ PreferenceDisplay.from_estimator(model)
 
 # %%
 # Precision and recall on new samples, by threshold. The constraint is met where the blue line is
-# above the dashed one. The gray line is the chosen threshold: it exceeds the constraint by one
-# standard error on the validation samples (`margin`), so that it is met here too.
+# above the dashed one. The gray line is the chosen threshold, at which the lower confidence limit
+# of the precision on the validation samples meets the constraint (`margin`), so that it is met here
+# too.
 
 PreferenceDisplay.from_estimator(model, X_test, y_test)
 

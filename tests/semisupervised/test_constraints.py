@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binomtest
 from sklearn.metrics import fbeta_score, precision_score, recall_score
 
 from widemargin.semisupervised.constraints import (
@@ -149,3 +150,35 @@ def test_equal_precision_and_recall_leave_the_threshold_at_zero():
     positive[2], positive[0] = False, True  # 3 of 4 accepted are positive, 3 of 4 positive accepted
     assert at(0.0, SCORES, positive) == (0.75, 0.75)
     assert adjusted(Constraints(), SCORES, positive) == 0.0
+
+
+@pytest.mark.parametrize("name", ["precision", "recall", "false_positive_rate"])
+def test_limits_are_the_exact_ones_and_levels_invert_them(name):
+    curve = ThresholdCurve(ScoredSamples(SCORES, POSITIVE))
+    upper = name == "false_positive_rate"
+    limits, n = curve.limit(name, 0.9), {"recall": 3, "false_positive_rate": 5}
+    for k, threshold in enumerate(curve.thresholds):
+        accepted = threshold < SCORES
+        hits = (accepted & (~POSITIVE if upper else POSITIVE)).sum()
+        size = n.get(name, accepted.sum())
+        test = binomtest(int(hits), max(1, int(size)), alternative="less" if upper else "greater")
+        interval = test.proportion_ci(0.9)
+        assert_allclose(limits[k], interval.high if upper else interval.low, atol=1e-9)
+        if 0.0 < limits[k] < 1.0:
+            assert_allclose(curve.level(name, limits[k])[k], 0.9)
+
+
+def test_a_margin_refuses_a_precision_of_too_few_samples():
+    scores, positive = np.arange(60.0), np.arange(60) >= 30
+    positive[25:30] = True, False, True, False, True
+    plain, safe = (
+        ThresholdCurve(
+            ScoredSamples(scores, positive),
+            [chosen(Constraints(precision=0.9, margin=m), scores, positive)],
+        )
+        for m in (None, 0.99)
+    )
+    assert plain.true_positives > safe.true_positives
+    # Without an error 44 accepted samples would be needed: the smallest violation is taken.
+    assert safe.true_positives == 31
+    assert safe.false_positives == 0

@@ -259,19 +259,18 @@ def test_each_fold_is_scored_by_a_model_without_its_labels(estimator):
 
 
 @both
-def test_a_margin_raises_the_threshold_and_is_reported_in_standard_errors(estimator):
+def test_a_margin_is_the_level_of_exact_confidence_limits(estimator):
     X, _, marked = make_samples()
-    model = clone(estimator).set_params(precision=0.8, margin=0.0).fit(X, marked)
+    model = clone(estimator).set_params(precision=0.8, margin=None).fit(X, marked)
     before = model.threshold_
-    assert model.margins_["precision"] >= 0.0
-    model.set_constraints(precision=0.8, margin=3.0)
+    model.set_constraints(precision=0.8, margin=0.95)
     assert model.threshold_ > before
-    assert model.margins_["precision"] >= 3.0
     scores, truth, _ = model._validation
     accepted = scores > model.threshold_
-    n, rate = accepted.sum(), (truth[accepted].sum() + 1) / (accepted.sum() + 2)
-    error = np.sqrt(rate * (1 - rate) / (n + 2))
-    assert model.margins_["precision"] == pytest.approx((truth[accepted].mean() - 0.8) / error)
+    test = binomtest(int(truth[accepted].sum()), int(accepted.sum()), 0.8, alternative="greater")
+    assert model.margins_["precision"] == pytest.approx(1.0 - test.pvalue)
+    assert model.margins_["precision"] >= 0.95
+    assert test.proportion_ci(0.95).low >= 0.8
 
 
 def test_a_guarantee_is_withheld_if_labels_were_drawn_by_class_unless_the_share_is_known():
@@ -285,6 +284,9 @@ def test_a_guarantee_is_withheld_if_labels_were_drawn_by_class_unless_the_share_
         model.fit(X[labeled], y[labeled], X_unlabeled=X[unlabeled])
     assert not model.guarantee_.guaranteed
     assert model.guarantee_.shift_pvalue < 1e-3
+    # More calibration samples that are drawn like these would not help.
+    assert model.guarantee_.more_samples is None
+    assert "label a random part of the unlabeled samples" in model.guarantee_.reason
     model.set_params(positive_share=0.1).fit(X[labeled], y[labeled], X_unlabeled=X[unlabeled])
     assert model.guarantee_.guaranteed
     assert precision_score(y[unlabeled], model.predict(X[unlabeled])) >= 0.7
@@ -294,6 +296,7 @@ def test_a_guarantee_is_withheld_if_labels_were_drawn_by_class_unless_the_share_
     fair.fit(X[:1000], y[:1000], X_unlabeled=X[unlabeled])
     assert fair.guarantee_.guaranteed
     assert fair.guarantee_.shift_pvalue > 1e-3
+    assert fair.guarantee_.reason == ""
 
 
 def test_more_unlabeled_samples_do_not_change_a_guarantee_of_one_round():
@@ -384,6 +387,17 @@ def test_recalibration_refuses_missing_labels():
     labels = np.append(y[1:].astype(object), None)
     with pytest.raises(ValueError, match="got 600 labels, 1 of them missing"):
         model.recalibrate(X, labels)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Int8", "boolean"])
+def test_labels_of_nullable_columns_stay_integers_and_booleans(dtype):
+    pandas = pytest.importorskip("pandas")
+    X, y, marked = make_samples()
+    full = pandas.Series(y).astype(dtype)
+    for labels in (full, full.mask(marked == -1)):
+        model = PreferenceSVC(max_rounds=1, random_state=0).fit(X, labels)
+        assert model.classes_.dtype.kind == ("b" if dtype == "boolean" else "i")
+        assert model.predict(X[:2]).dtype == model.classes_.dtype
 
 
 def test_missing_labels_are_unlabeled_in_any_container_and_minus_one_is_then_a_class():

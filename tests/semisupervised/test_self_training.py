@@ -37,7 +37,7 @@ class Script(Learner):
 
 
 def train_with(script, constraints=NO_CONSTRAINTS, report=lambda state: False, **options):
-    script.parent.set_params(**{"threshold": "adjusted", "margin": 0.0, **options})
+    script.parent.set_params(**{"threshold": "adjusted", "margin": None, **options})
     labels = np.zeros((1, script.data.n_unlabeled), dtype=np.int8)
     state = TrainingState(labels[0], labels[1:])
     self_train(script, constraints, state, report)

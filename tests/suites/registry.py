@@ -231,7 +231,7 @@ CASES = [
         excluded_checks={**MARK, **BY_CONSTRAINT},
     ),
     Case(
-        PreferenceSVC(split="resubstitution", update="recompute", recall=0.9, margin=0.0),
+        PreferenceSVC(split="resubstitution", update="recompute", recall=0.9, margin=None),
         data=two_classes,
         excluded_checks={**MARK, **BY_CONSTRAINT},
     ),

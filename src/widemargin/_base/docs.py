@@ -297,10 +297,13 @@ cost_ratio : float, default=None
     of all errors is minimized instead of maximizing F-beta.
 
 [constraint_margin]
-margin : float, default=1.0
-    Number of standard errors by which the bounds must be exceeded on the validation
-    samples. Without a margin, a bound is missed on new samples about as often as it is
-    met; a larger one meets it more often, at a lower F1. Not used with a `confidence`.
+margin : float, default=0.9
+    Safety margin: the one-sided exact confidence limits of the rates at this level must
+    meet the bounds on the validation samples. A larger one meets the bounds on new samples
+    more often, at a lower F1. Must be at least 0.5 and less than 1. If None, the rates
+    themselves must meet the bounds, which are then missed on new samples about as often as
+    they are met. Unlike `confidence` it guarantees nothing, because the same samples choose
+    the threshold, and it is not used with a `confidence`.
 
 [partial_sample_weight]
 sample_weight : array-like of shape (n_samples,), default=None
@@ -372,14 +375,15 @@ constraints_ : Constraints
     The constraints that `threshold_` was chosen for.
 
 margins_ : dict of float
-    By how many standard errors the validation samples exceed each bound at
-    `threshold_`. A bound with a margin near 0 is missed on new samples about as often as
-    it is met.
+    The level up to which the confidence limits of the validation samples meet each bound
+    at `threshold_`. It is at least `margin` if the bound is met with the margin. A bound
+    with 0.5 is missed on new samples about as often as it is met.
 
 guarantee_ : Guarantee or None
     With a `confidence`: whether the bounds are ``guaranteed`` on new samples, the
-    ``achievable`` ones, how many ``more_samples`` are needed, and the ``shift_pvalue`` of
-    the comparison with unlabeled samples.
+    ``achievable`` ones, how many ``more_samples`` are needed, the ``shift_pvalue`` of the
+    comparison with unlabeled samples, and the ``reason`` if nothing is guaranteed, with
+    what to do.
 
 history_ : dict of ndarray
     For every round: number of pseudo-labels that changed (``added``), numbers of

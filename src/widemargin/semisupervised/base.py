@@ -56,7 +56,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         "false_positive_rate": [Interval(Real, 0.0, 1.0, closed="both"), None],
         "beta": [Interval(Real, 0.0, None, closed="neither")],
         "cost_ratio": [Interval(Real, 0.0, None, closed="neither"), None],
-        "margin": [Interval(Real, 0.0, None, closed="left")],
+        "margin": [Interval(Real, 0.5, 1.0, closed="left"), None],
         "confidence": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "split": [StrOptions({"cross", "holdout", "resubstitution"})],
@@ -113,7 +113,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         false_positive_rate: float | None = None,
         beta: float = 1.0,
         cost_ratio: float | None = None,
-        margin: float = 1.0,
+        margin: float | None = 0.9,
         confidence: float | None = None,
     ) -> Self:
         """Set other constraints and choose a new threshold, without training.
@@ -379,15 +379,13 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         guarantee = guaranteed_threshold(
             constraints, self.confidence, self._calibration, self._reference, self.positive_share
         )
-        message = "" if guarantee.guaranteed else self._why_not_guaranteed(constraints, guarantee)
-        if self._shift is not None:
-            guarantee = replace(guarantee, shift_pvalue=self._shift)
-            if self._shift < preference_options.shift_level:
-                guarantee = replace(guarantee, guaranteed=False)
-                message = self._shift_message()
-        if message:
-            warnings.warn(message, UserWarning, stacklevel=stacklevel)
-        return guarantee
+        reason = "" if guarantee.guaranteed else self._why_not_guaranteed(constraints, guarantee)
+        if self._shift is not None and self._shift < preference_options.shift_level:
+            guarantee = replace(guarantee, guaranteed=False, more_samples=None)
+            reason = self._shift_message()
+        if reason:
+            warnings.warn(reason, UserWarning, stacklevel=stacklevel)
+        return replace(guarantee, shift_pvalue=self._shift, reason=reason)
 
     def _shift_message(self) -> str:
         mixed = "" if self.positive_share is None else f" with positive_share={self.positive_share}"

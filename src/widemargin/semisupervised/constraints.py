@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc, betaincinv
 
 from widemargin._base.options import preference_options as options
 
@@ -29,8 +30,9 @@ class Constraints:
     cost_ratio : float or None
         If not None, the objective is the negative cost of the errors instead: a false positive
         costs this many times as much as a false negative.
-    margin : float
-        Number of standard errors by which the bounds must be exceeded.
+    margin : float or None
+        Level of the one-sided confidence limits of the rates that must meet the bounds. If None,
+        the rates themselves must meet them.
     """
 
     precision: float | None = None
@@ -38,7 +40,7 @@ class Constraints:
     false_positive_rate: float | None = None
     beta: float = 1.0
     cost_ratio: float | None = None
-    margin: float = 0.0
+    margin: float | None = None
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -50,25 +52,18 @@ class Constraints:
     def violation(self, curve: "ThresholdCurve") -> np.ndarray:
         """Return the largest violation of a bound at each threshold, 0 where all are met.
 
-        With a margin, the bounds must be exceeded by this number of standard errors.
+        With a margin, the confidence limits at this level must meet the bounds.
         """
         largest = np.zeros(len(curve.thresholds))
         for name, bound in self.bounds.items():
-            rate = getattr(curve, name)
+            rate = getattr(curve, name) if self.margin is None else curve.limit(name, self.margin)
             excess = rate - bound if name == "false_positive_rate" else bound - rate
-            if self.margin:
-                excess = excess + self.margin * curve.standard_error(name)
             np.maximum(largest, excess, out=largest)
         return largest
 
     def margins(self, curve: "ThresholdCurve") -> dict[str, float]:
-        """Return by how many standard errors the first threshold exceeds each bound."""
-        margins = {}
-        for name, bound in self.bounds.items():
-            excess = getattr(curve, name)[0] - bound
-            sign = -1.0 if name == "false_positive_rate" else 1.0
-            margins[name] = float(sign * excess / curve.standard_error(name)[0])
-        return margins
+        """Return the levels up to which limits at the first threshold meet the bounds."""
+        return {name: float(curve.level(name, bound)[0]) for name, bound in self.bounds.items()}
 
     def objective(self, curve: "ThresholdCurve") -> np.ndarray:
         """Return the objective at each threshold."""
@@ -162,20 +157,34 @@ class ThresholdCurve:
         self.false_positives = _reverse_cumsum(negatives)[above]
         self.false_negatives = positives.sum() - self.true_positives
         accepted = self.true_positives + self.false_positives
-        self.accepted, self.positives, self.negatives = accepted, positives.sum(), negatives.sum()
+        self.negatives = negatives.sum()
         self.precision = self.true_positives / np.where(accepted == 0.0, 1.0, accepted)
         self.recall = self.true_positives / positives.sum()
         self.false_positive_rate = self.false_positives / negatives.sum()
 
-    def standard_error(self, name: str) -> np.ndarray:
-        """Return standard errors of a rate, with one success and one failure added."""
-        n = {
-            "precision": self.accepted,
-            "recall": self.positives,
-            "false_positive_rate": self.negatives,
-        }[name]
-        rate = (getattr(self, name) * n + 1.0) / (n + 2.0)
-        return np.sqrt(rate * (1.0 - rate) / (n + 2.0))
+    def limit(self, name: str, level: float) -> np.ndarray:
+        """Return one-sided exact confidence limits of a rate, upper ones of false positive rates.
+
+        They are those of Clopper and Pearson for a threshold that is fixed beforehand.
+        """
+        good, bad = self._counts(name)
+        limit = betaincinv(np.where(good > 0.0, good, 1.0), bad + 1.0, 1.0 - level)
+        limit = np.where(good > 0.0, limit, 0.0)
+        return 1.0 - limit if name == "false_positive_rate" else limit
+
+    def level(self, name: str, bound: float) -> np.ndarray:
+        """Return the levels up to which the confidence limits of a rate meet a bound."""
+        good, bad = self._counts(name)
+        bound = 1.0 - bound if name == "false_positive_rate" else bound
+        level = 1.0 - betainc(np.where(good > 0.0, good, 1.0), bad + 1.0, bound)
+        return np.where(good > 0.0, level, 0.0)
+
+    def _counts(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many of the samples that a rate is about are good and bad."""
+        if name == "false_positive_rate":
+            return np.maximum(self.negatives - self.false_positives, 0.0), self.false_positives
+        bad = self.false_positives if name == "precision" else self.false_negatives
+        return self.true_positives, bad
 
     def f_score(self, beta: float = 1.0) -> np.ndarray:
         """Return F-beta at each threshold, 0 where it is undefined."""

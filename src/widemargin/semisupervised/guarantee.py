@@ -71,10 +71,13 @@ class Guarantee:
     more_samples : int or None
         Estimated number of additional calibration samples with which the constraints can be
         guaranteed with probability 1/2; 0 if they are guaranteed. None if no number up to 1,000
-        times the present one is sufficient.
+        times the present one is sufficient, or if the guarantee is withheld because unlabeled
+        samples have another distribution: more samples of the same kind do not help then.
     shift_pvalue : float or None
         P-value of the hypothesis that calibration samples and unlabeled samples have the same
         distribution of scores. None if there are no unlabeled samples to compare with.
+    reason : str
+        Why nothing is guaranteed, and what to do; empty if the constraints are guaranteed.
     """
 
     guaranteed: bool
@@ -83,6 +86,7 @@ class Guarantee:
     achievable: dict[str, float]
     more_samples: int | None
     shift_pvalue: float | None = None
+    reason: str = ""
 
 
 def guaranteed_threshold(

@@ -109,7 +109,7 @@ class PreferenceSVC(BinaryKernelModelMixin, PreferenceBase):
         false_positive_rate=None,
         beta=1.0,
         cost_ratio=None,
-        margin=1.0,
+        margin=0.9,
         confidence=None,
         positive_share=None,
         split="cross",

@@ -186,13 +186,15 @@ def fill_missing_labels(y: Any) -> tuple[Any, np.ndarray]:
 
     None, NaN and the missing values of nullable columns are missing labels.
     """
-    values = np.asarray(y)
+    nullable = not isinstance(getattr(y, "dtype", None), np.dtype | None)
+    # A list keeps integers integers; an array of a nullable column may be of floats.
+    values = np.array(list(y), dtype=object) if nullable else np.asarray(y)
     missing = np.zeros(len(values) if values.ndim else 0, dtype=bool)
     if values.ndim == 1 and values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.ndim == 1 and values.dtype.kind == "O":
         missing = np.array([is_missing(label) for label in values], dtype=bool)
-    if not missing.any():
+    if not missing.any() and (not nullable or isinstance(next(iter(values), ""), str)):
         return y, missing
     present = values[~missing]
     if not len(present):
