@@ -69,10 +69,32 @@ assert set(labels) == {"a", "b", "c"}
 print("equal")
 """
 
+OTHERS = """
+import array_api_strict as xp
+import numpy as np
+import sklearn
+
+from widemargin import KernelDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+
+rng = np.random.default_rng(0)
+y = np.arange(120) % 3
+X, weight = rng.standard_normal((120, 4)) + y[:, None], rng.random(120)
+for estimator in (QuadraticDiscriminantAnalysis(), KernelDiscriminantAnalysis()):
+    expected = estimator.fit(X, y, sample_weight=weight).predict_proba(X)
+    with sklearn.config_context(array_api_dispatch=True):
+        estimator.fit(xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(weight))
+        found = estimator.predict_proba(xp.asarray(X))
+        labels = estimator.predict(xp.asarray(X))
+    assert isinstance(found, np.ndarray)
+    assert isinstance(labels, np.ndarray)
+    assert (found == expected).all()
+print("equal")
+"""
+
 
 def run(script):
     pytest.importorskip("array_api_strict")
-    root = str(Path(__file__).parents[2])
+    root = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     outcome = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         env={**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": root},
@@ -90,3 +112,7 @@ def test_scikit_learn_accepts_arrays_of_other_libraries():
 
 def test_arrays_of_other_libraries_may_come_in_pieces():
     assert run(PIECES) == "equal"
+
+
+def test_other_discriminants_convert_arrays_of_other_libraries_to_numpy():
+    assert run(OTHERS) == "equal"

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array
+from sklearn.utils import check_array, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -375,13 +375,14 @@ class IncrementalClassifier(BayesClassifier):
     def _validate(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
         self._finish_fit()
+        X = supported(self, X)
         check_same_namespace(X, self, attribute="means_", method=method)
         return validate_data(self, X, reset=False, dtype=float_types(X), accept_sparse="csr")
 
 
 def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tuple[Any, np.ndarray]:
     """Return numeric samples, dense, CSR or of another namespace, and labels as a NumPy array."""
-    y = to_numpy(y)
+    X, y = supported(estimator, X), to_numpy(y)
     if foreign_namespace(X) is None:
         X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
         check_magnitude(X)
@@ -391,6 +392,11 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
         check_consistent_length(X, y)
     check_class_labels(y)
     return X, y
+
+
+def supported(estimator: Any, X: Any) -> Any:
+    """Return samples as a NumPy array if the estimator does not compute in other namespaces."""
+    return X if get_tags(estimator).array_api_support else to_numpy(X)
 
 
 def encode_samples(y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, Any]:

@@ -16,6 +16,7 @@ from widemargin._base.threads import single_threaded_blas
 from widemargin._base.validation import validate_kernel_training, validate_predict
 from widemargin.discriminant.base import BayesClassifier, class_priors, log_priors
 from widemargin.discriminant.directions import orient
+from widemargin.discriminant.namespaces import to_numpy
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters, effective_gamma, kernel_constraints
 
@@ -147,8 +148,8 @@ class KernelDiscriminantAnalysis(
         -------
         <<returns_self>>
         """
-        X, y = validate_kernel_training(self, X, y, self.kernel)
-        positive, targets = encode_targets(y, sample_weight, class_weight=None)
+        X, y = validate_kernel_training(self, to_numpy(X), to_numpy(y), self.kernel)
+        positive, targets = encode_targets(y, to_numpy(sample_weight), class_weight=None)
         most = len(targets.classes) - 1
         if self.n_components is not None and self.n_components > most:
             raise ValueError(
@@ -205,7 +206,7 @@ class KernelDiscriminantAnalysis(
 
     def _validate(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
-        return validate_predict(self, X)
+        return validate_predict(self, to_numpy(X))
 
     def _kernel_matrix(self, X: Any, order: np.ndarray, weight: np.ndarray) -> tuple:
         """Return the samples in this order, the resolved kernel, and a new kernel matrix."""
