@@ -7,7 +7,13 @@ import pytest
 from scipy.stats import beta, binom, binomtest, norm
 
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples
-from widemargin.semisupervised.guarantee import guaranteed_threshold, shift_pvalue
+from widemargin.semisupervised.guarantee import (
+    _passed_thresholds,
+    _Ranked,
+    _Tests,
+    guaranteed_threshold,
+    shift_pvalue,
+)
 
 CONFIDENCE = 0.9
 
@@ -139,6 +145,26 @@ def test_a_nearly_perfect_scorer_needs_only_the_samples_that_one_test_needs():
         )
         given += found.guaranteed
     assert given >= 54
+
+
+@pytest.mark.parametrize(("share", "distance"), [(0.3, 2.5), (0.07, 3.5)])
+def test_the_start_is_nearly_as_good_as_the_best_one_known_beforehand(share, distance):
+    """No fixed sequence with one start passes more often than the best rank by the true scores."""
+    rng = np.random.default_rng(0)
+    draws, n, bound = 120, 300, 0.85
+    passed = np.zeros(n + 1)
+    found = 0
+    for _ in range(draws):
+        positive = rng.random((2, n)) < share
+        scores = distance * positive + rng.normal(size=(2, n))
+        order = np.argsort(-scores[0])
+        hits = np.append(0, np.cumsum(positive[0, order]))
+        passed += binom.sf(hits - 1, np.arange(n + 1), bound) <= 1 - CONFIDENCE
+        tests = _Tests({"precision": bound}, 1 - CONFIDENCE, None)
+        samples = [samples_of(*both) for both in zip(scores, positive, strict=True)]
+        found += len(_passed_thresholds(tests, _Ranked(samples[0]), samples[1])) > 0
+    assert 0.3 * draws < passed[1:].max() < 0.99 * draws
+    assert found >= 0.93 * passed[1:].max()
 
 
 def test_all_samples_can_be_accepted():
