@@ -1,6 +1,7 @@
 from widemargin import datasets as datasets
 from widemargin import export as export
 from widemargin import plotting as plotting
+from widemargin import report as report
 from widemargin import structured as structured
 from widemargin._base.targets import effective_class_weight as effective_class_weight
 from widemargin._base.targets import ldam_class_margin as ldam_class_margin
@@ -87,6 +88,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "precision_at_k",
     "precision_at_recall_scorer",
     "recall_at_precision_scorer",
+    "report",
     "save_extreme_format",
     "structured",
 ]

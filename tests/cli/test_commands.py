@@ -214,6 +214,19 @@ def test_tune_reports_the_selected_parameters(folder, tmp_path):
     assert 0.8 < result["cross_validated_score"] <= 1
 
 
+def test_report_is_one_page(folder, tmp_path):
+    page = tmp_path / "report.html"
+    arguments = ("report", folder / "model.skops", folder / "test.csv", "-o", page)
+    assert succeed(*arguments) == f"{page}\n"
+    text = page.read_text(encoding="utf-8")
+    for words in ("because</dt><dd>there is text", "train.csv", "test.csv", "Confusion matrix"):
+        assert words in text
+    succeed("report", folder / "model.skops", "-o", page)
+    assert "Confusion matrix" not in page.read_text(encoding="utf-8")
+    assert "no folder" in fail("report", folder / "model.skops", "-o", tmp_path / "no" / "r.html")
+    assert "no column 'age'" in fail("report", folder / "model.skops", folder / "numbers.csv")
+
+
 def test_inspect_describes_a_model(folder):
     result = json.loads(succeed("inspect", folder / "model.skops", "--json"))
     assert result["estimator"] == "sklearn.pipeline.Pipeline"

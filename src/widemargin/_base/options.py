@@ -849,3 +849,26 @@ class cli_options:
     """Samples that are read and predicted at a time: megabytes for tables of usual width."""
     chunk_bytes = 1 << 24
     """Bytes of an svmlight file that are read at a time."""
+
+
+class report_options:
+    """Limits of what a report shows; its size and legibility decide, no benchmark."""
+
+    curve_points = 200
+    """Thresholds at which a precision-recall curve is drawn."""
+    most_curves = 20
+    """Classes with a precision-recall curve."""
+    most_matrix_classes = 30
+    """Classes up to which there is a confusion matrix, and rows of other tables."""
+    most_listed_classes = 50
+    """Classes with a row of their own, the most frequent ones."""
+    most_points = 1_500
+    """Samples in a scatter plot."""
+    proposals = 5
+    """Outputs of a structured model for each input."""
+    examples = 8
+    """Inputs whose outputs are shown."""
+    longest_output = 40
+    """Parts up to which an output is shown as text."""
+    timed_calls = 5
+    """Calls of which the fastest is reported as the time of a prediction."""

@@ -97,11 +97,14 @@ def fit(
         samples = tables.read_training(data, target)
         more = None if unlabeled is None else _read_unlabeled(unlabeled, samples.X, chosen)
         fitted = methods.fit(samples, more, chosen)
-    metadata = {"kinds": fitted.kinds, "target": target, "data": data.name}
     from widemargin.export import save
 
+    result = _fit_result(data, output, fitted)
+    shown = ("labeled_samples", "unlabeled_samples", "columns", "because", "preprocessing")
+    notes = {"trained_on": data.name, **{name: result[name] for name in shown}}
+    metadata = {"kinds": fitted.kinds, "target": target, "data": data.name, "notes": notes}
     save(fitted.model, output, metadata=metadata)
-    print_result(_fit_result(data, output, fitted), as_json)
+    print_result(result, as_json)
 
 
 @app.command()
@@ -143,6 +146,26 @@ def evaluate(model: Model, data: Data, as_json: Json = False) -> None:
 
 
 @app.command()
+def report(
+    model: Model,
+    data: Annotated[
+        Path | None, typer.Argument(exists=True, dir_okay=False, help="File with labeled samples.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write a page about a model and its predictions: one HTML file that needs no network."""
+    from widemargin.cli.output import progress
+    from widemargin.cli.prediction import report_on
+
+    _check_folder(output)
+    with progress(f"Writing {output} ..."):
+        report_on(model, data).save(output)
+    print(output)
+
+
+@app.command()
 def inspect(model: Model, as_json: Json = False) -> None:
     """Describe a model file without loading the model: no code of the file runs."""
     from dataclasses import asdict
@@ -181,14 +204,8 @@ def _read_unlabeled(path: Path, trained: Any, chosen: Any) -> Any:
     if hasattr(trained, "columns"):
         kinds = tables.column_kinds(trained, chosen.texts, chosen.categories)
         kinds = {name: kind for name, kind in kinds.items() if name not in chosen.privileged}
-    chunks = [samples.X for samples in tables.read_chunks(path, kinds, trained.shape[1])]
-    if kinds is not None:
-        import pandas as pd
-
-        return pd.concat(chunks)
-    from scipy.sparse import vstack
-
-    return vstack(chunks).tocsr()
+    chunks = tables.read_chunks(path, kinds, trained.shape[1])
+    return tables.stack([samples.X for samples in chunks])
 
 
 def _fit_result(data: Path, output: Path, fitted: Any) -> dict[str, Any]:

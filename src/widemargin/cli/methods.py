@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import widemargin
 from widemargin._base.options import cli_options as options
 from widemargin.cli.main import CommandError
-from widemargin.cli.tables import CATEGORY, NUMBER, TEXT, Samples, column_kinds, with_kinds
+from widemargin.cli.tables import CATEGORY, NUMBER, TEXT, Samples, column_kinds, stack, with_kinds
 
 METHODS = ("auto", "svc", "linear", "lda", "preference", "privileged")
 
@@ -99,7 +99,8 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
     elif method == "preference":
         if not rest and -1 in y.tolist():
             raise CommandError("The class -1 would mean unlabeled samples.", "Rename it.")
-        arguments["X_unlabeled"] = _stacked([columns.transform(more) for more in rest])
+        blocks = [columns.transform(more) for more in rest]
+        arguments["X_unlabeled"] = stack(blocks) if blocks else None
     model.fit(X, y, **arguments)
     pipeline = Pipeline([("columns", columns), ("model", model)])
     return Fit(pipeline, kinds, reason, len(y), n_unlabeled if method == "preference" else 0)
@@ -245,13 +246,3 @@ def label_like(label: str, classes: np.ndarray) -> Any:
         if str(known) == label:
             return known
     raise CommandError(f"There is no class {label!r}.", f"Classes: {classes.tolist()}.")
-
-
-def _stacked(blocks: list) -> Any:
-    if len(blocks) < 2:
-        return blocks[0] if blocks else None
-    if hasattr(blocks[0], "tocsr"):
-        from scipy.sparse import vstack
-
-        return vstack(blocks).tocsr()
-    return np.concatenate(blocks)

@@ -15,8 +15,9 @@ from sklearn.metrics import (
 )
 
 from widemargin.cli.main import CommandError
-from widemargin.cli.tables import Samples, read_chunks
+from widemargin.cli.tables import Samples, read_chunks, stack
 from widemargin.export import ModelFileError, inspect, load
+from widemargin.report import Report
 
 
 def prediction_chunks(model_file: Path, data: Path, scores: bool) -> Iterator[bytes]:
@@ -87,6 +88,33 @@ def evaluation(model_file: Path, data: Path) -> dict[str, Any]:
             for c, row in zip(classes, confusion, strict=True)
         ],
     }
+
+
+def report_on(model_file: Path, data: Path | None) -> Report:
+    """Report on a model, with predictions if there is a file with labeled samples.
+
+    Parameters
+    ----------
+    model_file : Path
+    data : Path or None
+
+    Returns
+    -------
+    report : Report
+    """
+    notes = {k: v for k, v in inspect(model_file).metadata.get("notes", {}).items() if v}
+    if data is None:
+        return Report.from_estimator(load(model_file), notes=notes, title=model_file.stem)
+    model, chunks, target = _open(model_file, data, with_labels=True)
+    samples = list(chunks)
+    labels = [
+        label
+        for chunk in samples
+        for label in _known_labels(chunk.labels, model.classes_, data, target)
+    ]
+    X = stack([chunk.X for chunk in samples])
+    notes["evaluated_on"] = data.name
+    return Report.from_estimator(model, X, np.array(labels), notes=notes, title=model_file.stem)
 
 
 def _open(model_file: Path, data: Path, with_labels: bool) -> tuple[Any, Iterator[Samples], Any]:

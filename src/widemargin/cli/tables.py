@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import vstack
 from sklearn.datasets import load_svmlight_file
 
 from widemargin._base.options import cli_options as options
@@ -153,6 +154,15 @@ def read_chunks(
         yield Samples(with_kinds(table, kinds), labels)
     if not count:
         raise CommandError(f"{path} has a header and no samples.")
+
+
+def stack(blocks: list) -> Any:
+    """Return tables, arrays or CSR matrices of several chunks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if isinstance(blocks[0], pd.DataFrame):
+        return pd.concat(blocks)
+    return vstack(blocks).tocsr() if hasattr(blocks[0], "tocsr") else np.concatenate(blocks)
 
 
 def to_labels(column: pd.Series) -> np.ndarray:
