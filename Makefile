@@ -21,8 +21,8 @@ unexport PYTHONPATH
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s%s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/package ## train on included data beside scikit-learn; write a report with figures
-	$(BIN)/python tools/demo.py
+demo: .venv-demo/package ## train on included and generated data beside scikit-learn; write a report
+	$(subst $(VENV),.venv-demo,$(BIN))/widemargin demo --output build/demo
 
 test: $(VENV)/package ## run all tests but the slow ones, in two processes, and print coverage
 	$(RUN) pytest -n 2 --cov --cov-report= --cov-fail-under=0
@@ -58,8 +58,8 @@ docs: $(VENV)/package ## build the documentation into docs/_build/html
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove all that make has made
-	rm -rf .venv .venv-oldest build dist docs/_build docs/gallery docs/api docs/_inventories
-	rm -f docs/sg_execution_times.rst docs/performance_tables.inc
+	rm -rf .venv .venv-demo .venv-oldest build dist docs/_build docs/gallery docs/api docs/_inventories
+	rm -f docs/sg_execution_times.rst docs/performance_*.inc
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
@@ -67,6 +67,14 @@ $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
 	@echo "Setting up $(VENV) with $(CONSTRAINTS): a few minutes the first time ..."
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=$(CONSTRAINTS) $(PIP) '.[dev]'
+	@touch $@
+
+# What users install for the command line, and nothing for development.
+.venv-demo/package: $(SOURCES) pyproject.toml $(CONSTRAINTS) README.md LICENSE
+	@echo "Setting up .venv-demo: a minute the first time ..."
+	$(PYTHON) -m venv .venv-demo
+	PIP_CONSTRAINT=$(CONSTRAINTS) $(subst $(VENV),.venv-demo,$(PIP)) '.[cli]'
+	$(subst $(VENV),.venv-demo,$(PIP)) --no-deps --force-reinstall .
 	@touch $@
 
 $(VENV)/package: $(VENV)/dependencies $(SOURCES) README.md LICENSE

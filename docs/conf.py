@@ -56,6 +56,8 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "widemargin"
+html_static_path = ["_static"]
+html_css_files = ["widemargin.css"]
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 8,
@@ -63,5 +65,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"start": [], "architecture": []}
+html_sidebars = {page: [] for page in ("index", "choose", "migration", "start", "architecture")}
 html_show_sourcelink = False

@@ -19,6 +19,49 @@ def write(results=RESULTS, page=PAGE):
     kept = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
     text = "\n".join(_section(result) for result in kept) if kept else _NOTHING
     page.write_text(text, encoding="utf-8")
+    first = _summary_table(results).split("\n", 2)[2] if summary(results) else ""
+    page.with_name("performance_summary.inc").write_text(first, encoding="utf-8")
+
+
+def summary(results=RESULTS):
+    """Return the rows of the summary: task, peer, how many times as fast, in how many seconds."""
+    rows = []
+    for task, peer, benchmark, title, key, ratio, seconds in _SUMMARY:
+        path = results / f"{benchmark}.json"
+        tables = json.loads(path.read_text(encoding="utf-8"))["tables"] if path.exists() else []
+        found = [
+            dict(zip(table["header"], row, strict=True))
+            for table in tables
+            if table["title"] == title
+            for row in table["rows"]
+            if row[: len(key)] == list(key)
+        ]
+        if found and found[0].get(ratio):
+            rows.append([task, peer, found[0][ratio], found[0].get(seconds, "")])
+    return rows
+
+
+def update_readme(path=DOCS.parent / "README.md"):
+    """Write the summary into the README."""
+    text = path.read_text(encoding="utf-8")
+    start, end = (text.index(mark) for mark in README_MARKS)
+    path.write_text(text[:start] + readme_table() + text[end:], encoding="utf-8")
+
+
+def readme_table(results=RESULTS):
+    """Return the summary as a table of Markdown, from the first mark to the second."""
+    lines = ["| task | compared with | times as fast |", "|---|---|---|"]
+    lines += [f"| {task} | {peer} | {ratio} |" for task, peer, ratio, _ in summary(results)]
+    return "\n".join([README_MARKS[0], *lines, ""])
+
+
+def _summary_table(results):
+    header = ["task", "compared with", "times as fast", "seconds of widemargin"]
+    text = (
+        "Time of the other library divided by ours, on two cores, at equal or better objective. "
+        "Below 1, the other library is faster. The tables further down list all measurements."
+    )
+    return _table("Summary", text, header, summary(results))
 
 
 def _section(result):
@@ -68,8 +111,54 @@ def _table(title, text, header, rows):
     return f"{heading}\n.. csv-table::\n   :header-rows: 1\n\n{body}"
 
 
+README_MARKS = "<!-- speed: python docs/performance.py -->\n", "<!-- end of speed -->"
+_FIT, _PREDICT = "Large problems: time to fit", "Prediction"
+_LINEAR, _LDA = "Linear machines: time to fit", "Linear discriminant analysis of tall data"
+# Task, peer, benchmark, title of the table, first cells of the row, columns of ratio and seconds.
+_SUMMARY = [
+    (
+        "Kernel SVM, fit, ijcnn1 (49,990 samples)", "scikit-learn `SVC`",
+        "core", _FIT, ["ijcnn1"], "times scikit-learn, 2", "2 threads",
+    ),
+    (
+        "Kernel SVM, fit, ijcnn1", "scikit-learn-intelex",
+        "core", _FIT, ["ijcnn1"], "times intelex, 2", "2 threads",
+    ),
+    (
+        "Kernel SVM, predict, ijcnn1", "scikit-learn `SVC`",
+        "core", _PREDICT, ["ijcnn1"], "times scikit-learn", "s",
+    ),
+    (
+        "Kernel SVM, predict, ijcnn1", "scikit-learn-intelex",
+        "core", _PREDICT, ["ijcnn1"], "times intelex", "s",
+    ),
+    (
+        "Kernel SVM, fit, iris (150 samples)", "scikit-learn `SVC`",
+        "core", "Small problems", ["iris"], "ratio of least", "",
+    ),
+    (
+        "C and gamma by cross-validation", "`GridSearchCV` over `SVC`",
+        "core", "Tuning", ["GridSearchCV over scikit-learn's SVC"], "ratio", "",
+    ),
+    (
+        "Linear SVM, hinge, a9a (32,561 samples)", "scikit-learn (liblinear)",
+        "linear", _LINEAR, ["a9a", "hinge", "0.01"], "ratio", "1 thread",
+    ),
+    (
+        "Linear discriminant, 200,000 x 200", "scikit-learn, its fastest solver",
+        "discriminant", _LDA, ["200,000 x 200", "lsqr"], "times", "",
+    ),
+    (
+        "Linear discriminant, 200,000 x 200", "scikit-learn, its default",
+        "discriminant", _LDA, ["200,000 x 200", "svd, its default"], "times", "",
+    ),
+]  # fmt: skip
 _NOTHING = """\
 .. note::
 
    There are no results yet; the commands above produce them.
 """
+
+
+if __name__ == "__main__":
+    update_readme()

@@ -54,7 +54,7 @@ def test_the_source_distribution_contains_what_the_tests_need(built):
     expected = {
         "Makefile", "constraints.txt", "constraints-oldest.txt", "pyproject.toml", "README.md",
         "LICENSE", "CHANGELOG.md", "CITATION.cff", "tests/conftest.py", "tests/suites/registry.py",
-        "docs/conf.py", "examples/GALLERY_HEADER.rst", "tools/demo.py",
+        "docs/conf.py", "examples/GALLERY_HEADER.rst", "tools/count_code.py",
     }  # fmt: skip
     names = set(built["sdist"])
     assert expected <= names

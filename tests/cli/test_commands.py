@@ -227,6 +227,35 @@ def test_report_is_one_page(folder, tmp_path):
     assert "no column 'age'" in fail("report", folder / "model.skops", folder / "numbers.csv")
 
 
+def test_students_replace_their_teacher(tmp_path):
+    for subset in ("train", "test"):
+        succeed("data", "vowel", "--subset", subset, "-o", tmp_path / f"{subset}.csv")
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    succeed("fit", train, "--target", "target", "-o", tmp_path / "teacher")
+    arguments = ("students", tmp_path / "teacher", train, "-o", tmp_path / "students", "--json")
+    more = ("--landmarks", 100, "--evaluate", test, "--seed", 0)
+    result = json.loads(succeed(*arguments, *more))
+    assert result["merged_with_the_teacher"] is True
+    assert len(result["f1"]) == 11
+    assert {row["class"] for row in result["f1"]} == set(result["classes"])
+    assert len(succeed("predict", tmp_path / "students", test).split("\n")) == 464
+    pd.read_csv(test).drop(columns="target").to_csv(tmp_path / "new.csv", index=False)
+    error = fail("students", tmp_path / "teacher", tmp_path / "new.csv", "-o", tmp_path / "s")
+    assert "no column 'target'" in error
+
+
+def test_data_is_written_as_csv(tmp_path):
+    names = [line.split(":")[0] for line in succeed("data").splitlines()]
+    assert names == ["satimage", "vowel", "yeast", "tickets"]
+    table = pd.read_csv(io.StringIO(succeed("data", "yeast")))
+    assert table.shape == (1484, 9)
+    assert "CYT" in set(table["target"])
+    assert len(pd.read_csv(io.StringIO(succeed("data", "vowel", "--subset", "test")))) == 462
+    assert "no data set 'mnist'. Use satimage" in fail("data", "mnist")
+    assert "no official split" in fail("data", "yeast", "--subset", "test")
+    assert "subset must be one of" in fail("data", "vowel", "--subset", "rest")
+
+
 def test_inspect_describes_a_model(folder):
     result = json.loads(succeed("inspect", folder / "model.skops", "--json"))
     assert result["estimator"] == "sklearn.pipeline.Pipeline"

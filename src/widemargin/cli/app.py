@@ -166,6 +166,75 @@ def report(
 
 
 @app.command()
+def students(
+    teacher: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Model file.")],
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    landmarks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Kernel values that replace a teacher that is not linear."),
+    ] = None,
+    evaluate_on: Annotated[
+        Path | None,
+        typer.Option("--evaluate", exists=True, dir_okay=False, help="File with other samples."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of random choices.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Distill a model of several classes into one fast detector for each class, and save them."""
+    from widemargin.cli.output import print_result, progress
+    from widemargin.cli.prediction import distill
+
+    _check_folder(output)
+    with progress(f"Fitting students of {teacher.name} ..."):
+        result = distill(teacher, data, output, evaluate_on, landmarks, seed)
+    print_result(result, as_json)
+
+
+@app.command()
+def data(
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a data set. Lists them if missing.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file to write instead of printing.")
+    ] = None,
+    subset: Annotated[str, typer.Option(help="all, train or test.")] = "all",
+    seed: Annotated[int, typer.Option(help="Seed of generated data.")] = 0,
+) -> None:
+    """Write included or generated data as CSV."""
+    import sys
+
+    from widemargin._base.checkpoint import atomic_write
+    from widemargin.cli import samples
+
+    if name is None:
+        for known, text in samples.describe().items():
+            print(f"{known}: {text}")
+        return
+    if output is not None:
+        _check_folder(output)
+    text = samples.table(name, subset, seed).to_csv(index=False, lineterminator="\n").encode()
+    if output is None:
+        sys.stdout.buffer.write(text)
+        return
+    with atomic_write(output) as file:
+        file.write(text)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path(
+        "widemargin-demo"
+    ),
+) -> None:
+    """Fit the main estimators to included and generated data, and write a report."""
+    from widemargin.cli.demo import run_demo
+
+    run_demo(output)
+
+
+@app.command()
 def inspect(model: Model, as_json: Json = False) -> None:
     """Describe a model file without loading the model: no code of the file runs."""
     from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Predict and evaluate with a saved model, in chunks."""
+"""What is done with a saved model: predictions, evaluation, report, students."""
 
 import csv
 import io
@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
     confusion_matrix,
+    f1_score,
     precision_recall_fscore_support,
 )
+from sklearn.pipeline import Pipeline
 
 from widemargin.cli.main import CommandError
 from widemargin.cli.tables import Samples, read_chunks, stack
-from widemargin.export import ModelFileError, inspect, load
+from widemargin.export import ModelFileError, inspect, load, save
+from widemargin.gated.students import GatedStudents
 from widemargin.report import Report
 
 
@@ -105,6 +109,62 @@ def report_on(model_file: Path, data: Path | None) -> Report:
     notes = {k: v for k, v in inspect(model_file).metadata.get("notes", {}).items() if v}
     if data is None:
         return Report.from_estimator(load(model_file), notes=notes, title=model_file.stem)
+    model, X, y = _labeled(model_file, data)
+    notes["evaluated_on"] = data.name
+    return Report.from_estimator(model, X, y, notes=notes, title=model_file.stem)
+
+
+def distill(
+    teacher_file: Path,
+    data: Path,
+    output: Path,
+    others: Path | None,
+    landmarks: int | None,
+    seed: int | None,
+) -> dict[str, Any]:
+    """Fit students of a saved model, save them, and compare them with their teacher.
+
+    Parameters
+    ----------
+    teacher_file, data, output : Path
+        Model file of the teacher, samples to train the students on, model file to write.
+    others : Path or None
+        Samples to compare on. If None, there is no comparison.
+    landmarks : int or None
+        Number of kernel values that are the features of the students. If None, they use the
+        features of the teacher, and are merged with it if it is linear.
+    seed : int or None
+        Seed of the landmarks.
+
+    Returns
+    -------
+    result : dict
+        What was fitted, and a table of the classes if there are samples to compare on.
+    """
+    teacher, X, y = _labeled(teacher_file, data)
+    own: dict[str, Any] = {}
+    if landmarks is not None:
+        rbf = Nystroem(n_components=landmarks, random_state=seed)
+        own = {"gate": "distilled", "features": rbf}
+    last = teacher.steps[-1][1]
+    students = GatedStudents(last, **own).fit(teacher[:-1].transform(X), y)
+    model = Pipeline([*teacher.steps[:-1], ("students", students)])
+    save(model, output, metadata=inspect(teacher_file).metadata)
+    result: dict[str, Any] = {
+        "teacher": type(last).__name__,
+        "classes": students.classes_.tolist(),
+        "merged_with_the_teacher": students.merged_,
+        "duality_gap": float(np.max(students.dual_gap_)),
+    }
+    if others is not None:
+        _, X, y = _labeled(teacher_file, others)
+        result["compared_on"] = str(others)
+        result["f1"] = _compare(teacher, model, X, y)
+    return {**result, "model": str(output)}
+
+
+def _labeled(model_file: Path, data: Path) -> tuple[Any, Any, np.ndarray]:
+    """Return a model, and the samples of a file with their labels as classes of the model."""
     model, chunks, target = _open(model_file, data, with_labels=True)
     samples = list(chunks)
     labels = [
@@ -112,9 +172,20 @@ def report_on(model_file: Path, data: Path | None) -> Report:
         for chunk in samples
         for label in _known_labels(chunk.labels, model.classes_, data, target)
     ]
-    X = stack([chunk.X for chunk in samples])
-    notes["evaluated_on"] = data.name
-    return Report.from_estimator(model, X, np.array(labels), notes=notes, title=model_file.stem)
+    return model, stack([chunk.X for chunk in samples]), np.array(labels)
+
+
+def _compare(teacher: Any, students: Any, X: Any, y: np.ndarray) -> list[dict[str, Any]]:
+    predicted, accepted = teacher.predict(X), students.decision_function(X) >= 0.0
+    accepted = accepted if accepted.ndim == 2 else np.column_stack([~accepted, accepted])
+    return [
+        {
+            "class": label,
+            "teacher": float(f1_score(y == label, predicted == label, zero_division=0.0)),
+            "student": float(f1_score(y == label, accepted[:, k], zero_division=0.0)),
+        }
+        for k, label in enumerate(students.classes_.tolist())
+    ]
 
 
 def _open(model_file: Path, data: Path, with_labels: bool) -> tuple[Any, Iterator[Samples], Any]:

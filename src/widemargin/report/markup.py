@@ -51,6 +51,11 @@ def note(text: Any) -> Markup:
     return Markup(f'<p class="note">{escape(text)}</p>')
 
 
+def preformatted(text: str) -> Markup:
+    """Return code or commands."""
+    return Markup(f"<pre>{escape(text)}</pre>")
+
+
 def facts(items: dict[str, Any]) -> Markup:
     """Return a list of names and values; values that are None are left out."""
     rows = "".join(
