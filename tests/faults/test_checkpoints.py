@@ -205,9 +205,9 @@ def test_more_work_resumes_where_less_has_ended(kind, tmp_path):
 FIT_FOREVER = """
 import sys
 from tests.faults.test_checkpoints import FrankWolfeSSVM, checkpoint, new
-from widemargin._base.options import structured_solver_options
+from widemargin._base.options import checkpoint_options
 
-structured_solver_options.seconds_between_checkpoints = -1.0
+checkpoint_options.seconds_between_checkpoints = -1.0
 estimator, data = new(FrankWolfeSSVM, checkpoint=sys.argv[1], max_iter=10**6, tol=1e-300)
 save = checkpoint.save_checkpoint
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from widemargin._base.checkpoint import FitCheckpoint, PathLike, TaskCheckpoint
 from widemargin._base.jit import clock
 from widemargin._base.sklearn_compat import has_callbacks, init_callback_context
 from widemargin._base.threads import stopping
@@ -18,7 +19,10 @@ State = TypeVar("State")
 
 
 def run_in_slices(
-    advance: Callable[[State], bool], state: State, report: Callable[[State], bool] | None = None
+    advance: Callable[[State], bool],
+    state: State,
+    report: Callable[[State], bool] | None = None,
+    checkpoint: TaskCheckpoint | None = None,
 ) -> bool:
     """Advance a computation in slices until it finishes or is stopped.
 
@@ -32,15 +36,23 @@ def run_in_slices(
         State of the computation.
     report : callable, default=None
         ``report(state)`` is called after every slice except the last and returns whether to stop.
+    checkpoint : TaskCheckpoint, default=None
+        Resumes the state before the first slice, and saves it after others.
 
     Returns
     -------
     finished : bool
         Whether all work is done.
     """
+    if checkpoint is not None:
+        checkpoint.resume(state)
     while not advance(state):
         if (report is not None and report(state)) or stopping():
+            if checkpoint is not None:
+                checkpoint.save(state)
             return False
+        if checkpoint is not None:
+            checkpoint.save_if_due(state)
     return True
 
 
@@ -61,6 +73,10 @@ class FitProgress:
         Training data, passed on to the callbacks.
     metadata : dict, default=None
         Further arguments of fit, such as sample_weight. Values of None are left out.
+    checkpoint : str or path-like, default=None
+        File of the checkpoint of the fit.
+    folds : list, default=None
+        Indices of the folds of a search, which its checkpoint depends on.
 
     Attributes
     ----------
@@ -68,13 +84,29 @@ class FitProgress:
         Whether the estimator has callbacks. If not, the methods do nothing.
     stop_requested : bool
         Whether a callback stopped a problem before it was solved.
+    checkpoint : FitCheckpoint
+        Saves the problems that are solved, and the states of their solvers.
     """
 
     def __init__(
-        self, estimator: Any, problems: int, X: Any = None, y: Any = None, metadata: Any = None
+        self,
+        estimator: Any,
+        problems: int,
+        X: Any = None,
+        y: Any = None,
+        metadata: Any = None,
+        checkpoint: PathLike | None = None,
+        folds: Any = None,
     ) -> None:
         self.active = has_callbacks(estimator)
         self.stop_requested = self._stop_all = False
+        self.checkpoint = FitCheckpoint(None, "")
+        if checkpoint is not None:
+            identity = fit_identity(estimator), X, y, metadata, folds
+            self.checkpoint = FitCheckpoint(
+                checkpoint, type(estimator).__name__, *identity,
+                is_stopped=lambda: self.stop_requested,
+            )  # fmt: skip
         passed = {name: value for name, value in (metadata or {}).items() if value is not None}
         self._hooks = {"estimator": estimator, "X": X, "y": y, "metadata": passed or None}
         if self.active:
@@ -143,5 +175,18 @@ class FitProgress:
 
     def close(self) -> None:
         """End the fit. The estimator must have its fitted attributes by now."""
+        self.checkpoint.save()
         if self.active:
             self._context.call_on_fit_task_end(reconstruction_attributes={}, **self._hooks)
+
+
+def fit_identity(estimator: Any) -> dict[str, Any]:
+    """Return the parameters that the result of a fit depends on; of ``cv``, its folds do."""
+    parameters = estimator.get_params(deep=False)
+    if parameters.pop("warm_start", False):
+        raise ValueError(
+            "checkpoint cannot be used with warm_start=True: a fit in a new process does not know "
+            "the solution that the interrupted one started from. Use one of them."
+        )
+    others = ("checkpoint", "n_jobs", "verbose", "cv")
+    return {name: value for name, value in parameters.items() if name not in others}

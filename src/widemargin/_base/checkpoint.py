@@ -17,13 +17,18 @@ import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 
+from widemargin._base.options import checkpoint_options as options
+from widemargin._base.threads import stopping
+
 PathLike = str | os.PathLike[str]
+Result = TypeVar("Result")
 
 _VERSION = 2
 _MOST = 2**53  # largest count in a state
@@ -61,10 +66,11 @@ class CheckpointKeeper:
         self.kind = kind
         self.seconds_between = seconds_between
         self.last_saved = perf_counter()
+        self.last_duration = 0.0
         self.has_warned = False
         if path is not None:
             _check_writable(path)
-            self.digest = joblib.hash(identity)
+            self.digest = _digest(path, identity)
 
     def load(self, expected: Callable[[Any], Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the state in the file, or None if there is no file.
@@ -98,7 +104,7 @@ class CheckpointKeeper:
         """Write what ``state()`` returns, a dict as in `save_checkpoint`; warn if that fails."""
         if self.path is None:
             return
-        content = {"digest": self.digest, "state": dict(state())}
+        started, content = perf_counter(), {"digest": self.digest, "state": dict(state())}
         try:
             save_checkpoint(self.path, self.kind, content)
         except OSError as error:
@@ -111,11 +117,145 @@ class CheckpointKeeper:
                 )
             self.has_warned = True
         self.last_saved = perf_counter()
+        self.last_duration = self.last_saved - started
 
     def save_if_due(self, state: Callable[[], Mapping[str, Any]]) -> None:
         """Write what ``state()`` returns unless the last file is too recent."""
-        if perf_counter() - self.last_saved > self.seconds_between:
+        if self.is_due(self.last_saved):
             self.save(state)
+
+    def is_due(self, last: float) -> bool:
+        """Return whether it is time to save what was saved ``last``.
+
+        A file that takes long to write is written less often.
+        """
+        pause = options.pause_per_write * self.last_duration
+        return perf_counter() - last > max(self.seconds_between, pause)
+
+
+class FitCheckpoint:
+    """Save what the tasks of a fit have computed to one file, and load it for a later fit.
+
+    A task has a name that is unique in the fit. The file holds the results of the tasks that have
+    finished and the states of the solvers of those under way. The later fit takes the results from
+    the file and resumes the solvers, which do not depend on when the file was written: its result
+    has the bits of an uninterrupted fit.
+
+    Parameters
+    ----------
+    path : str, path-like or None
+        File to write. If None, nothing is saved or loaded.
+    kind : str
+        Name of what writes the file, such as the class of the estimator.
+    *identity : object
+        The data and parameters of the fit. A file that was written for others is refused.
+    is_stopped : callable, optional
+        Returns whether a callback has stopped the fit.
+
+    Raises
+    ------
+    CheckpointError
+        If the file cannot be written, is damaged, or was written for other data or parameters.
+    """
+
+    def __init__(
+        self,
+        path: PathLike | None,
+        kind: str,
+        *identity: Any,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.is_stopped = is_stopped
+        between = options.seconds_between_checkpoints
+        self.keeper = CheckpointKeeper(path, kind, *identity, seconds_between=between)
+        self.lock = threading.RLock()
+        # The sizes of results and states are those of tasks that have not begun.
+        saved = self.keeper.load(lambda state: {name: state[name] for name in self._names}) or {}
+        self.results: dict[str, dict] = saved.get("results", {})
+        self.states: dict[str, dict] = saved.get("states", {})
+
+    _names = ("results", "states")
+
+    def run(
+        self, name: str, compute: Callable[["TaskCheckpoint | None"], Result], kind: type[Result]
+    ) -> Result:
+        """Return the result of a task: that in the file, or what ``compute`` returns.
+
+        Parameters
+        ----------
+        name : str
+            Name of the task.
+        compute : callable
+            ``compute(task)`` returns the result; `run_in_slices` with the `TaskCheckpoint` ``task``
+            saves and resumes a solver. It is None without a file.
+        kind : type
+            Dataclass of the result, with arrays, numbers, bools and None as fields.
+        """
+        result = self.get(name, kind)
+        if result is None:
+            result = compute(self.task(name))
+            self.keep(name, result)
+        return result
+
+    def task(self, name: str) -> "TaskCheckpoint | None":
+        """Return what saves the solver of a task; None without a file."""
+        return None if self.keeper.path is None else TaskCheckpoint(self, name)
+
+    def get(self, name: str, kind: type[Result]) -> Result | None:
+        """Return the result of a task, or None if it is not known."""
+        if self.keeper.path is None or name not in self.results:
+            return None
+        with _damage_refused(self.keeper.path):
+            return kind(**self.results[name])
+
+    def keep(self, name: str, result: Any, **without: Any) -> None:
+        """Save the result of a task, unless the fit is being stopped: it has no result then.
+
+        ``without`` are values of fields that are not needed.
+        """
+        if self.keeper.path is None or stopping() or self.is_stopped():
+            return
+        with self.lock:
+            self.results[name] = {**vars(result), **without}
+            self.states.pop(name, None)
+            self.keeper.save_if_due(self._content)
+
+    def save(self) -> None:
+        """Write the file, at the end of the fit."""
+        with self.lock:
+            self.keeper.save(self._content)
+
+    def _content(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
+
+
+class TaskCheckpoint:
+    """Save and resume the solver of one task of a `FitCheckpoint`."""
+
+    def __init__(self, fit: FitCheckpoint, name: str) -> None:
+        self.fit, self.name = fit, name
+        self.last_saved = perf_counter()
+
+    def resume(self, state: Any) -> None:
+        """Continue from the state in the file, if there is one."""
+        numbers = self.fit.states.get(self.name)
+        if numbers is not None and self.fit.keeper.path is not None:
+            with _damage_refused(self.fit.keeper.path):
+                state.resume(numbers)
+
+    def save_if_due(self, state: Any) -> None:
+        """Write the file unless the last one of this task is too recent."""
+        if self.fit.keeper.is_due(self.last_saved):
+            self.save(state)
+
+    def save(self, state: Any) -> None:
+        """Write the file with the state of this task."""
+        if state.can_be_saved:
+            with self.fit.lock:
+                # A copy: other tasks write the file while this one changes its state.
+                self.fit.states[self.name] = deepcopy(state.numbers())
+                self.fit.save()
+            self.last_saved = perf_counter()
 
 
 class CheckpointJournal:
@@ -145,7 +285,7 @@ class CheckpointJournal:
         self.lock = threading.Lock()
         if path is not None:
             _check_writable(path)
-            header = {"version": _VERSION, "kind": kind, "digest": joblib.hash(identity)}
+            header = {"version": _VERSION, "kind": kind, "digest": _digest(path, identity)}
             self.header = json.dumps(header).encode() + b"\n"
 
     def load(self) -> Iterator[dict[str, np.ndarray]]:
@@ -194,6 +334,16 @@ class CheckpointJournal:
         content = archive.getvalue()
         with self.lock, open(self.path, "ab") as file:
             file.write(len(content).to_bytes(8, "little") + content + _checksum(content))
+
+
+def _digest(path: PathLike, identity: tuple) -> str:
+    try:
+        return joblib.hash(identity)
+    except Exception as error:
+        raise CheckpointError(
+            f"checkpoint={str(path)!r} needs data and parameters that can be pickled, by which a "
+            f"later fit is recognized: {error}. Use a function of a module as a callable."
+        ) from error
 
 
 def _read_arrays(content: bytes) -> dict[str, np.ndarray]:

@@ -174,6 +174,12 @@ n_jobs : int, default=None
     Number of binary subproblems solved at once, in threads. The result does not
     depend on it.
 
+[checkpoint]
+checkpoint : str or path-like, default=None
+    File to which the state of the fit is saved every ten seconds and at the end. A fit with
+    the same data and parameters resumes from it, with the same result as one that was not
+    interrupted; `n_jobs` and `verbose` may differ.
+
 [search_parameters]
 cv : int, splitter or iterable, default=None
     Cross-validation splits: a number of stratified folds (5 if None), a splitter, or an

@@ -19,6 +19,17 @@ class interrupt_options:
     the cost of a thread. Larger values answer Ctrl-C later."""
 
 
+class checkpoint_options:
+    """Options of checkpoints; the time of writing is measured by `benchmarks/scale.py`."""
+
+    seconds_between_checkpoints = 10.0
+    """Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
+    is interrupted and spends more time on writing."""
+    pause_per_write = 20.0
+    """Minimum time between two checkpoints, in units of the time that the last one took to write:
+    one over the largest share of a fit that writing takes."""
+
+
 class jit_options:
     """Options of compilation; measured by `benchmarks/first_use.py`."""
 
@@ -572,9 +583,6 @@ class structured_solver_options:
     plane_steps = 20_000
     """Largest number of moves of weight in a round, after which the interior-point method solves
     the problem over the planes: it is badly conditioned. Measured by `benchmarks/hard.py`."""
-    seconds_between_checkpoints = 10.0
-    """Minimum time between two checkpoints of a fit. A smaller value loses less work when a fit
-    is interrupted and spends more time on writing."""
 
 
 class oracle_options:

@@ -23,12 +23,13 @@ from widemargin.privileged.features import (
 )
 from widemargin.privileged.problems import Subproblems
 from widemargin.privileged.slack_functions import FitData, PrivilegedFunctions
+from widemargin.solvers.coupled.problem import CoupledSolution
 from widemargin.svm.svc import SVC, KernelClassifier
 from widemargin.svm.training import solve_problems, support_attributes
 
 _SVC_PARAMETERS = (
     "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "class_weight", "verbose",
-    "max_iter", "n_jobs",
+    "max_iter", "n_jobs", "checkpoint",
 )  # fmt: skip
 _PRIVILEGED_ATTRIBUTES = (
     "privileged_dual_coef_", "privileged_intercept_", "slack_", "_privileged_functions",
@@ -78,7 +79,7 @@ class PrivilegedBase(KernelClassifier):
         """
         data = self._prepare(X, y, privileged, sample_weight)
         metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        progress = FitProgress(self, data.n_problems, data.X, data.y, metadata)
+        progress = FitProgress(self, data.n_problems, data.X, data.y, metadata, self.checkpoint)
         solutions = self._fit_subproblems(data, progress, *self._costs())
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
@@ -151,11 +152,12 @@ class PrivilegedBase(KernelClassifier):
         subproblems, problems = self._subproblems(data), data.training.reduction.problems
         solve = subproblems.solver(*costs)
         solutions = solve_problems(
-            lambda number, report: solve(problems[number].sign, report=report),
+            lambda number, **control: solve(problems[number].sign, **control),
             range(len(problems)),
             effective_n_jobs(self.n_jobs),
             progress,
             lambda found: support_attributes(data.X, data.training, found),
+            kind=CoupledSolution,
         )
         solutions = subproblems.add_slack(solutions, *costs)
         self._set_fitted(data, subproblems, solutions)

@@ -169,7 +169,7 @@ class SVM2Plus(Subproblems):
             self.matrix = self.gram.block(slice(None), slice(None))
         gram_of = self._grams(factor, own)
 
-        def solve(sign, start=None, report: Report = None) -> CoupledSolution:
+        def solve(sign, start=None, report: Report = None, checkpoint: Any = None):
             if features is not None:
                 # The features x_i and y_i times those of the factor.
                 signed = sign[:, np.newaxis] * factor
@@ -179,7 +179,8 @@ class SVM2Plus(Subproblems):
                     problem, features=both, **self.solver_options, report=report
                 )
             else:
-                found = self._solve_over_samples(_hard_margin(gram_of(sign), sign), start, report)
+                problem = _hard_margin(gram_of(sign), sign)
+                found = self._solve_over_samples(problem, start, report, checkpoint)
             if not found.converged:
                 found = self._tighten_bound(found, sign, C, penalty, ridge)
             alpha = sign * found.dual
@@ -238,14 +239,15 @@ class SVM2Plus(Subproblems):
         return replace(found, objective=objective, gap=gap)
 
     def _solve_over_samples(
-        self, problem: HingeProblem, start: CoupledSolution | None, report: Report
+        self, problem: HingeProblem, start: CoupledSolution | None, report: Report, checkpoint: Any
     ) -> Solution:
         """Solve by SMO, then by the interior-point method if SMO is slow on a whole matrix."""
         n, dual = problem.size, None if start is None else start.dual
         if dual is not None and not problem.is_feasible(dual):
             dual = None  # that of an interior-point method that stopped early
         if self.matrix is None:
-            return solve_hinge(problem, **self.solver_options, dual=dual, report=report)
+            control = {"report": report, "checkpoint": checkpoint}
+            return solve_hinge(problem, **self.solver_options, dual=dual, **control)
         limit, updates = self.solver_options["max_iter"], options.pair_updates * n
         smo = {
             **self.solver_options,
@@ -312,11 +314,13 @@ class CoupledSubproblems(Subproblems):
         """Return a function of signs, a solution to start from and a report."""
         cost, kernel = C * self.weight, self.kernel
 
-        def solve(sign, start=None, report: Report = None) -> CoupledSolution:
+        def solve(sign, start=None, report: Report = None, checkpoint: Any = None):
             if kernel is None or ridge == np.inf:
                 return self._solve_plain(sign, cost, report)
             problem = self._problem(sign, cost, penalty, kernel.low_rank, start)
-            coupled = solve_coupled(problem, **self.solver_options, report=report)
+            coupled = solve_coupled(
+                problem, **self.solver_options, report=report, checkpoint=checkpoint
+            )
             return coupled if self.positive_semidefinite else replace(coupled, gap=np.nan)
 
         return solve

@@ -15,12 +15,14 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.checkpoint import FitCheckpoint
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
 from widemargin.privileged.slack_functions import FitData
 from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier, check_ridge
+from widemargin.solvers.coupled.problem import CoupledSolution
 from widemargin.svm.cross_validation import Search
 from widemargin.svm.training import support_attributes
 
@@ -93,6 +95,8 @@ class PrivilegedSVCCV(Search, SlackClassifier):
 
     n_jobs : int, default=None
         Number of folds processed at once, in threads. The result does not depend on it.
+
+    <<checkpoint>>
 
     Attributes
     ----------
@@ -183,6 +187,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         verbose=False,
         max_iter=-1,
         n_jobs=None,
+        checkpoint=None,
     ):
         self.Cs = Cs
         self.privileged_penalties = privileged_penalties
@@ -207,6 +212,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         self.verbose = verbose
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -238,12 +244,17 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         splits = self._splits(data.X, data.y, weight)
         n_last = data.n_problems * self.refit
         metadata = {"sample_weight": sample_weight, "privileged": privileged}
-        progress = FitProgress(self, n_last + len(splits), data.X, data.y, metadata)
+        progress = FitProgress(
+            self, n_last + len(splits), data.X, data.y, metadata, self.checkpoint, splits
+        )
 
         def work(number: int) -> tuple[np.ndarray, list]:
             with progress.task(n_last + number) as stop:
                 report = (lambda _: stop()) if progress.active else None
-                return self._score_fold(data, weight, splits[number], grid, report)
+                name = f"{n_last + number}"
+                return self._score_fold(
+                    data, weight, splits[number], grid, report, progress.checkpoint, name
+                )
 
         folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
         scores = np.stack([fold for fold, _ in folds], axis=-1)
@@ -303,7 +314,9 @@ class PrivilegedSVCCV(Search, SlackClassifier):
             stacklevel=4,
         )
 
-    def _score_fold(self, data: FitData, weight, split, grid, report) -> tuple:
+    def _score_fold(
+        self, data: FitData, weight, split, grid, report, checkpoint: FitCheckpoint, name: str
+    ) -> tuple:
         """Return the scores of one fold by C, penalty and ridge, and all solutions."""
         train, test = split
         X, y = safe_split(self, data.X, data.y, train)
@@ -316,14 +329,20 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         fold = FitData(self, X, y, privileged, own_weight, warn=False)
         subproblems, model = self._subproblems(fold), self._new_estimator()
         signs = [problem.sign for problem in fold.training.reduction.problems]
-        scores, solutions = np.empty([len(values) for values in grid.values()]), []
+        scores = np.empty([len(values) for values in grid.values()])
+        solutions: list[CoupledSolution] = []
         starts: list = [None] * len(signs)
         for penalties, ridges, costs in _paths(grid, privileged is None):
             for row in np.argsort(grid["C"]):
                 solve = subproblems.solver(grid["C"][row], *costs)
-                found = [
-                    solve(sign, start, report) for sign, start in zip(signs, starts, strict=True)
-                ]
+                found: list[CoupledSolution] = []
+                for sign, start in zip(signs, starts, strict=True):
+
+                    def compute(task, sign=sign, start=start, solve=solve):
+                        return solve(sign, start, report, task)
+
+                    number = len(solutions) + len(found)
+                    found.append(checkpoint.run(f"{name}.{number}", compute, CoupledSolution))
                 solutions += found
                 # With an indefinite kernel several optima may exist: use that of a fresh start.
                 if subproblems.positive_semidefinite:

@@ -160,6 +160,8 @@ class PrivilegedSVC(SlackClassifier):
 
     <<n_jobs>>
 
+    <<checkpoint>>
+
     Attributes
     ----------
     <<slack_attributes>>
@@ -244,6 +246,7 @@ class PrivilegedSVC(SlackClassifier):
         verbose=False,
         max_iter=-1,
         n_jobs=None,
+        checkpoint=None,
     ):
         self.loss = loss
         self.C = C
@@ -265,6 +268,7 @@ class PrivilegedSVC(SlackClassifier):
         self.verbose = verbose
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     def _costs(self) -> tuple[float, ...]:
         check_ridge(self.slack_ridge, self.loss, "slack_ridge")

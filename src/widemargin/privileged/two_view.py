@@ -68,6 +68,8 @@ class TwoViewSVC(PrivilegedBase):
 
     <<n_jobs>>
 
+    <<checkpoint>>
+
     Attributes
     ----------
     <<privileged_attributes>>
@@ -138,6 +140,7 @@ class TwoViewSVC(PrivilegedBase):
         verbose=False,
         max_iter=-1,
         n_jobs=None,
+        checkpoint=None,
     ):
         self.C = C
         self.C_privileged = C_privileged
@@ -159,6 +162,7 @@ class TwoViewSVC(PrivilegedBase):
         self.verbose = verbose
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     def decision_function(self, X: Any, privileged: Any = None) -> NDArray[np.float64]:
         """Compute the decision function.

@@ -25,6 +25,11 @@ class Resumable:
     saved: ClassVar[tuple[str, ...]]
     gap_tol: float | None = None
 
+    @property
+    def can_be_saved(self) -> bool:
+        """Return whether `numbers` are the whole state: an interior-point method begins anew."""
+        return getattr(self, "interior", None) is None
+
     def numbers(self) -> dict[str, Any]:
         """Return what makes up the state as arrays and numbers, for a checkpoint."""
         return {name: getattr(self, name) for name in self._names()}

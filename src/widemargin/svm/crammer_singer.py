@@ -1,5 +1,6 @@
 """CrammerSingerSVC: multi-class support vector classification by one problem over all classes."""
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -115,6 +116,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     <<solver_random_state>>
 
+    <<checkpoint>>
+
     Attributes
     ----------
     <<classes_>>
@@ -190,6 +193,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         **TRAINING_CONSTRAINTS,
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
+        "checkpoint": [None, str, os.PathLike],
     }
 
     def __init__(
@@ -211,6 +215,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         max_iter=10_000,
         warm_start=False,
         random_state=None,
+        checkpoint=None,
     ):
         self.C = C
         self.kernel = kernel
@@ -228,6 +233,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags, precomputed = super().__sklearn_tags__(), self.kernel == "precomputed"
@@ -251,7 +257,8 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         <<returns_self>>
         """
         training = self._prepare(X, y, sample_weight)
-        progress = FitProgress(self, 1, training.X, y, {"sample_weight": sample_weight})
+        metadata = {"sample_weight": sample_weight}
+        progress = FitProgress(self, 1, training.X, y, metadata, self.checkpoint)
         solver = linear_solver if training.gram is None else kernel_solver
         solve, attributes = partial(self._solve, training), partial(self._attributes, training)
         solutions = solve_problems(solve, range(1), 1, progress, attributes, solver.solution_at)
@@ -334,7 +341,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             gram.use_float64()
         return Training(**vars(targets), X=X, samples=samples, parameters=parameters, gram=gram)
 
-    def _solve(self, training: Training, _: int, report: Any) -> Solution:
+    def _solve(self, training: Training, _: int, **control: Any) -> Solution:
         costs, margins = training.costs(self.C), training.margins()
         n_classes, bias = len(training.classes), constant_feature(self)
         problem = CrammerSingerProblem(training.codes, costs, n_classes, margins, bias)
@@ -347,7 +354,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "max_iter": self.max_iter,
             "seed": int(random_seeds(self.random_state)),
             "dual": dual if fits else None,
-            "report": report,
+            **control,
         }
         if training.gram is not None:
             return kernel_solver.solve_kernel(training.gram, problem, **arguments)

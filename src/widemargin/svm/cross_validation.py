@@ -144,6 +144,7 @@ class Search(BaseEstimator):
     def _new_estimator(self, **selected: Any) -> Any:
         """Return an unfitted estimator without a search, with the parameters of this one."""
         names = self._plain._parameter_constraints.keys() & self._parameter_constraints.keys()
+        names -= {"checkpoint"}  # the file belongs to the search
         return self._plain(**{name: getattr(self, name) for name in names}, **selected)
 
     def _test_weights(self, weight: np.ndarray | None, test: np.ndarray) -> dict[str, np.ndarray]:

@@ -74,6 +74,8 @@ class LinearSVCCV(Search, LinearClassifier):
 
     <<n_jobs>>
 
+    <<checkpoint>>
+
     Attributes
     ----------
     C_ : float
@@ -139,6 +141,7 @@ class LinearSVCCV(Search, LinearClassifier):
         random_state=None,
         max_iter=1000,
         n_jobs=None,
+        checkpoint=None,
     ):
         self.Cs = Cs
         self.penalty = penalty
@@ -157,6 +160,7 @@ class LinearSVCCV(Search, LinearClassifier):
         self.random_state = random_state
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -181,19 +185,21 @@ class LinearSVCCV(Search, LinearClassifier):
         whole = self._prepare_training(X, y, sample_weight)
         weight = validate_all_weights(sample_weight, y)
         folds = []
-        for train, test in self._splits(X, y, weight):
+        splits = self._splits(X, y, weight)
+        for train, test in splits:
             weight_train = None if weight is None else weight[train]
             folds.append((test, self._prepare_training(X[train], y[train], weight_train)))
         tasks = [(fold, number) for _, fold in folds for number in range(fold.n_problems)]
         n_last = whole.n_problems * self.refit
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress(self, len(tasks) + n_last, X, y, metadata)
+        n_tasks = len(tasks) + n_last
+        progress = FitProgress(self, n_tasks, X, y, metadata, self.checkpoint, splits)
         path, jobs = sorted(set(Cs)), effective_n_jobs(self.n_jobs)
 
         def solve(task):
             fold, number = tasks[task]
             with progress.task(task) as stop:
-                return fold.solve_path(number, path, stop)
+                return fold.solve_path(number, path, stop, progress.checkpoint, str(task))
 
         paths = for_each(solve, range(len(tasks)), jobs)
         scores = self._score_folds(X, y, weight, folds, path, iter(paths))

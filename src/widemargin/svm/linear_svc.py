@@ -1,5 +1,6 @@
 """LinearSVC: linear support vector classification."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.checkpoint import FitCheckpoint
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import (
@@ -182,6 +184,8 @@ class LinearSVC(LinearClassifier):
         the same numbers of samples and features. A fit that was stopped by a callback or by
         `max_iter` is continued in this way.
 
+    <<checkpoint>>
+
     Attributes
     ----------
     <<linear_attributes>>
@@ -222,6 +226,7 @@ class LinearSVC(LinearClassifier):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
+        "checkpoint": [None, str, os.PathLike],
     }
 
     def __init__(
@@ -242,6 +247,7 @@ class LinearSVC(LinearClassifier):
         max_iter=1000,
         n_jobs=None,
         warm_start=False,
+        checkpoint=None,
     ):
         self.penalty = penalty
         self.loss = loss
@@ -258,6 +264,7 @@ class LinearSVC(LinearClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -278,7 +285,7 @@ class LinearSVC(LinearClassifier):
         X, y = self._validate_training(X, y)
         training = self._prepare_training(X, y, sample_weight)
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress(self, training.n_problems, X, y, metadata)
+        progress = FitProgress(self, training.n_problems, X, y, metadata, self.checkpoint)
         jobs, tasks = effective_n_jobs(self.n_jobs), range(training.n_problems)
         solutions = training.solve_all(self.C, jobs, tasks, progress, self._starts(training))
         self.__dict__.update(training.attributes(solutions))
@@ -336,10 +343,13 @@ class LinearTraining(Targets):
     def norms(self) -> np.ndarray:
         return squared_norms(self.X)
 
-    def solve(self, C: float, number: int, start: Any, report: Callable | None) -> Solution:
-        """Solve one problem, from the `start` of a solution of another C if given."""
+    def solve(self, C: float, number: int, start: Any, **control: Any) -> Solution:
+        """Solve one problem, from the `start` of a solution of another C if given.
+
+        ``control`` are the ``report`` and the ``checkpoint`` of the solver.
+        """
         costs, margins = self.costs(C), self.margins()
-        options = {"report": report, **self.solver_options}
+        options = {**control, **self.solver_options}
         seed = int(self.seeds[number])
         if self.joint:
             n_classes = len(self.classes)
@@ -361,18 +371,26 @@ class LinearTraining(Targets):
     ) -> list[Solution]:
         """Solve all problems, as tasks of the callbacks; return their solutions."""
 
-        def solve(number, report):
-            return self.solve(C, number, starts[number] if starts else None, report)
+        def solve(number, **control):
+            return self.solve(C, number, starts[number] if starts else None, **control)
 
         solution_at = self.solver.solution_at
         return solve_problems(solve, tasks, jobs, progress, self.attributes, solution_at)
 
-    def solve_path(self, number: int, path: list, stop: Callable) -> list[Solution]:
+    def solve_path(
+        self, number: int, path: list, stop: Callable, checkpoint: FitCheckpoint, name: str
+    ) -> list[Solution]:
         """Solve a problem for increasing C, each time from the previous solution."""
         solutions: list[Solution] = []
-        for C in path:
+        for step, C in enumerate(path):
             start = self.start(solutions[-1]) if solutions else None
-            solutions.append(self.solve(C, number, start, lambda _: stop()))
+
+            def solve(task, C=C, start=start):
+                return self.solve(C, number, start, report=lambda _: stop(), checkpoint=task)
+
+            solutions.append(checkpoint.run(f"{name}.{step}", solve, Solution))
+            if step:  # no solver starts from the last but one
+                checkpoint.keep(f"{name}.{step - 1}", solutions[-2], dual=np.empty(0))
         return solutions
 
     def start(self, solution: Solution) -> np.ndarray | None:

@@ -9,7 +9,6 @@ in which those of the fold have cost 0, so that no rows of the matrix are copied
 
 import threading
 import warnings
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -105,6 +104,8 @@ class SVCCV(Search, KernelClassifier):
 
     <<unused_random_state>>
 
+    <<checkpoint>>
+
     Attributes
     ----------
     C_ : float
@@ -187,6 +188,7 @@ class SVCCV(Search, KernelClassifier):
         break_ties=False,
         n_jobs=None,
         random_state=None,
+        checkpoint=None,
     ):
         self.Cs = Cs
         self.gammas = gammas
@@ -209,6 +211,7 @@ class SVCCV(Search, KernelClassifier):
         self.break_ties = break_ties
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -236,7 +239,11 @@ class SVCCV(Search, KernelClassifier):
         for fold in folds:
             fold.first_task = n_tasks
             n_tasks += len(fold.problems) * len(fold.path)
-        progress = FitProgress(self, n_tasks + n_last, X, y, {"sample_weight": sample_weight})
+        metadata = {"sample_weight": sample_weight}
+        progress = FitProgress(
+            self, n_tasks + n_last, X, y, metadata, self.checkpoint,
+            [(fold.train, fold.test) for fold in folds],
+        )  # fmt: skip
         with single_threaded_blas():
             self._solve_folds(X, y, folds, jobs, progress)
         grid = {"C": Cs, "gamma": gammas}
@@ -449,23 +456,34 @@ class Fold:
         problem, solutions = self.problems[number], self.solutions[number]
         margins = self.training.margins()[problem.samples]
         first_task = self.first_task + number * len(self.path)
-        small = None if progress.active else self._small_solver(gram)
+        names = [str(first_task + step) for step in range(len(self.path))]
+        saved = progress.checkpoint
+        # Small problems are solved again unless all of them are known: they start from each other.
+        whole = all(name in saved.results for name in names)
+        small = None if progress.active or whole else self._small_solver(gram)
         unbounded = False
-        for step, costs in enumerate(self.costs):
+        for name, step, costs in zip(names, range(len(names)), self.costs, strict=True):
             with progress.task(first_task + step) as stop:
+                cost = costs[problem.samples]
+                solution = None if small is not None else saved.get(name, Solution)
                 # A solution that no cost bounds is that of every larger C.
                 if unbounded and gram.positive_semidefinite:
-                    solutions.append(solutions[-1])
-                    continue
-                cost = costs[problem.samples]
-                hinge = _hinge_problem(gram, problem.sign, margins, cost, rows)
-                solution = None if small is None else small.solve(hinge, self.model.tol)
+                    solution = solutions[-1]
                 if solution is None:
-                    warm = gram.positive_semidefinite and solutions
-                    start = _at(rows, gram.size, solutions[-1].dual) if warm else None
-                    start, small = start if small is None else small.dual, None
-                    solution = self._solve(step, hinge, start, progress, stop)
-                solution = solution if rows is None else replace(solution, dual=solution.dual[rows])
+                    hinge = _hinge_problem(gram, problem.sign, margins, cost, rows)
+                    solution = None if small is None else small.solve(hinge, self.model.tol)
+                    if solution is None:
+                        warm = gram.positive_semidefinite and solutions
+                        start = _at(rows, gram.size, solutions[-1].dual) if warm else None
+                        start, small = start if small is None else small.dual, None
+                        report = (lambda _, stop=stop: stop()) if progress.active else None
+                        control = {"report": report, "checkpoint": saved.task(name)}
+                        solution = self._solve(hinge, start, control)
+                    if rows is not None:
+                        solution = replace(solution, dual=solution.dual[rows])
+                saved.keep(name, solution)
+            if solution.dual_objective == np.inf:
+                self.failed.add(step)
             solutions.append(solution)
             unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
@@ -474,19 +492,15 @@ class Fold:
         plain = self.model.gap_tol is None and self.model.max_iter < 0
         return SmallSolver(gram) if plain and SmallSolver.applies(gram) else None
 
-    def _solve(
-        self, step: int, problem: HingeProblem, start: Any, progress: FitProgress, stop: Callable
-    ) -> Solution:
-        """Solve a problem from the dual point ``start``.
+    def _solve(self, problem: HingeProblem, start: Any, control: dict[str, Any]) -> Solution:
+        """Solve a problem from ``start``; the bound of one that has no solution is infinite.
 
         Only scores are compared: the tolerance is enough, whatever the gap.
         """
-        report = (lambda _: stop()) if progress.active else None
         options = solver_options(self.model)
         try:
-            return solve_hinge(problem, **options, strict=False, dual=start, report=report)
+            return solve_hinge(problem, **options, strict=False, dual=start, **control)
         except NotSeparableError:
-            self.failed.add(step)
             return Solution(np.zeros(problem.size), 0.0, np.inf, np.inf, 0.0, 0, True)
 
     def fitted_model(self, step: int, X_train: Any, X_test: Any, whole: bool) -> SVC:

@@ -1,5 +1,6 @@
 """SVC: kernel support vector classification, one-vs-one and one-vs-rest."""
 
+import os
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -170,6 +171,8 @@ class SVC(KernelClassifier):
 
     <<unused_random_state>>
 
+    <<checkpoint>>
+
     Attributes
     ----------
     <<classes_>>
@@ -213,6 +216,7 @@ class SVC(KernelClassifier):
         "break_ties": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "checkpoint": [None, str, os.PathLike],
     }
 
     def __init__(
@@ -236,6 +240,7 @@ class SVC(KernelClassifier):
         break_ties=False,
         n_jobs=None,
         random_state=None,
+        checkpoint=None,
     ):
         self.C = C
         self.kernel = kernel
@@ -255,6 +260,7 @@ class SVC(KernelClassifier):
         self.break_ties = break_ties
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -275,7 +281,7 @@ class SVC(KernelClassifier):
         X, y = validate_kernel_training(self, X, y, self.kernel)
         training = prepare_training(self, X, y, sample_weight)
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress(self, training.n_problems, X, y, metadata)
+        progress = FitProgress(self, training.n_problems, X, y, metadata, self.checkpoint)
         jobs = effective_n_jobs(self.n_jobs)
         solutions, attributes = fit_binary_problems(self, X, training, jobs, progress)
         self.__dict__.update(attributes)

@@ -142,9 +142,9 @@ def fit_binary_problems(
     cache = training.cache(X, estimator.cache_size, jobs)
     costs, margins = training.costs(estimator.C), training.margins()
 
-    def solve(number, report):
+    def solve(number, **control):
         hinge = training.problem(number, cache, margins, costs)
-        return solve_hinge(hinge, **solver_options(estimator), report=report)
+        return solve_hinge(hinge, **solver_options(estimator), **control)
 
     attributes = partial(support_attributes, X, training)
     tasks = range(first_task, first_task + training.n_problems)
@@ -161,15 +161,22 @@ def solver_options(estimator: Any) -> dict[str, Any]:
 
 
 def solve_problems(
-    solve: Any, tasks: range, jobs: int, progress: Any, attributes: Any, solution_at: Any = None
+    solve: Any,
+    tasks: range,
+    jobs: int,
+    progress: Any,
+    attributes: Any,
+    solution_at: Any = None,
+    kind: type = Solution,
 ) -> list:
     """Solve problems in threads, each as a task of the callbacks.
 
     Parameters
     ----------
     solve : callable
-        ``solve(number, report)`` returns the solution of a problem; ``report(state)`` is to be
-        called now and then and returns whether to stop. It is None without callbacks.
+        ``solve(number, report, checkpoint)`` returns the solution of a problem; ``report(state)``
+        is to be called now and then and returns whether to stop, and ``checkpoint`` saves the
+        state of the solver. They are None without callbacks and without a file.
     tasks : range
         Numbers of the callback tasks, one for each problem.
     jobs : int
@@ -179,6 +186,8 @@ def solve_problems(
         Returns fitted attributes from a list of solutions, None for those not known yet.
     solution_at : callable, optional
         Returns a solution from the state of a solver that is still running.
+    kind : type, default=Solution
+        Class of the solutions.
 
     Returns
     -------
@@ -187,8 +196,11 @@ def solve_problems(
     solutions: list = [None] * len(tasks)
 
     def work(number):
+        name, run = str(tasks[number]), progress.checkpoint.run
         if not progress.active:
-            solutions[number] = solve(number, None)
+            solutions[number] = run(
+                name, lambda task: solve(number, report=None, checkpoint=task), kind
+            )
             return
         running = None
 
@@ -207,7 +219,9 @@ def solve_problems(
                 running = None  # another thread may call `fitted` while the state changes
                 return stopped
 
-            solutions[number] = solve(number, report)
+            solutions[number] = run(
+                name, lambda task: solve(number, report=report, checkpoint=task), kind
+            )
 
     for_each(work, range(len(tasks)), jobs)
     return solutions

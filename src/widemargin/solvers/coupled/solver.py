@@ -12,10 +12,12 @@ methods.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.numeric import EPSILON, TINY
 from widemargin._base.options import coupled_options as options
@@ -25,11 +27,12 @@ from widemargin.solvers.coupled.interior_point import InteriorPoint, start_inter
 from widemargin.solvers.coupled.pair_updates import Arrays, update_pairs
 from widemargin.solvers.coupled.problem import CoupledProblem, CoupledSolution, Optimum
 from widemargin.solvers.solution import relative_gap
+from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import equivalent_updates, rounding_floor
 
 
 @dataclass
-class State:
+class State(Resumable):
     """State of the solver; ``functions`` are f and e at the point."""
 
     problem: CoupledProblem
@@ -44,6 +47,10 @@ class State:
     """Whether no other method is left when the pair updates end."""
     update_limit: int = field(init=False)
     """Number of iterations at which the pair updates end."""
+
+    saved: ClassVar[tuple[str, ...]] = (
+        *("iterations", "last", "update_limit", "point", "functions"),
+    )
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -81,6 +88,7 @@ def solve_coupled(
     tol: float = 1e-3,
     max_iter: int = -1,
     report: Callable[[State], bool] | None = None,
+    checkpoint: TaskCheckpoint | None = None,
 ) -> CoupledSolution:
     """Solve the problem.
 
@@ -96,6 +104,8 @@ def solve_coupled(
         as many updates as take its time, or as were made before.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    checkpoint : TaskCheckpoint, optional
+        Saves the state after some slices, and resumes it.
 
     Returns
     -------
@@ -103,7 +113,7 @@ def solve_coupled(
     """
     with single_threaded_blas():
         state = State(problem, tol, max_iter)
-        run_in_slices(advance, state, report)
+        run_in_slices(advance, state, report, checkpoint)
         found = finish(state)
     g, h = problem.expansions(found.point)
     found, shifts = _with_more_digits(problem, found, g, h)

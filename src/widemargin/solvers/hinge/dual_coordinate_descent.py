@@ -33,6 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import coordinate_descent_options as options
@@ -54,7 +55,13 @@ _STAYING, _VISITED = POSITION + 1, POSITION + 2
 _HIGHEST, _LOWEST, _LAST_HIGHEST, _LAST_LOWEST = range(4)
 
 
-def solve_dual(problem: LinearProblem, *, report: Report = None, **parameters: Any) -> Solution:
+def solve_dual(
+    problem: LinearProblem,
+    *,
+    report: Report = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
+) -> Solution:
     """Solve the problem by dual coordinate descent.
 
     Parameters
@@ -62,6 +69,8 @@ def solve_dual(problem: LinearProblem, *, report: Report = None, **parameters: A
     problem : LinearProblem
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    checkpoint : TaskCheckpoint, optional
+        Saves the state now and then, and resumes it.
     **parameters
         Those of `State`.
 
@@ -70,7 +79,7 @@ def solve_dual(problem: LinearProblem, *, report: Report = None, **parameters: A
     Solution
     """
     state = State(problem, **parameters)
-    run_in_slices(advance, state, report)
+    run_in_slices(advance, state, report, checkpoint)
     return finish(state, report)
 
 
@@ -100,7 +109,15 @@ class State(PassState):
 
     saved = (
         *PassState.saved,
-        *("passes_at_check", "weights", "order", "extremes", "gradient_steps", "was_free"),
+        *(
+            "handed_over",
+            "passes_at_check",
+            "weights",
+            "order",
+            "extremes",
+            "gradient_steps",
+            "was_free",
+        ),
     )
 
     def __post_init__(self) -> None:

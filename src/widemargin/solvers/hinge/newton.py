@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.jit import compiled
 from widemargin._base.options import primal_newton_options as options
 from widemargin._base.threads import single_threaded_blas
@@ -38,7 +39,13 @@ from widemargin.solvers.stopping import rounding_floor
 _ROUNDING = rounding_floor(1.0)
 
 
-def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters: Any) -> Solution:
+def solve_primal(
+    problem: LinearProblem,
+    *,
+    report: Report = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
+) -> Solution:
     """Solve the problem by Newton's method.
 
     Parameters
@@ -47,6 +54,8 @@ def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters:
         With a differentiable loss.
     report : callable, optional
         Called with the state after every step; True stops the solver.
+    checkpoint : TaskCheckpoint, optional
+        Saves the state now and then, and resumes it.
     **parameters
         Those of `State`.
 
@@ -58,7 +67,7 @@ def solve_primal(problem: LinearProblem, *, report: Report = None, **parameters:
     if solution is None:
         with single_threaded_blas():  # once for all products
             state = State(problem, **parameters)
-            run_in_slices(advance, state, report)
+            run_in_slices(advance, state, report, checkpoint)
             solution = finish(state, report)
     return solution
 

@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.numeric import TINY
 from widemargin._base.options import newton_options, stopping_options
 from widemargin._base.options import smo_options as options
@@ -50,7 +51,12 @@ from widemargin.solvers.stopping import initial_tol, next_tol
 
 
 def solve_hinge(
-    problem: HingeProblem, *, exact: bool = True, report: Report = None, **parameters: Any
+    problem: HingeProblem,
+    *,
+    exact: bool = True,
+    report: Report = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve a hinge problem.
 
@@ -61,6 +67,8 @@ def solve_hinge(
         Whether to bring a solution to machine precision where few variables are free.
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    checkpoint : TaskCheckpoint, optional
+        Saves the state after some slices, and resumes it.
     **parameters
         Those of `State`.
 
@@ -79,7 +87,7 @@ def solve_hinge(
         state.active.dual[:] = small.dual
         state.active.update_residual(state.active.dual)
         state.iterations, state.rounds = small.updates, 1
-    run_in_slices(advance, state, report)
+    run_in_slices(advance, state, report, checkpoint)
     return finish(state, exact)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from widemargin._base import extended
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.threads import for_each, single_threaded_blas
@@ -24,7 +25,11 @@ from widemargin.solvers.stopping import rounding_floor
 
 
 def solve_kernel(
-    gram: Gram, problem: CrammerSingerProblem, report: Report = None, **parameters: Any
+    gram: Gram,
+    problem: CrammerSingerProblem,
+    report: Report = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve the problem over a Gram matrix.
 
@@ -32,7 +37,7 @@ def solve_kernel(
     iteration is a batch of samples.
     """
     state = State(problem, gram, **parameters)
-    run_in_slices(advance, state, report)
+    run_in_slices(advance, state, report, checkpoint)
     return finish(state)
 
 

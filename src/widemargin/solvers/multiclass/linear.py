@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from widemargin._base import extended
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import crammer_singer_options as options
 from widemargin._base.options import kernel_options, newton_options
@@ -30,7 +31,11 @@ from widemargin.solvers.stopping import rounding_floor
 
 
 def solve_linear(
-    X: Any, problem: CrammerSingerProblem, report: Report = None, **parameters: Any
+    X: Any,
+    problem: CrammerSingerProblem,
+    report: Report = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
 ) -> Solution:
     """Solve the problem with linear functions.
 
@@ -41,6 +46,8 @@ def solve_linear(
     problem : CrammerSingerProblem
     report : callable, optional
         Called with the state after every slice of work; True stops the solver.
+    checkpoint : TaskCheckpoint, optional
+        Saves the state after some slices, and resumes it.
     **parameters
         Those of `PassState`. ``dual`` of shape (n, n_classes) is made feasible if it is not.
 
@@ -49,7 +56,7 @@ def solve_linear(
     Solution
     """
     state = State(problem, X, **parameters)
-    run_in_slices(advance, state, report)
+    run_in_slices(advance, state, report, checkpoint)
     return finish(state)
 
 
@@ -63,7 +70,8 @@ class State(CrammerSingerState):
     best: Any = None
 
     saved = (
-        *CrammerSingerState.saved, "weights", "order", "classes", "active_classes", "levels",
+        *CrammerSingerState.saved, "handed_over", "weights", "order", "classes", "active_classes",
+        "levels",
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.callbacks import FitProgress, run_in_slices
 from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
-from widemargin._base.options import structured_solver_options as options
+from widemargin._base.options import checkpoint_options
 from widemargin._base.sklearn_compat import (
     BaseEstimator,
     Interval,
@@ -315,7 +315,7 @@ class StructuredLearner(StructuredEstimator):
         state = self._start(oracle, cost, self._draw_seed(), previous)
         keeper = CheckpointKeeper(
             self.checkpoint, type(self).__name__, digest, cost,
-            seconds_between=options.seconds_between_checkpoints,
+            seconds_between=checkpoint_options.seconds_between_checkpoints,
         )  # fmt: skip
         saved = keeper.load(state.expected)
         if saved is not None:
