@@ -628,7 +628,12 @@ def crf_chunker(way, features, labels):
         begin = process_time()
         fitted = sklearn_crfsuite.CRF("ap", max_iterations=setting[0], model_filename=file)
         fitted.fit(features[train], labels[train])
-        return lambda where: fitted.predict(features[where]), process_time() - begin
+        seconds = process_time() - begin
+
+        def predict(where, folder=folder):  # which would be deleted
+            return fitted.predict(features[where])
+
+        return predict, seconds
 
     def fit(train, setting):
         trainer = pycrfsuite.Trainer("ap" if way.endswith("ap") else "lbfgs", verbose=False)

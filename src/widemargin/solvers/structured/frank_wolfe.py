@@ -100,8 +100,9 @@ class FrankWolfeState(PassState):
         self.implicit = empty is not None and not self.is_bounded
         if self.blocks is None:
             n, size = self.oracle.n_samples, self.oracle.size
-            vectors = not (empty and self.implicit)  # which may need more memory than there is
-            self.blocks, self.pairs = (np.zeros((n, size)), np.zeros((n, 0))) if vectors else empty
+            if empty is None or not self.implicit:  # else these need more memory than there may be
+                empty = np.zeros((n, size)), np.zeros((n, 0))
+            self.blocks, self.pairs = empty
             self.losses = np.zeros(n)
         self.w = self._sum_blocks() + (0.0 if self.anchor is None else self.anchor)
         super().__post_init__()
