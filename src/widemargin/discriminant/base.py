@@ -396,7 +396,9 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
 
 def supported(estimator: Any, X: Any) -> Any:
     """Return samples as a NumPy array if the estimator does not compute in other namespaces."""
-    return X if get_tags(estimator).array_api_support else to_numpy(X)
+    if foreign_namespace(X) is None or get_tags(estimator).array_api_support:
+        return X
+    return to_numpy(X)
 
 
 def encode_samples(y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, Any]:
