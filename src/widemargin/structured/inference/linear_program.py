@@ -1,4 +1,4 @@
-"""Linear programming relaxation of inference, solved by HiGHS.
+"""Linear programming relaxation of inference, and branch and bound, solved by HiGHS.
 
     max   sum_v unary[v] . b_v + sum_e pairwise[e] . b_e
     over  beliefs b_v >= 0 of nodes with sum_s b_v(s) = 1 and beliefs b_e >= 0 of edges e = (u, v)
@@ -10,7 +10,7 @@ best labels.
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from widemargin._base.options import inference_options as options
 from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
@@ -36,6 +36,24 @@ def relax(potentials: Potentials) -> Labeling:
     if np.abs(beliefs - np.round(beliefs)).max(initial=0.0) < options.integrality:
         both = one_hot(labels, edges, n_states)
     return potentials.labeling("lp", labels, float(-solution.fun))._replace(beliefs=both)
+
+
+def branch_and_bound(potentials: Potentials) -> Labeling:
+    """Return the best labels: the program with integers in place of beliefs of nodes."""
+    unary, edges, pairwise = potentials
+    n_nodes, n_states = unary.shape
+    ones = np.concatenate([np.ones(n_nodes), np.zeros(2 * len(edges) * n_states)])
+    solution = milp(
+        -np.concatenate([unary.ravel(), pairwise.ravel()]),
+        integrality=np.repeat([1, 0], [unary.size, pairwise.size]),
+        bounds=Bounds(0.0, 1.0),
+        constraints=LinearConstraint(_constraints(n_nodes, n_states, edges), ones, ones),
+        options={"mip_rel_gap": 0.0},
+    )
+    if solution.x is None:
+        raise RuntimeError(f"HiGHS did not solve the integer program: {solution.message}")
+    labels = solution.x[: unary.size].reshape(unary.shape).argmax(axis=1)
+    return potentials.labeling("branch-and-bound", labels, float(-solution.mip_dual_bound))
 
 
 def _constraints(n_nodes: int, n_states: int, edges: np.ndarray) -> sp.csr_array:
