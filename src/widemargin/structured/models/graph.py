@@ -74,7 +74,7 @@ class GraphCRF(CRF):
         self.directed = directed
 
     def parse_input(self, x: Any) -> InputGraph:
-        features, edges = _unpack(x, ("features", "edges"))
+        features, edges = unpack(x, ("features", "edges"))
         features = check_features(features)
         return InputGraph(features, check_edges(edges, features.shape[0]))
 
@@ -283,7 +283,7 @@ class EdgeFeatureGraphCRF(CRF):
         self.antisymmetric_edge_features = antisymmetric_edge_features
 
     def parse_input(self, x: Any) -> InputGraph:
-        features, edges, edge_features = _unpack(x, ("features", "edges", "edge_features"))
+        features, edges, edge_features = unpack(x, ("features", "edges", "edge_features"))
         features = check_features(features)
         edges = check_edges(edges, features.shape[0])
         edge_features = check_real(np.asarray(edge_features), "edge_features").astype(float)
@@ -354,7 +354,8 @@ def _check_mask(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     return mask.astype(bool)
 
 
-def _unpack(x: Any, names: tuple[str, ...]) -> Any:
+def unpack(x: Any, names: tuple[str, ...]) -> Any:
+    """Return the parts of an input, or raise a ValueError that lists their names."""
     if not isinstance(x, tuple | list) or len(x) != len(names):
         raise ValueError(f"x must be a tuple ({', '.join(names)}), got {type(x).__name__}.")
     return x

@@ -21,12 +21,15 @@ class InputGraph(NamedTuple):
         feature of the edge, of value 1; None is index 0 for all edges.
     shape : tuple or None
         Shape of outputs; None for one label per node.
+    allowed : ndarray of bool of shape (n_nodes, n_states), or None
+        States that each node may have; None for all.
     """
 
     features: Any
     edges: np.ndarray = np.empty((0, 2), dtype=np.int64)
     edge_features: np.ndarray | None = None
     shape: tuple | None = None
+    allowed: np.ndarray | None = None
 
     @property
     def n_nodes(self) -> int:

@@ -90,27 +90,38 @@ class JointFeature:
     barrier : ndarray of shape (n_states + 1, n_states), default=None
         Terms that forbid pairs of states and states of the first node, see
         `widemargin.structured.inference.graphs.Layout`.
+    absent : ndarray of int, default=None
+        Positions of weights that the model does not have: they are 0 and left out.
 
     Attributes
     ----------
     size : int
         Number of weights.
+    full_size : int
+        Number of weights with absent ones.
     layout : Layout
         The same for compiled code.
     """
 
     def __init__(
-        self, nodes: StateWeights, position: np.ndarray, factor: np.ndarray, barrier: Any = None
-    ) -> None:
+        self, nodes: StateWeights, position: np.ndarray, factor: np.ndarray, barrier: Any = None,
+        absent: Any = None,
+    ) -> None:  # fmt: skip
         self.nodes = nodes
         barrier = np.empty((0, len(nodes.signs))) if barrier is None else barrier
         self.layout = flat.Layout(nodes.signs, nodes.shared, nodes.size, position, factor, barrier)
-        self.size = nodes.size + (int(position.max()) + 1 if position.size else 0)
+        self.full_size = nodes.size + (int(position.max()) + 1 if position.size else 0)
+        self.present = np.delete(np.arange(self.full_size), [] if absent is None else absent)
+        self.size = len(self.present)
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Positions in the vector of the model of the weights in the order of compiled code."""
-        position = np.arange(self.size)
+        """Positions in the vector of the model of the weights in the order of compiled code.
+
+        The position of absent weights is `size`.
+        """
+        position = np.full(self.full_size, self.size)
+        position[self.present] = np.arange(self.size)
         if not self.nodes.shared:  # compiled code reads the weights of all states of a feature
             own = position[: self.nodes.size]
             own[:] = own.reshape(len(self.nodes.signs), -1).T.ravel()
@@ -118,17 +129,24 @@ class JointFeature:
 
     def compute(self, graph: InputGraph, beliefs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the joint feature of an input with beliefs of its nodes and edges."""
-        sums = np.zeros(self.size - self.nodes.size)
+        sums = np.zeros(self.full_size - self.nodes.size)
         if len(graph.edges):
             position, factor = self.layout.position, self.layout.factor
-            across = graph.edge_matrix(len(position)).T @ beliefs[1].reshape(len(graph.edges), -1)
+            across = beliefs[1].reshape(-1, position[0].size)
+            if graph.edge_features is None:  # all edges count together; beliefs may be a sum
+                across = across.sum(axis=0, keepdims=True)
+            else:
+                across = graph.edge_matrix(len(position)).T @ across
             np.add.at(sums, position.ravel(), factor.ravel() * across.ravel())
-        return np.concatenate([self.nodes.compute(graph.features, beliefs[0]), sums])
+        full = np.concatenate([self.nodes.compute(graph.features, beliefs[0]), sums])
+        return full[self.present]
 
     def potentials(self, graph: InputGraph, w: np.ndarray) -> Potentials:
         """Return the potentials of an input."""
         check_finite(graph.features, "x")
-        w, position, factor = self.check_weights(w), self.layout.position, self.layout.factor
+        given, position, factor = self.check_weights(w), self.layout.position, self.layout.factor
+        w = np.zeros(self.full_size)
+        w[self.present] = given
         unary = self.nodes.scores(graph.features, w[: self.nodes.size])
         pairwise = np.empty((0, *position.shape[1:]))
         if len(graph.edges):

@@ -36,19 +36,23 @@ class GraphOracle(StructuredOracle):
             truth = np.concatenate([model.check_states(*pair, f"Y[{i}]") for i, pair in pairs])
             self.graphs = self.graphs._replace(truth=truth, cost=model.state_costs(truth))
         self.method = check_method(model.inference_method)
-        self.n_samples, self.size = len(self.inputs), self.joint.size
-        self.is_forest = self.graphs.forest & (self.method in ("auto", "max-product"))
+        self.n_samples, self.size = len(self.inputs), self.joint.full_size
+        self.groups = model.state_groups()
+        # Compiled passes know neither groups of states nor states that are not allowed.
+        self.is_plain = self.groups is None and all(graph.allowed is None for graph in self.inputs)
+        fast = self.is_plain and self.method in ("auto", "max-product")
+        self.is_forest = self.graphs.forest & fast
         self.no_extra = np.empty((0, self.layout.n_states))
         if samples.states is not None:
             self._check_allowed()
 
     def from_model_order(self, w: np.ndarray) -> np.ndarray:
-        return self.joint.check_weights(w)[self.joint.order]
+        return np.append(self.joint.check_weights(w), 0.0)[self.joint.order]
 
     def to_model_order(self, w: np.ndarray) -> np.ndarray:
-        in_model_order = np.empty(self.size)
+        in_model_order = np.empty(self.joint.size + 1)
         in_model_order[self.joint.order] = w
-        return in_model_order
+        return in_model_order[:-1]
 
     def empty_blocks(self, samples: Any = None) -> tuple[np.ndarray, np.ndarray] | None:
         """Return dual blocks of zero for block-coordinate Frank-Wolfe in compiled code.
@@ -248,7 +252,7 @@ class GraphOracle(StructuredOracle):
                 flat.decode(self.graphs, w, stacked, samples[forest], labels, scores)
             for i in samples[~forest]:
                 added = None if extra is None else extra[i]
-                inferred[i] = infer(self.potentials(i, w, added), self.method)
+                inferred[i] = self._infer(self.potentials(i, w, added), i)
 
         size = max(1, min(options.chunk_samples, -(-self.n_samples // options.most_chunks)))
         whole = np.arange(self.n_samples)
@@ -264,8 +268,8 @@ class GraphOracle(StructuredOracle):
 
     def loss_terms(self, extra: list[np.ndarray] | None = None) -> list[np.ndarray]:
         """Return the loss of each state of each node, plus ``extra``, for each sample."""
-        wrong = 1.0 - np.eye(self.layout.n_states)[self.graphs.truth]
-        losses = self.graphs.cost[:, np.newaxis] * wrong
+        losses = np.zeros((len(self.graphs.truth), self.layout.n_states))
+        add_node_losses(losses, self.graphs.truth, self.graphs.cost, self.groups)
         if extra is not None:
             losses += np.concatenate(self.check_extra(extra))
         return [losses[self.nodes(i)] for i in range(self.n_samples)]
@@ -275,11 +279,11 @@ class GraphOracle(StructuredOracle):
     ) -> tuple[float, np.ndarray]:
         """Return the loss of predictions, and the weighted sum of differences from the truth."""
         labels = for_each(
-            lambda i: infer(self.potentials(i, w), self.method).labels, samples, self.threads
+            lambda i: self._infer(self.potentials(i, w), i).labels, samples, self.threads
         )
         total, difference = 0.0, np.zeros(self.size)
         for i, factor, label in zip(samples, weight, labels, strict=True):
-            loss = node_loss(label, *self._truth(i))
+            loss = node_loss(label, *self._truth(i), self.groups)
             if loss > 0.0:
                 self._add_difference(i, label, factor, difference)
             total += loss
@@ -288,7 +292,7 @@ class GraphOracle(StructuredOracle):
     def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
         difference = np.zeros(self.size)
-        if not any(isinstance(label, tuple) for label in labels):
+        if self.groups is None and not any(isinstance(label, tuple) for label in labels):
             stacked, weight = np.concatenate(labels), np.asarray(weight, dtype=float)
             return *flat.evaluate(self.graphs, w, stacked, weight, difference), difference
         losses = self._losses(labels)
@@ -364,15 +368,15 @@ class GraphOracle(StructuredOracle):
             potentials = self.potentials(i, w, None if extra is None else extra[k])
             truth, cost = self._truth(i)
             true_score = potentials.score(truth)
-            add_node_losses(potentials.unary, truth, cost)
-            found = infer(potentials, self.method)
+            add_node_losses(potentials.unary, truth, cost, self.groups)
+            found = self._infer(potentials, i)
             label = found.labels if found.beliefs is None else found.beliefs
             slack = (found.score if found.beliefs is None else found.bound) - true_score
             if slack < -options.slack_rounding * (1.0 + abs(true_score)):
                 # Inference that is not exact may miss the true output, which has slack 0.
                 label, slack = truth.copy(), 0.0
             labels.append(label)
-            losses[k], slacks[k] = node_loss(label, truth, cost), slack
+            losses[k], slacks[k] = node_loss(label, truth, cost, self.groups), slack
             bounds[k] = found.bound - true_score
             self._add_difference(i, label, weight[k], difference[min(k, len(difference) - 1)])
         return labels, losses, slacks, bounds
@@ -389,7 +393,11 @@ class GraphOracle(StructuredOracle):
 
     def _losses(self, labels: list) -> np.ndarray:
         """Return the losses of labels of all samples."""
-        return np.array([node_loss(label, *self._truth(i)) for i, label in enumerate(labels)])
+        pairs = enumerate(labels)
+        return np.array([node_loss(label, *self._truth(i), self.groups) for i, label in pairs])
+
+    def _infer(self, potentials: Potentials, i: Any) -> Labeling:
+        return infer(potentials, self.method, self.inputs[i].allowed)
 
     def _truth(self, i: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the true states of the nodes of a sample, and the costs of wrong ones."""
@@ -409,14 +417,27 @@ class GraphOracle(StructuredOracle):
         flat.add_marginals(self.graphs, i, *beliefs, weight, row)
 
 
-def node_loss(label: Any, truth: np.ndarray, cost: np.ndarray) -> float:
-    """Return the sum of costs of wrong nodes, from states or from beliefs of nodes and edges."""
+def node_loss(label: Any, truth: np.ndarray, cost: np.ndarray, groups: Any = None) -> float:
+    """Return the sum of costs of wrong nodes, from states or from beliefs of nodes and edges.
+
+    States of the same one of ``groups`` are equally right; each state is a group by default.
+    """
     if isinstance(label, tuple):
-        return float(cost @ (1.0 - label[0][np.arange(len(truth)), truth]))
+        right = label[0][np.arange(len(truth)), truth]
+        if groups is not None:
+            right = np.sum(label[0], axis=1, where=groups == groups[truth][:, np.newaxis])
+        return float(cost @ (1.0 - right))
+    if groups is not None:
+        label, truth = groups[label], groups[truth]
     return float(cost @ (label != truth))
 
 
-def add_node_losses(unary: np.ndarray, truth: np.ndarray, cost: np.ndarray) -> None:
+def add_node_losses(
+    unary: np.ndarray, truth: np.ndarray, cost: np.ndarray, groups: Any = None
+) -> None:
     """Add to unary potentials the loss of each state."""
+    if groups is not None:
+        unary += cost[:, np.newaxis] * (groups != groups[truth][:, np.newaxis])
+        return
     unary += cost[:, np.newaxis]
     unary[np.arange(len(truth)), truth] -= cost

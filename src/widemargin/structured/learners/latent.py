@@ -1,0 +1,219 @@
+"""LatentSSVM: the concave-convex procedure for models with latent states."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base.docs import shared_docs
+from widemargin._base.sklearn_compat import BaseEstimator, Interval, fit_context
+from widemargin.structured.learners.base import (
+    StructuredLearner,
+    accept_arguments_of_pystruct,
+    check_samples,
+)
+from widemargin.structured.models.latent import LatentModel
+
+
+@shared_docs
+class LatentSSVM(BaseEstimator):
+    r"""Structured support vector machine for models with latent states.
+
+    .. math::
+
+        \min_w \tfrac12 \|w\|^2 + C \sum_i s_i \Bigl( \max_h \bigl( \mathrm{loss}(y_i, h)
+        + w \cdot \phi(x_i, h) \bigr) - \max_{h \text{ with labels } y_i} w \cdot \phi(x_i, h)
+        \Bigr)
+
+    The objective is a difference of convex functions. Every round finds the best latent states of
+    the true outputs and trains the base learner on them. The objective decreases in every round; a
+    round that would not decrease it ends the fit, and its weights are not used. The result is a
+    local minimum, which depends on the states at the start.
+
+    Parameters
+    ----------
+    base_ssvm : FrankWolfeSSVM, OneSlackSSVM, NSlackSSVM or SubgradientSSVM
+        Learner, with a model that has latent states.
+    latent_iter : int, default=5
+        Maximum number of rounds.
+
+    Attributes
+    ----------
+    base_ssvm_ : estimator
+        The learner of the best round.
+    model_ : StructuredModel
+        The fitted model.
+    w : ndarray of shape (size_joint_feature,)
+        Weights, in the order of the joint feature of the model.
+    coef_ : ndarray of shape (size_joint_feature,)
+        The same weights under scikit-learn's name.
+    H_init_ : list of ndarray
+        Latent states at the start.
+    H_ : list of ndarray
+        Best latent states of the true outputs of the training data.
+    objective_ : float
+        Value of the objective.
+    objective_curve_ : ndarray of shape (n_iter_,)
+        Objective after each round that decreased it.
+    n_iter_ : int
+        Number of rounds that decreased the objective.
+
+    See Also
+    --------
+    LatentGraphCRF : Several states of each label.
+    LatentNodeCRF : Hidden nodes.
+
+    References
+    ----------
+    C.-N. Yu, T. Joachims: Learning structural SVMs with latent variables. ICML 2009.
+
+    Examples
+    --------
+    >>> from widemargin.structured import LatentGridCRF, LatentSSVM, OneSlackSSVM
+    >>> from widemargin.structured.datasets import generate_crosses
+    >>> X, Y = generate_crosses(n_samples=6, noise=5, n_crosses=1, total_size=8)
+    >>> base = OneSlackSSVM(LatentGridCRF(n_states_per_label=[1, 2]), C=10.0, tol=0.05)
+    >>> learner = LatentSSVM(base, latent_iter=3).fit(X, Y)
+    >>> bool((np.diff(learner.objective_curve_) < 0).all())
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "base_ssvm": [StructuredLearner],
+        "latent_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    base_ssvm_: Any
+    model_: Any
+
+    @accept_arguments_of_pystruct
+    def __init__(self, base_ssvm: Any, latent_iter: int = 5) -> None:
+        self.base_ssvm = base_ssvm
+        self.latent_iter = latent_iter
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Sequence, Y: Sequence, H_init: Any = None, sample_weight: Any = None) -> Self:
+        """Train the weights of the model.
+
+        Parameters
+        ----------
+        X, Y : sequence of length n_samples
+            Inputs and outputs.
+        H_init : sequence of length n_samples, default=None
+            Latent states to start from; those of ``model.init_latent(X, Y)`` by default.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights that multiply `C` for each sample.
+
+        Returns
+        -------
+        self : object
+            Fitted learner.
+        """
+        X, Y, weight = check_samples(X, Y, sample_weight)
+        learner = self._prepare(X, Y)
+        model, cost = learner.model, learner.C * weight
+        H = model.init_latent(X, Y) if H_init is None else H_init
+        if len(H) != len(Y):
+            raise ValueError(f"H_init must have {len(Y)} latent outputs, got {len(H)}.")
+        self.H_init_ = H
+        curve: list[float] = []
+        for _ in range(self.latent_iter):
+            learner.fit(X, H, sample_weight=sample_weight)
+            w, model = learner.w, learner.model_
+            completed = [model.latent(x, y, w) for x, y in zip(X, Y, strict=True)]
+            triples = zip(X, completed, H, strict=True)
+            gains = [
+                w @ (model.joint_feature(x, new) - model.joint_feature(x, old))
+                for x, new, old in triples
+            ]
+            objective = learner.objective_ - float(cost @ np.maximum(gains, 0.0))
+            if curve and not objective < curve[-1]:
+                break
+            curve.append(objective)
+            same = all(np.array_equal(new, old) for new, old in zip(completed, H, strict=True))
+            self.w, self.model_, H = w, model, completed
+            if same:
+                break
+        self.base_ssvm_, self.H_ = learner, H
+        learner.w, learner.model_ = self.w, self.model_
+        self.objective_curve_, self.objective_ = np.array(curve), curve[-1]
+        self.n_iter_ = len(curve)
+        return self
+
+    def predict(self, X: Sequence) -> list:
+        """Predict the labels of each input.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        Y : list of ndarray
+            Labels of the latent outputs with the highest scores.
+        """
+        return [self.model_.label_from_latent(h) for h in self.predict_latent(X)]
+
+    def predict_latent(self, X: Sequence) -> Any:
+        """Predict the latent output of each input.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        H : list of ndarray
+            Latent outputs with the highest scores.
+        """
+        check_is_fitted(self, "w")
+        return self.base_ssvm_.predict(X)
+
+    def score(self, X: Sequence, Y: Sequence) -> float:
+        """Compute the fraction of the largest possible loss that predictions avoid.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        Y : sequence
+            True labels.
+
+        Returns
+        -------
+        score : float
+            At most 1; the fraction of correct labels without class weights.
+        """
+        X, Y, _ = check_samples(X, Y)
+        pairs = zip(Y, self.predict(X), strict=True)
+        losses = [self.model_.base_loss(y, y_hat) for y, y_hat in pairs]
+        return 1.0 - float(np.sum(losses)) / sum(float(self.model_.label_costs(y).sum()) for y in Y)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights, in the order of the joint feature of the model."""
+        return self.w
+
+    @property
+    def model(self) -> Any:
+        """Model of the base learner, which a fit does not change."""
+        return self.base_ssvm.model
+
+    def _prepare(self, X: Any, Y: Any) -> Any:
+        """Return the learner to fit, whose model has the sizes of the data."""
+        learner = clone(self.base_ssvm)
+        if not (isinstance(learner.model, LatentModel) and hasattr(learner, "C")):
+            raise TypeError(
+                "base_ssvm must be a structured SVM whose model has latent states, such as "
+                f"OneSlackSSVM(LatentGraphCRF()), got {learner!r}."
+            )
+        model = learner.model
+        model.initialize(X, Y)
+        sizes = {name: getattr(model, name) for name in model._sizes}
+        # Set sizes are not inferred again from latent outputs, which need not have all states.
+        return learner.set_params(model=clone(model).set_params(**sizes), warm_start=True)
