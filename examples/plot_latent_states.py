@@ -2,9 +2,9 @@
 Latent states: parts without labels
 ===================================
 
-Crosses on a noisy background have one label. A model with one state per label can only learn that neighbors
-tend to be equal, and removes the crosses with the noise. With two latent states of the label, `LatentSSVM`
-finds the parts of a cross by itself, the center and the arms, and what may be next to what.
+Crosses on a noisy background have one label. A model with one state per label can only learn that
+neighbors tend to be equal. With two latent states of the label, `LatentSSVM` finds the parts of a
+cross by itself, the center and the arms, and what may be next to what.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ for n_states in (1, 2):
 print(learners[2].objective_curve_)
 
 # %%
-# An image that was not used for training: its input, the predictions of both models, and the latent states.
+# An image that was not used for training: its input, the predictions of both, and the states.
 image = X[test][:1]
 panels = {
     "input": image[0].argmax(axis=2),

@@ -46,14 +46,16 @@ class SaveLogger:
 
     Examples
     --------
+    >>> from tempfile import TemporaryDirectory
     >>> from sklearn.datasets import load_iris
     >>> from widemargin.structured import FrankWolfeSSVM, MultiClassClf
     >>> from widemargin.structured.utils import SaveLogger
-    >>> path = getfixture("tmp_path") / "learner"
-    >>> logger = SaveLogger(path)
     >>> X, y = load_iris(return_X_y=True)
-    >>> learner = FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.1).set_callbacks(logger).fit(X, y)
-    >>> bool((logger.load().w == learner.w).all())
+    >>> learner = FrankWolfeSSVM(MultiClassClf(), C=0.1, tol=0.1)
+    >>> with TemporaryDirectory() as folder:
+    ...     logger = SaveLogger(f"{folder}/learner")
+    ...     learner = learner.set_callbacks(logger).fit(X, y)
+    ...     print((logger.load().w == learner.w).all())
     True
     """
 

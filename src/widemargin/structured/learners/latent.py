@@ -72,6 +72,7 @@ class LatentSSVM(BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from widemargin.structured import LatentGridCRF, LatentSSVM, OneSlackSSVM
     >>> from widemargin.structured.datasets import generate_crosses
     >>> X, Y = generate_crosses(n_samples=6, noise=5, n_crosses=1, total_size=8)

@@ -156,7 +156,6 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
         super().initialize(X, Y)
 
     def infer_sizes(self, samples: ParsedSamples) -> None:
-        """Check the sizes; all of them are parameters."""
         self._check_sizes()
 
     def check_states(self, graph: InputGraph, states: np.ndarray, name: str = "y") -> np.ndarray:
