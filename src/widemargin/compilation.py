@@ -125,9 +125,9 @@ def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[Callable[[], object]]:
     parts = [slice(start, start + 6) for start in range(0, len(X), 6)]
     nodes, labels = [X[part] for part in parts], [y[part] for part in parts]
     chain, ring = np.array([[0, 1], [1, 2], [2, 3]]), np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
-    learners = [s.FrankWolfeSSVM, s.OneSlackSSVM, s.SubgradientSSVM, s.StructuredPerceptron]
+    learners = [s.FrankWolfeSSVM, s.OneSlackSSVM, s.NSlackSSVM, s.SubgradientSSVM]
     ensembles = [s.CoulombSSVM, s.PerturbedSSVM, s.MultipleChoiceSSVM, s.DiverseMultipleChoiceSSVM]
-    for kind in [*learners, *ensembles]:
+    for kind in [*learners, s.StructuredPerceptron, *ensembles]:
         yield partial(_fit_and_predict, kind(s.ChainCRF(), max_iter=3), nodes, labels)
     for edges in (chain, ring):
         graphs, truth = [(x[:4], edges) for x in nodes], [z[:4] for z in labels]
@@ -140,7 +140,8 @@ def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[Callable[[], object]]:
     yield partial(_fit_and_predict, s.OneSlackSSVM(s.GridCRF(), max_iter=3), grids, states)
     for method in ("enumerate", "graph-cut", "alpha-expansion", "trws", "icm"):
         yield partial(s.inference_dispatch, np.eye(4, 2), np.eye(2), ring, method)
-    yield partial(s.inference_dispatch, np.eye(4, 2), np.eye(2), chain, "max-product")
+    for edges in (chain, ring):
+        yield partial(s.inference_dispatch, np.eye(4, 2), np.eye(2), edges, "max-product")
 
 
 def _fit_and_predict(model: Any, X: Any, y: Any, **parameters: Any) -> None:

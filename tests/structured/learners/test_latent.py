@@ -21,6 +21,7 @@ from widemargin.structured import (
     SubgradientSSVM,
 )
 from widemargin.structured.datasets import generate_crosses
+from widemargin.structured.utils import SaveLogger
 
 BASES = {
     "frank-wolfe": FrankWolfeSSVM(None, C=2.0, tol=0.01, max_iter=20_000),
@@ -68,6 +69,10 @@ def test_some_fits_take_several_rounds():
     learner = LatentSSVM(NSlackSSVM(model, C=2.0), latent_iter=10).fit(X, Y, H_init=H)
     assert learner.n_iter_ >= 3
     assert learner.H_init_ is H
+    assert_array_equal(learner.base_ssvm_.w, learner.w)
+    # The base learner has the states of the round before, which are not the best ones.
+    assert learner.base_ssvm_.objective_ >= learner.objective_
+    assert not hasattr(learner.base_ssvm_, "_previous")
     once = LatentSSVM(NSlackSSVM(model, C=2.0), latent_iter=1).fit(X, Y, H_init=H)
     assert once.n_iter_ == 1
     assert learner.objective_ < once.objective_
@@ -125,5 +130,7 @@ def test_other_learners_and_models_are_refused():
         LatentSSVM(LatentGridCRF()).fit(X, Y)
     with pytest.raises(ValueError, match="H_init must have 2 latent outputs, got 1"):
         LatentSSVM(OneSlackSSVM(LatentGridCRF())).fit(X, Y, H_init=[Y[0]])
+    with pytest.raises(TypeError, match=r"no argument 'logger'\. Pass it to the base learner"):
+        LatentSSVM(OneSlackSSVM(LatentGridCRF()), logger=SaveLogger("file"))
     with pytest.raises(ValueError, match="latent_iter"):
         LatentSSVM(OneSlackSSVM(LatentNodeCRF()), latent_iter=0).fit(X, Y)

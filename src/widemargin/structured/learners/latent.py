@@ -1,5 +1,6 @@
 """LatentSSVM: the concave-convex procedure for models with latent states."""
 
+import copy
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -136,10 +137,11 @@ class LatentSSVM(BaseEstimator):
             curve.append(objective)
             same = all(np.array_equal(new, old) for new, old in zip(completed, H, strict=True))
             self.w, self.model_, H = w, model, completed
+            self.base_ssvm_ = copy.copy(learner)  # a later fit leaves it as it is
             if same:
                 break
-        self.base_ssvm_, self.H_ = learner, H
-        learner.w, learner.model_ = self.w, self.model_
+        vars(self.base_ssvm_).pop("_previous", None)
+        self.H_ = H
         self.objective_curve_, self.objective_ = np.array(curve), curve[-1]
         self.n_iter_ = len(curve)
         return self

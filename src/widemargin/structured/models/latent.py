@@ -386,6 +386,12 @@ class HiddenNodes(LatentModel):
             return super().label_costs(y)
         return self._state_weights()[np.ravel(y)]
 
+    def loss(self, y: Any, y_hat: Any) -> float:
+        # Labels of visible nodes may be compared with a latent output.
+        if isinstance(y_hat, tuple) or np.size(y) == np.size(y_hat):
+            return super().loss(y, y_hat)
+        return self.base_loss(self.label_from_latent(y), self.label_from_latent(y_hat))
+
     def check_input(self, graph: InputGraph) -> InputGraph:
         graph = super().check_input(graph)
         hidden_states = np.arange(self.n_states) >= self.n_labels
