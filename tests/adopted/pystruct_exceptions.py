@@ -10,7 +10,7 @@ _BY_TYPE = "wants potentials and beliefs as lists by type: ours are one array of
 _INITIALIZED = (
     "reads sizes of the model that was passed to the learner, which a fit does not change"
 )
-_OPTIMUM = "wants the result of ten rounds that are not the optimum"
+_OPTIMUM = "wants 0 for weights that must not be positive: at the optimum they are negative"
 _AVERAGE = "a number of passes as average does not exist: it is True or False"
 _PYTHON_2 = "is Python 2"
 _NO_DATA = "needs data that are not part of its source, or that the copy does not have"
