@@ -489,6 +489,12 @@ class coupled_options:
     long give way to it."""
     most_updates = 10_000
     """Pair updates per variable after which the solver ends on an indefinite kernel."""
+    gap_tol = 1e-6
+    """Relative duality gap at which pair updates that satisfy ``tol`` end. Larger ends earlier, at
+    1e-3 up to some tenths of a percent above the optimum."""
+    violation_decrease = 0.1
+    """Factor of the violation at which the gap is computed again. Larger computes it more often,
+    smaller makes more updates than necessary."""
     flat_curvature = 1e-12
     """Smallest curvature along a move, relative to the largest kernel value."""
     interval_weight = 1e-4
@@ -715,6 +721,30 @@ class gated_options:
     distilled_ridge = 1e-2
     """Ridge penalty of a distilled gate, relative to the mean sum of squares of a feature. Larger
     is less exact and less sensitive to errors of the teacher."""
+    strengths = (1.0, 0.3, 0.1, 0.0)
+    """Strengths of a distilled gate that are tried. More take more time."""
+    strength_folds = 3
+    """Number of folds in which strengths are compared."""
+    strength_samples = 2000
+    """Largest number of samples in these folds: with more labels, the choice matters less than its
+    time."""
+    strength_tol = 1e-3
+    """Tolerance on the duality gap in these folds, where accuracy hardly changes the choice."""
+    strength_digits = 6
+    """Digits of decision values in these folds: values that agree in them are equal."""
+    strength_passes = 1000
+    """Largest number of passes of the solver in these folds."""
+    baseline_costs = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+    """Values of C that the SVMs of `compare_students` are chosen from, in the same folds."""
+    map_sizes = (10, 20, 50, 100, 200, 500, 1000, 2000)
+    """Numbers of landmarks and of random features that a budget chooses from."""
+    timed_samples = 1000
+    """Number of samples of a batch whose time is compared with a budget."""
+    timed_repeats = 5
+    """Number of measurements, of which the shortest counts."""
+    budget_share = 0.8
+    """Share of a budget that landmarks and random features may take when measured, so that noise
+    and validation do not exceed it."""
     probed_samples = 100
     """Number of training samples that decide whether a function returns scores or probabilities."""
 

@@ -91,6 +91,32 @@ def test_pair_updates_alone_are_within_the_gap(seed, kernel):
     assert found.gap < 1e-2
 
 
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_gap_is_small_at_the_default_tol_without_the_active_set(kernel, C, monkeypatch):
+    monkeypatch.setattr(active_set_options, "most_unknowns", 0)
+    K, M, sign = problem(7, n=60, kernel=kernel)
+    cost = np.full(len(sign), C)
+    found = solve_svm1plus(K, M, sign, cost, 0.5)
+    exact = oracle.svm1plus(K, M, sign, cost, 0.5)
+    assert found.converged
+    assert found.gap <= coupled_options.gap_tol
+    assert found.objective == pytest.approx(exact.objective, rel=2e-6)
+
+
+def test_pair_updates_stop_at_tol_where_the_gap_has_no_meaning(monkeypatch):
+    K, M, sign = problem(8, n=30, kernel="rbf")
+    indefinite = K - 0.5 * np.eye(len(sign))
+    iterations = []
+    for gap_tol in (coupled_options.gap_tol, np.inf):
+        monkeypatch.setattr(coupled_options, "gap_tol", gap_tol)
+        state = State(svm1plus_problem(indefinite, M, sign, np.ones(len(sign)), 1.0))
+        while not solver.advance(state):
+            pass
+        iterations.append(state.iterations)
+    assert iterations[0] <= max(iterations[1], state.point.size)
+
+
 def test_both_sums_and_the_box_are_kept():
     K, M, sign = problem(3)
     found = solve_svm1plus(K, M, sign, np.ones(len(sign)), 0.1, max_iter=50)

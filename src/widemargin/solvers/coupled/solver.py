@@ -2,11 +2,13 @@
 
 Where M has low rank (a linear kernel of fewer features than samples) the interior-point method
 starts at once: pairs converge slowly there. With other kernels `pair_updates` come first, which are
-2 to 100 times as fast on most problems. As soon as they have taken as long as the interior-point
-method will, that one takes over, so that both take at most about twice the time of the better one.
-Where it fails, which rounding may cause, pairs continue. On small problems the active-set method
-computes the exact solution at the end. ``benchmarks/privileged.py --only methods`` compares the
-methods.
+2 to 100 times as fast on most problems. A small violation of the optimality conditions does not
+imply a small duality gap, since the slack of SVM1+ is raised until all samples satisfy their
+constraints: pairs continue to a smaller violation until the gap is small too. As soon as they have
+taken as long as the interior-point method will, that one takes over, so that both take at most
+about twice the time of the better one. Where it fails, which rounding may cause, pairs continue. On
+small problems the active-set method computes the exact solution at the end.
+``benchmarks/privileged.py --only methods`` compares the methods.
 """
 
 import math
@@ -47,13 +49,15 @@ class State(Resumable):
     """Whether no other method is left when the pair updates end."""
     update_limit: int = field(init=False)
     """Number of iterations at which the pair updates end."""
+    violation: float = field(init=False)
+    """Violation at which the pair updates end if the duality gap is small; at most ``tol``."""
 
     saved: ClassVar[tuple[str, ...]] = (
         *("iterations", "last", "update_limit", "point", "functions"),
     )
 
     def __post_init__(self) -> None:
-        problem = self.problem
+        problem, self.violation = self.problem, self.tol
         self.point = problem.start.copy()
         self.functions = np.empty((2, len(problem.offset)))
         self.diagonals = problem.first.diagonal().copy(), problem.second.diagonal().copy()
@@ -72,6 +76,13 @@ class State(Resumable):
         g, h = self.problem.expansions(self.point)
         norms = float(g @ self.functions[0] + h @ self.functions[1])
         return float((self.problem.linear * self.point).sum()) - 0.5 * norms
+
+    def gap(self) -> float:
+        """Return the relative duality gap of the point."""
+        dual, first, second = self.dual_objective(), *self.functions
+        found = Optimum(self.point, first, second, _constants(self), None, True)
+        norms = float((self.problem.linear * self.point).sum()) - dual
+        return relative_gap(norms + self.problem.primal(found)[2], dual)
 
     def rounding_floor(self) -> float:
         """Return the violation below which there are rounding errors only."""
@@ -184,12 +195,15 @@ def _update_pairs(state: State, steps: int) -> None:
         problem.upper, problem.linear, problem.directions, problem.relation, state.point,
         *state.functions,
     )  # fmt: skip
-    tol = max(state.tol, state.rounding_floor())
+    tol = max(state.violation, state.rounding_floor())
     flat = max(options.flat_curvature * sum(state.sizes), TINY)
     done, violation = update_pairs(arrays, problem.exchange, tol, steps, flat)
     state.iterations += done
-    if violation < state.tol:
-        state.finished = state.converged = True
+    if violation < state.violation:
+        state.converged = True
+        indefinite = state.last and state.interior is None
+        state.finished = indefinite or state.gap() <= options.gap_tol
+        state.violation *= options.violation_decrease
     elif done < steps:
         # No move has a gain: what is left are rounding errors.
         state.update_limit = state.iterations
@@ -201,7 +215,9 @@ def _plan(state: State) -> None:
     """Prepare the interior-point method, and let pair updates take as long as it will."""
     state.interior = start_interior_point(state.problem)
     if state.interior is None:
+        # The kernel is indefinite, and the gap is not meaningful.
         state.update_limit, state.last = options.most_updates * state.point.size, True
+        state.finished, state.violation = state.converged, state.tol
     elif not state.problem.low_rank:
         updates = _interior_point_updates(state.interior, state)
         state.update_limit = max(state.update_limit, updates)
@@ -224,8 +240,10 @@ def _interior_point_step(state: State) -> None:
     state.point[:] = found.point
     state.recompute_functions()
     if found.optimal and _is_accurate(state, found):
-        state.exact = found
-        state.finished = state.converged = True
+        state.converged = True
+        # Where the functions of the point are less accurate than those found, pairs continue.
+        state.finished = found.weights is not None or state.gap() <= options.gap_tol
+        state.exact = found if state.finished else None
     elif state.dual_objective() < value:
         state.point[:] = before
         state.recompute_functions()
