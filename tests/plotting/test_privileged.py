@@ -2,8 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from matplotlib import pyplot
+from sklearn.compose import make_column_transformer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from widemargin import PrivilegedSVC
 from widemargin.plotting import SlackDisplay
@@ -54,3 +57,25 @@ def test_with_several_classes_each_sample_has_the_slack_of_its_own_class():
     model = PrivilegedSVC(privileged_penalty=0.01).fit(X, y, privileged=Z)
     display = SlackDisplay.from_estimator(model, Z, y)
     np.testing.assert_array_equal(display.slack, model.slack(Z)[np.arange(60), y])
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
+def test_frames_may_have_numbers_and_categories(container):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    fog = np.where(np.where(y == 1, 1, -1) * X[:, 0] < 0, "fog", "sun")
+    Z = container({"size": rng.normal(size=60), "weather": fog})
+    numbers = make_column_transformer((OneHotEncoder(), ["weather"]), (StandardScaler(), ["size"]))
+    model = PrivilegedSVC(privileged_transformer=numbers).fit(X, y, privileged=Z)
+    display = SlackDisplay.from_estimator(model, Z, y)
+    assert display.ax_.get_xlabel() == "weather"
+    display.figure_.canvas.draw()
+    ticks = {text.get_text() for text in display.ax_.get_xticklabels()}
+    assert ticks == {"fog", "sun"}
+    sizes = SlackDisplay.from_estimator(model, Z, y, feature="size")
+    np.testing.assert_array_equal(sizes.values, Z["size"])
+    with pytest.raises(
+        ValueError, match=r"feature must be one of .*'size', 'weather'.*got 'height'"
+    ):
+        SlackDisplay.from_estimator(model, Z, y, feature="height")

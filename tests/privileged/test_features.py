@@ -12,7 +12,12 @@ from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 from widemargin import PrivilegedSVC, PrivilegedSVCCV, TwoViewSVC
 from widemargin.privileged.features import PrivilegedFeatures, PrivilegedInput
@@ -226,6 +231,36 @@ def test_what_is_no_number_needs_a_transformer():
         PrivilegedSVC(privileged_transformer=StandardScaler()).fit(
             X, y, privileged=np.where(X > 1.0, np.nan, X)
         )
+
+
+def test_the_warning_points_to_the_transformer_which_takes_the_values_as_they_are():
+    X, Z, y = descriptors(40)
+    with pytest.warns(UserWarning, match=r"'paths'.*privileged_transformer"):
+        PrivilegedSVC().fit(X, y, privileged=Z)
+    ranks = QuantileTransformer(n_quantiles=40)
+    model = PrivilegedSVC(privileged_transformer=ranks).fit(X, y, privileged=Z)
+    expected = PrivilegedSVC().fit(X, y, privileged=ranks.fit_transform(Z))
+    np.testing.assert_array_equal(model.slack_, expected.slack_)
+    identity = FunctionTransformer()
+    with pytest.warns(UserWarning, match="after privileged_transformer has extreme values"):
+        PrivilegedSVC(privileged_transformer=identity).fit(X, y, privileged=Z)
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_weights_of_privileged_features_have_names(container):
+    X, Z, y, _ = labels(FRAMES[container])
+    model = PrivilegedSVC(privileged_transformer=OneHotEncoder()).fit(X, y, privileged=Z)
+    names = ["weather_fog", "weather_sun", "grade_a", "grade_b"]
+    assert model.privileged_feature_names_.tolist() == names
+    weights = dict(zip(names, model.privileged_coef_[0], strict=True))
+    assert weights["weather_fog"] > weights["weather_sun"]
+    numbers = FRAMES[container]({"r": X[:, 0], "s": X[:, 1]})
+    search = PrivilegedSVCCV(Cs=[1.0], privileged_penalties=[1.0], slack_ridges=[0.0], cv=3)
+    search.fit(X, y, privileged=numbers)
+    assert search.privileged_feature_names_.tolist() == ["r", "s"]
+    for unnamed in (X, None):
+        with pytest.raises(AttributeError, match="privileged_feature_names_ is only available"):
+            _ = PrivilegedSVC(slack_ridge=1.0).fit(X, y, unnamed).privileged_feature_names_
 
 
 def test_constant_columns_are_left_alone():

@@ -82,6 +82,10 @@ privileged_coef_ : ndarray of shape (n_subproblems, n_privileged)
     for ``privileged_kernel='linear'``. If there are fewer features than samples,
     `privileged_dual_coef_` is not set.
 
+privileged_feature_names_ : ndarray of str of shape (n_privileged,)
+    Names of these features, if `privileged` is a DataFrame or the transformer names its
+    output.
+
 slack_ : ndarray of shape (n_samples,) or (n_samples, n_subproblems)
     Slack of the training samples; nan for samples of weight 0.
 
@@ -966,12 +970,27 @@ decay : float, default=0.3
     Degree of difficulty of the easiest samples, in (0, 1). Ignored unless `difficulty`
     is 'relative-margin'.
 
+[gated_budget]
+budget : float, default=None
+    Largest time of a prediction in microseconds per sample, in batches of 1,000 samples,
+    for gate='distilled' and features=None. The features of X, landmarks or random features
+    are used, whichever is best in three folds of the labeled samples, with as many of them
+    as the budget permits. Times are measured by `fit`, so that the choice depends on the
+    computer; it is available as ``features_``.
+
 [gated_gate]
 gate : {'teacher', 'distilled'}, default='teacher'
     Gate of the student. 'teacher' is the teacher's score itself. 'distilled' is a linear
     function of phi fitted to the teacher's scores by ridge regression, which is merged
     with the student: predictions need one vector over phi and never the teacher, whatever
     it is. Set `cv` if the teacher was, or is to be, fitted to the same samples.
+
+[gated_strength]
+gate_strength : float or 'auto', default='auto'
+    Factor of a distilled gate: 0 is a student trained on labels alone, 1 one that starts
+    from the whole gate. 'auto' selects 1, 0.3, 0.1 or 0 by F + AUC in three folds of the
+    labeled samples, of those that have at least the F of labels alone, and warns if that
+    is 0. It is not used with gate='teacher'.
 
 [gated_kernel]
 kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'

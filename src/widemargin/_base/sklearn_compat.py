@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 
 import sklearn.base
 from sklearn import config_context, get_config
+from sklearn.base import _clone_parametrized as clone_parametrized
 from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._array_api import check_same_namespace, device, get_namespace, move_to
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_effective_n_threads
 from sklearn.utils._param_validation import HasMethods, Hidden, Interval, Options, StrOptions
-from sklearn.utils._set_output import _get_adapter_from_container as get_adapter_from_container
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.multiclass import _ovr_decision_function as ovr_decision_function
 from sklearn.utils.validation import _check_feature_names as check_feature_names

@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from widemargin.plotting.display import Display, class_colors
 
@@ -17,7 +17,7 @@ class SlackDisplay(Display):
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
-        Values of the privileged feature.
+        Values of the privileged feature; strings for a categorical one.
     slack : ndarray of shape (n_samples,)
         Slack of the samples.
     y : ndarray of shape (n_samples,)
@@ -61,13 +61,14 @@ class SlackDisplay(Display):
         estimator : fitted PrivilegedSVC
             Estimator fitted with privileged features.
         privileged : array-like of shape (n_samples, n_privileged)
-            Privileged features of the samples.
+            Privileged features of the samples, as in `fit`. A DataFrame may have categorical
+            columns.
         y : array-like of shape (n_samples,)
             Class labels. With more than two classes, the slack of a sample is that of the binary
             subproblem of its class.
         feature : int or str, default=None
             Index or name of the feature to plot. If None, the one with the largest correlation
-            with the slack.
+            with the slack (for categories, the largest correlation ratio).
         ax : matplotlib Axes, default=None
             Axes to plot on. If None, a new figure is created.
         legend : bool, default=True
@@ -83,12 +84,15 @@ class SlackDisplay(Display):
         slack = estimator.slack(privileged)
         if slack.ndim == 2:
             slack = slack[np.arange(len(y)), np.searchsorted(estimator.classes_, y)]
-        values = check_array(privileged, accept_sparse="csc")
-        values = values.toarray() if hasattr(values, "toarray") else values
-        names = [str(name) for name in getattr(privileged, "columns", range(values.shape[1]))]
-        number = _most_correlated(values, slack) if feature is None else names.index(str(feature))
-        name = names[number] if hasattr(privileged, "columns") else f"privileged feature {number}"
-        display = cls(values=values[:, number], slack=slack, y=y, name=name)
+        columns = _columns(privileged)
+        if feature is None:
+            feature = max(columns, key=lambda name: _dependence(columns[name], slack))
+        elif str(feature) not in columns:
+            raise ValueError(
+                f"feature must be one of the privileged features {list(columns)}, got {feature!r}."
+            )
+        name = str(feature) if hasattr(privileged, "columns") else f"privileged feature {feature}"
+        display = cls(values=columns[str(feature)], slack=slack, y=y, name=name)
         return display.plot(ax=ax, legend=legend)
 
     def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
@@ -124,9 +128,27 @@ class SlackDisplay(Display):
         return self
 
 
-def _most_correlated(values: np.ndarray, slack: np.ndarray) -> int:
-    """Return the feature with the largest correlation with the slack."""
-    centered = values - values.mean(axis=0)
-    size = np.sqrt((centered**2).sum(axis=0))
-    product = np.abs(centered.T @ (slack - slack.mean()))
-    return int(np.argmax(np.where(size > 0, product / np.where(size > 0, size, 1.0), 0.0)))
+def _columns(privileged: Any) -> dict[str, np.ndarray]:
+    """Return the features by name or number, those of a DataFrame as numbers or as strings."""
+    if hasattr(privileged, "columns"):
+        found = {str(name): np.asarray(privileged[name]) for name in privileged.columns}
+    else:
+        dense = privileged.toarray() if hasattr(privileged, "toarray") else np.asarray(privileged)
+        columns = dense.reshape(len(dense), -1).T
+        found = {str(k): np.asarray(column.tolist()) for k, column in enumerate(columns)}
+    return {
+        name: values.astype(np.float64) if values.dtype.kind in "biuf" else values.astype(str)
+        for name, values in found.items()
+    }
+
+
+def _dependence(values: np.ndarray, slack: np.ndarray) -> float:
+    """Return the correlation of a feature with the slack, for categories the correlation ratio."""
+    if values.dtype.kind == "U":
+        codes = np.unique(values, return_inverse=True)[1]
+        values = (np.bincount(codes, slack) / np.bincount(codes))[codes]
+    known = np.isfinite(values)
+    values, slack = values[known], slack[known]
+    if not len(values) or np.ptp(values) == 0.0 or np.ptp(slack) == 0.0:
+        return 0.0
+    return float(np.abs(np.corrcoef(values, slack)[0, 1]))

@@ -10,11 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from widemargin._base.options import privileged_options as options
-from widemargin._base.sklearn_compat import (
-    get_adapter_from_container,
-    get_feature_names,
-    safe_indexing,
-)
+from widemargin._base.sklearn_compat import get_feature_names, safe_indexing
 
 _LARGEST = float(np.finfo(float).max)
 
@@ -23,8 +19,8 @@ _LARGEST = float(np.finfo(float).max)
 class PrivilegedInput:
     """Privileged features as passed to fit, and their validated values.
 
-    ``values`` is None for a callable kernel, and where a transformer has to convert the features to
-    numbers first.
+    ``values`` is None for a callable kernel, and with a transformer, which takes the features as
+    they are.
     """
 
     given: Any
@@ -34,12 +30,8 @@ class PrivilegedInput:
     def validate(Z: Any, kernel: Any, transformer: Any) -> "PrivilegedInput":
         """Validate privileged features, or the kernel matrix for ``kernel="precomputed"``."""
         values: Any = None
-        if not callable(kernel):
-            try:
-                values = check_numeric(Z)
-            except (ValueError, TypeError):
-                if transformer is None or kernel == "precomputed":
-                    raise
+        if not callable(kernel) and (transformer is None or kernel == "precomputed"):
+            values = check_numeric(Z)
         if kernel == "precomputed" and (sp.issparse(values) or values.shape[0] != values.shape[1]):
             raise ValueError(
                 "privileged must be a dense square matrix for privileged_kernel='precomputed', got "
@@ -101,9 +93,9 @@ def check_index(X: Any, privileged: Any) -> None:
 class PrivilegedFeatures:
     """Preprocessing of privileged features, fitted on the training samples.
 
-    Features in ``extreme`` have values that would dominate all arithmetic: they are centered and
-    scaled robustly, and clipped. Then the transformer is applied. If it has to convert the features
-    to numbers, it is applied ``first``, and `extreme` refers to its output.
+    The transformer is applied first. Features in ``extreme``, of its output or without one of the
+    input, have values that would dominate all arithmetic: they are centered and scaled robustly,
+    and clipped. ``names`` are the names of these features, None if they have none.
     """
 
     def fit_transform(
@@ -111,37 +103,55 @@ class PrivilegedFeatures:
     ) -> Any:
         """Fit on some of the samples; return the transformed features of all."""
         given, values = privileged.given, privileged.values
-        self.transformer, self.first = transformer, values is None
-        if self.first:
+        self.transformer = transformer
+        if transformer is not None:
             self.transformer = clone(transformer).fit(safe_indexing(given, samples))
             values = check_numeric(self.transformer.transform(given))
-        self.n_features = values.shape[1]
+        self.n_given, self.n_features = _n_columns(given), values.shape[1]
+        self.names = self._names(given)
         self.extreme, self.center, self.spread = _extreme_features(values[samples])
         if len(self.extreme) and warn:
-            names = None if self.first else get_feature_names(given)
-            listed = [str(j) if names is None else repr(str(names[j])) for j in self.extreme]
+            named = self.names
+            listed = [str(j) if named is None else repr(named[j]) for j in self.extreme]
+            output = "" if transformer is None else " after privileged_transformer"
             warnings.warn(
-                f"privileged has extreme values in the features {', '.join(listed)}. They are "
-                f"centered and scaled robustly and clipped at {options.clip:g}. Transform these "
-                "features (for example by a logarithm) or remove them.",
+                f"privileged{output} has extreme values in the features {', '.join(listed)}. They "
+                f"are centered and scaled robustly and clipped at {options.clip:g}. Transform them "
+                "by privileged_transformer, for example QuantileTransformer(), or remove them.",
                 UserWarning,
                 stacklevel=7,
             )
-        clipped = self._clip(values)
-        if transformer is not None and not self.first:
-            named = safe_indexing(self._named(clipped, given), samples)
-            self.transformer = clone(transformer).fit(named)
-        return self._apply_transformer(clipped, given)
+        return self._clip(values)
 
     def transform(self, Z: Any) -> Any:
         """Validate and transform the features of other samples."""
-        values = check_numeric(self.transformer.transform(Z) if self.first else Z)
-        if values.shape[1] != self.n_features:
+        try:
+            values = check_numeric(Z if self.transformer is None else self.transformer.transform(Z))
+        except ValueError as error:
+            self._check_number(_n_columns(Z), self.n_given, error)
+            raise
+        self._check_number(values.shape[1], self.n_features)
+        return self._clip(values)
+
+    def _check_number(self, n_columns: Any, expected: Any, error: Any = None) -> None:
+        """Raise a ValueError if the number of features is known and not that of the fit."""
+        if n_columns != expected and n_columns is not None and expected is not None:
             raise ValueError(
-                f"privileged has {values.shape[1]} features, but {self.n_features} were seen "
-                "during fit."
+                f"privileged has {n_columns} features, but {expected} were seen during fit."
+            ) from error
+
+    def _names(self, given: Any) -> list[str] | None:
+        """Return the names of the features that the kernel is computed from."""
+        try:
+            transformer = self.transformer
+            found = (
+                transformer.get_feature_names_out()
+                if transformer is not None
+                else get_feature_names(given)
             )
-        return self._apply_transformer(self._clip(values), Z)
+        except (AttributeError, ValueError):  # a transformer, or a step of it, without names
+            return None
+        return None if found is None else [str(name) for name in found]
 
     def _clip(self, Z: Any) -> Any:
         if not len(self.extreme):
@@ -153,19 +163,11 @@ class PrivilegedFeatures:
             column[:] = np.clip(column / spread - center / spread, -options.clip, options.clip)
         return Z.tocsr() if sp.issparse(Z) else Z
 
-    def _apply_transformer(self, values: Any, given: Any) -> Any:
-        if self.transformer is None or self.first:
-            return values
-        return check_numeric(self.transformer.transform(self._named(values, given)))
 
-    def _named(self, values: Any, given: Any) -> Any:
-        """Return the values in the container of the given features, which has their names."""
-        if not hasattr(given, "columns") or sp.issparse(values):
-            return values
-        if not len(self.extreme):
-            return given
-        frames = get_adapter_from_container(given)
-        return frames.create_container(values, given, columns=list(given.columns))
+def _n_columns(Z: Any) -> int | None:
+    """Return the number of columns of a table, None for anything else, such as texts."""
+    shape: Any = getattr(Z, "shape", ())
+    return shape[1] if len(shape) == 2 else None
 
 
 def check_numeric(Z: Any) -> Any:

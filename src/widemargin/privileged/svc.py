@@ -57,6 +57,18 @@ class SlackClassifier(PrivilegedBase):
             )
         return functions.coef
 
+    @property
+    def privileged_feature_names_(self) -> NDArray[np.object_]:
+        """Names of the features that `privileged_coef_` weights, if they are known."""
+        check_is_fitted(self)
+        functions = self._privileged_functions
+        if functions is None or functions.features is None or functions.features.names is None:
+            raise AttributeError(
+                "privileged_feature_names_ is only available if privileged was a DataFrame with "
+                "names, or if privileged_transformer names its output."
+            )
+        return np.array(functions.features.names, dtype=object)
+
     def _subproblems(self, data: FitData) -> Subproblems:
         return (SVM2Plus if self.loss == "squared_hinge" else SVM1Plus)(self, data)
 
@@ -187,9 +199,9 @@ class PrivilegedSVC(SlackClassifier):
     :class:`~sklearn.kernel_approximation.Nystroem` before a linear kernel, and as
     `privileged_transformer`.
 
-    In SVM1+ the slack is raised until it is feasible. When `tol` is reached, `objective_` may still
-    be too large by about `tol` times the sum of all :math:`C w_i`, which is much for a large `C`;
-    `dual_gap_` includes it. Decrease `tol` if that matters.
+    In SVM1+ the slack is raised until it is feasible. The solver therefore continues when `tol` is
+    reached, until the relative duality gap `dual_gap_` is below 1e-6 or rounding errors prevent
+    that.
 
     If the privileged features are not informative and there are many samples, the optimal decision
     function may be identically zero. A warning is raised then.
