@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from widemargin import GatedStudents, GatedSVC, LinearSVC, compare_students
@@ -20,7 +21,7 @@ def students(kernel_teacher):
 
 def test_every_method_is_what_its_name_states(three, kernel_teacher, students):
     X, y = three
-    scores = compare_students(students, X, y, X)
+    scores = compare_students(students, X, y, X, svm_costs=[0.5])
     asked = kernel_teacher.decision_function(X)
     assert_array_equal(scores["teacher"] >= 0, asked == asked.max(axis=1, keepdims=True))
     assert_allclose(scores["gSVM"], students.fit(X, y).decision_function(X), atol=1e-6)
@@ -38,10 +39,34 @@ def test_every_method_is_what_its_name_states(three, kernel_teacher, students):
     assert_allclose(scores["SVM + score"][:, 1], svm.decision_function(wider), atol=1e-4)
 
 
+def test_the_cost_of_an_svm_is_the_best_in_folds(three, students):
+    X, y = three
+    X, y, X_test = X[:90], y[:90], X[90:]
+    costs = [1e-4, 1e-2, 1.0]
+    found = compare_students(students, X, y, X_test, svm_costs=costs)["SVM"]
+    fold = np.empty(len(y), dtype=int)
+    fold[np.argsort(y, kind="stable")] = np.arange(len(y)) % 3
+    for k, label in enumerate(np.unique(y)):
+        quality = []
+        for C in costs:
+            values = np.empty(len(y))
+            for part in range(3):
+                svm = LinearSVC(loss="hinge", C=C, tol=1e-6).fit(X[fold != part], y[fold != part])
+                values[fold == part] = svm.decision_function(X[fold == part])[:, k]
+            own = y == label
+            quality.append(f1_score(own, values >= 0) + roc_auc_score(own, values))
+        alone = compare_students(students, X, y, X_test, svm_costs=[costs[np.argmax(quality)]])
+        assert_allclose(found[:, k], alone["SVM"][:, k])
+    with pytest.raises(ValueError, match="svm_costs must contain positive numbers, got"):
+        compare_students(students, X, y, X_test, svm_costs=[0.0])
+
+
 def test_sparse_samples_are_compared_too(three, teacher):
     X, y = three
-    dense = compare_students(GatedStudents(teacher), X, y, X)
-    thin = compare_students(GatedStudents(teacher), sparse.csr_array(X), y, sparse.csr_array(X))
+    one = {"svm_costs": [1.0]}
+    dense = compare_students(GatedStudents(teacher), X, y, X, **one)
+    rows = sparse.csr_array(X)
+    thin = compare_students(GatedStudents(teacher), rows, y, rows, **one)
     for name in dense:
         assert_allclose(thin[name], dense[name], atol=1e-3)
 
@@ -49,8 +74,10 @@ def test_sparse_samples_are_compared_too(three, teacher):
 def test_a_sample_of_weight_two_is_compared_as_two_samples(three, students):
     X, y = three[0][:80], three[1][:80]
     weight = np.random.default_rng(0).integers(0, 3, len(y))
-    weighted = compare_students(students, X, y, X, sample_weight=weight)
-    repeated = compare_students(students, np.repeat(X, weight, axis=0), np.repeat(y, weight), X)
+    one = {"svm_costs": [0.5]}
+    weighted = compare_students(students, X, y, X, sample_weight=weight, **one)
+    copies = np.repeat(X, weight, axis=0), np.repeat(y, weight)
+    repeated = compare_students(students, *copies, X, **one)
     for name in repeated:
         assert_allclose(weighted[name], repeated[name], atol=1e-4)
 

@@ -4,15 +4,19 @@ import pickle
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV
 
 from widemargin import GatedStudents, GatedSVC
 from widemargin._base.options import gated_options as options
+from widemargin.gated import budget
 
 
 @pytest.fixture
@@ -35,14 +39,14 @@ def expected_gate(phi, scores, weight=None):
 def test_a_student_without_cost_is_the_ridge_regression_of_the_clipped_scores(three, forest):
     X, y = three
     with pytest.warns(UserWarning, match="close to zero"):
-        students = GatedStudents(forest, gate="distilled", C=1e-12).fit(X, y)
+        students = GatedStudents(forest, gate="distilled", gate_strength=1, C=1e-12).fit(X, y)
     gate = expected_gate(X, clipped_log_odds(forest, X))
     assert_allclose(students.decision_function(X), gate.predict(X), atol=1e-8)
 
 
 def test_a_distilled_student_solves_the_gated_problem_with_its_gate_as_scores(three, forest):
     X, y = three
-    distilled = GatedSVC("bee", forest, gate="distilled").fit(X, y)
+    distilled = GatedSVC("bee", forest, gate="distilled", gate_strength=1.0).fit(X, y)
     gate = expected_gate(X, clipped_log_odds(forest, X))
     scores = gate.predict(X)
     exact = GatedSVC("bee", classes=forest.classes_).fit(X, y, teacher_scores=scores)
@@ -74,11 +78,70 @@ def test_a_number_of_landmarks_is_a_budget_of_features(three, forest):
         GatedSVC("bee", forest, features=0).fit(X, y)
 
 
+class Clock:
+    """Times of maps by a formula: 1 microsecond, and 1 more for every 10 features of a map."""
+
+    def __init__(self, monkeypatch):
+        monkeypatch.setattr(budget, "prediction_time", self.time)
+
+    def time(self, features, batch):
+        assert len(batch) == options.timed_samples
+        size = 0 if features is None else features.n_components
+        return 1.0 + size / 10.0
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_a_budget_permits_the_largest_maps_that_are_fast_enough(three, container, monkeypatch):
+    Clock(monkeypatch)
+    X, _ = three
+    frame = container(X)
+    sizes = [getattr(f, "n_components", None) for f in budget.maps_within(14.0, frame, X)]
+    assert sizes == [None, 100, 100]
+    assert budget.maps_within(1.5, frame, X) == [None]
+    with pytest.raises(ValueError, match="budget must be at least 1 microseconds"):
+        budget.maps_within(0.5, frame, X)
+
+
+@pytest.mark.parametrize("container", [np.asarray, lambda X: pd.DataFrame(X).add_prefix("f")])
+def test_a_budget_chooses_features_that_can_express_the_teacher(container, monkeypatch):
+    Clock(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 2))
+    y = (X**2).sum(axis=1) > 1.4  # a disk, which no linear function of X can express
+    X, y = container(X), y.astype(int)
+    teacher = RandomForestClassifier(30, random_state=0).fit(X, y)
+    student = GatedSVC(1, teacher, gate="distilled", budget=14.0, scoring="f1").fit(X, y)
+    assert student.features_ is not None
+    assert student.coef_.shape == (100,)
+    assert student.score(X, y) > 0.9
+    restored = pickle.loads(pickle.dumps(student))
+    assert_array_equal(restored.decision_function(X), student.decision_function(X))
+    again = GatedSVC(1, teacher, gate="distilled", features=student.features_).fit(X, y)
+    assert_allclose(again.decision_function(X), student.decision_function(X))
+    linear = GatedSVC(1, teacher, gate="distilled", budget=1.0, scoring="f1").fit(X, y)
+    assert linear.features_ is None
+    assert linear.score(X, y) < student.score(X, y)
+
+
+def test_the_time_of_a_map_is_measured_on_a_batch(three):
+    X, _ = three
+    seen = []
+
+    class Map:
+        def transform(self, X):
+            seen.append(len(X))
+            return X
+
+    assert budget.prediction_time(Map(), X) > 0.0
+    assert seen == [len(X)] * options.timed_repeats
+
+
 def test_unlabeled_samples_count_as_labeled_ones_for_the_gate(three, forest):
     X, y = three
     extra = X[::2] + 0.1
+    students = GatedStudents(forest, gate="distilled", gate_strength=1, C=1e-12)
     with pytest.warns(UserWarning, match="close to zero"):
-        students = GatedStudents(forest, gate="distilled", C=1e-12).fit(X, y, unlabeled=extra)
+        students.fit(X, y, unlabeled=extra)
     both = np.vstack([X, extra])
     gate = expected_gate(both, clipped_log_odds(forest, both))
     assert_allclose(students.decision_function(X), gate.predict(X), atol=1e-8)
@@ -89,10 +152,68 @@ def test_a_weight_is_a_number_of_copies(three, forest):
     weight = np.arange(len(X)) % 3
     copies = np.repeat(np.arange(len(X)), weight)
     extra = X[::2] + 0.1
-    student = GatedSVC("bee", forest, gate="distilled", tol=1e-9)
+    student = GatedSVC("bee", forest, gate="distilled", gate_strength=0.3, tol=1e-9)
     weighted = student.fit(X, y, sample_weight=weight, unlabeled=extra).decision_function(X)
     copied = student.fit(X[copies], y[copies], unlabeled=extra).decision_function(X)
     assert_allclose(weighted, copied, atol=1e-6)
+
+
+def test_a_gate_without_strength_leaves_a_student_of_labels_alone(three, forest):
+    X, y = three
+    student = GatedSVC("bee", forest, gate="distilled", gate_strength=0.0, tol=1e-9).fit(X, y)
+    zeros = np.zeros((len(y), 3))
+    plain = GatedSVC("bee", classes=forest.classes_, tol=1e-9).fit(X, y, teacher_scores=zeros)
+    assert_allclose(student.coef_, -plain.theta_, atol=1e-6)
+    assert student.gate_strength_ == 0.0
+
+
+def held_out_values(X, y, scores, target, strength, C):
+    """Decision values out of fold, by students of scores that are passed to them."""
+    fold = np.empty(len(y), dtype=int)
+    fold[np.argsort(y, kind="stable")] = np.arange(len(y)) % options.strength_folds
+    values, scores = np.empty(len(y)), strength * scores
+    for k in range(options.strength_folds):
+        student = GatedSVC(target, classes=np.unique(y), C=C, tol=1e-11)
+        student.fit(X[fold != k], y[fold != k], teacher_scores=scores[fold != k])
+        values[fold == k] = student.decision_function(X[fold == k], scores[fold == k])
+    return values
+
+
+@pytest.mark.filterwarnings("ignore:The gate is not used")
+@pytest.mark.parametrize("C", [1e-3, 1.0])
+def test_the_strength_is_that_of_the_best_students_out_of_fold(three, forest, C, monkeypatch):
+    monkeypatch.setattr(options, "strength_tol", 1e-11)
+    monkeypatch.setattr(options, "strength_passes", 10**6)
+    X, y = three
+    few = slice(0, 120)
+    X, y = X[few], y[few]
+    scores = expected_gate(X, clipped_log_odds(forest, X)).predict(X)
+    quality = {}
+    for strength in options.strengths:
+        found = []
+        for target in np.unique(y):
+            values = held_out_values(X, y, scores, target, strength, C).round(6)
+            found.append((f1_score(y == target, values >= 0), roc_auc_score(y == target, values)))
+        quality[strength] = np.mean(found, axis=0)
+    allowed = [s for s in quality if quality[s][0] >= quality[0.0][0]]
+    best = max(allowed, key=lambda strength: quality[strength].sum())
+    students = GatedStudents(forest, gate="distilled", C=C).fit(X, y)
+    assert students.gate_strength_ == best
+    fixed = GatedStudents(forest, gate="distilled", gate_strength=best, C=C).fit(X, y)
+    assert_array_equal(students.decision_function(X), fixed.decision_function(X))
+
+
+def test_a_gate_that_misleads_is_not_used_and_named_in_a_warning(three):
+    X, y = three
+
+    def wrong(X):
+        return -10.0 * LogisticRegression().fit(*three).decision_function(X)
+
+    with pytest.warns(UserWarning, match="The gate is not used"):
+        students = GatedStudents(wrong, gate="distilled", C=0.01).fit(X, y)
+    assert students.gate_strength_ == 0.0
+    plain = GatedStudents(wrong, gate="distilled", gate_strength=0.0, C=0.01).fit(X, y)
+    assert_array_equal(students.decision_function(X), plain.decision_function(X))
 
 
 def test_sparse_samples_give_the_same_student(three, forest):
@@ -152,6 +273,26 @@ def test_teachers_need_not_be_estimators(three):
         assert gated.predict(X).shape == (len(X),)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("zipmap", [False, True])
+def test_sessions_of_onnx_runtime_are_teachers(three, forest, dtype, zipmap):
+    runtime, convert = pytest.importorskip("onnxruntime"), pytest.importorskip("skl2onnx")
+    X, y = three
+    X = X.astype(np.float32).astype(np.float64)
+    model = convert.to_onnx(forest, X[:1].astype(dtype), options={"zipmap": zipmap})
+    session = runtime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    expected = GatedStudents(forest, gate="distilled").fit(X, y).decision_function(X)
+    students = GatedStudents(session, gate="distilled").fit(X, y)
+    assert_allclose(students.decision_function(X), expected, atol=1e-3)
+    search = GridSearchCV(GatedStudents(session, gate="distilled"), {"C": [0.1, 1.0]}, cv=3)
+    assert 0.5 < search.fit(X, y).best_score_ <= 1.0
+    gated = GatedStudents(session).fit(X, y)
+    again = deepcopy(gated).fit(X, y).decision_function(X)
+    assert_array_equal(again, gated.decision_function(X))
+
+
 def test_scores_that_sum_to_one_by_accident_are_not_probabilities(three):
     X, y = three
     one = np.flatnonzero(np.abs(X[:, 0]) > 0.5)[0]
@@ -193,6 +334,11 @@ def test_arguments_that_do_not_fit_together_are_refused(three, forest):
         GatedSVC("bee", forest, gate="distilled", features="constant").fit(X, y)
     with pytest.raises(ValueError, match="unlabeled samples are used by gate='distilled' only"):
         GatedSVC("bee", forest).fit(X, y, unlabeled=X)
+    for named in ({"gate": "teacher"}, {"gate": "distilled", "features": 5}):
+        with pytest.raises(ValueError, match=r"budget chooses the features of students with"):
+            GatedSVC("bee", forest, budget=10.0, **named).fit(X, y)
+    with pytest.raises(ValueError, match="'gate_strength' parameter of GatedSVC"):
+        GatedSVC("bee", forest, gate="distilled", gate_strength=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="unlabeled needs a teacher"):
         GatedSVC("bee", gate="distilled").fit(
             X, y, teacher_scores=forest.predict_proba(X), unlabeled=X

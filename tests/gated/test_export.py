@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
-from widemargin import GatedSVC, StudentExport
+from widemargin import CrammerSingerSVC, GatedSVC, StudentExport
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,38 @@ def test_names_of_features_and_plain_labels_are_exported(three, teacher):
     export = GatedSVC(np.int64(1)).fit(frame, codes).export()
     assert export.feature_names == list("abcdef")
     assert type(export.target) is int
+
+
+def test_names_of_features_come_from_the_map_or_are_passed(three):
+    X, y = three
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    squares = PolynomialFeatures(2, interaction_only=True, include_bias=False)
+    export = GatedSVC("bee", features=squares).fit(frame, y).export()
+    assert export.feature_names[:7] == [*"abcdef", "a b"]
+    teacher = make_pipeline(squares, StandardScaler(), CrammerSingerSVC())
+    export = GatedSVC("bee", teacher, features="teacher").fit(frame, y).export()
+    assert export.feature_names[-1] == "e f"
+    assert GatedSVC("bee", features=5).fit(frame, y).export().feature_names[0] == "nystroem0"
+    unnamed = GatedSVC("bee", features=FunctionTransformer(np.abs)).fit(X, y).export()
+    assert unnamed.feature_names is None
+
+    pipeline = make_pipeline(StandardScaler(), GatedSVC("bee")).fit(frame, y)
+    assert pipeline[-1].export().feature_names is None
+    export = pipeline[-1].export(feature_names=pipeline[:-1].get_feature_names_out())
+    assert export.feature_names == list("abcdef")
+    assert run(export.to_python())["FEATURE_NAMES"] == list("abcdef")
+    with pytest.raises(ValueError, match="feature_names must be the names of 6 features, got 2"):
+        pipeline[-1].export(feature_names=["a", "b"])
+
+
+def test_words_are_the_names_of_a_text_pipeline():
+    texts = ["good dog", "bad cat", "good cat", "bad dog"] * 5
+    y = [0, 1, 0, 2] * 5
+    teacher = make_pipeline(TfidfVectorizer(), CrammerSingerSVC())
+    student = GatedSVC(0, teacher, features="teacher").fit(texts, y)
+    assert student.merged_
+    assert student.predict(["good bird", "bad bird"]).tolist() == [True, False]
+    assert student.export().feature_names == ["bad", "cat", "dog", "good"]
 
 
 def test_a_label_may_hold_anything(three):

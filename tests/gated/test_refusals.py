@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 
 from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC, compare_students
 
@@ -269,3 +271,14 @@ def test_a_student_without_issues_raises_no_warning(three, teacher, recwarn):
     GatedStudents(teacher).fit(*three)
     CrammerSingerSVC().fit(*three)
     assert not [w for w in recwarn if issubclass(w.category, UserWarning)]
+
+
+@pytest.mark.parametrize("features", [None, 3])
+def test_texts_are_refused_with_a_pointer_to_the_features_of_the_teacher(features):
+    texts, y = ["good dog", "bad cat", "good cat", "bad dog"] * 5, [0, 1, 0, 2] * 5
+    teacher = make_pipeline(TfidfVectorizer(), CrammerSingerSVC())
+    with pytest.raises(ValueError, match="set features='teacher'"):
+        GatedSVC(0, teacher, features=features).fit(texts, y)
+    fitted = teacher.fit(texts, y)
+    with pytest.raises(ValueError, match="set features='teacher'"):
+        GatedStudents(fitted, features=features).fit(np.array(texts, dtype=object), y)

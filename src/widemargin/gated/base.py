@@ -2,18 +2,25 @@
 
 import warnings
 from collections.abc import Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer_names
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from widemargin._base.convergence import early_stop_message
-from widemargin._base.sklearn_compat import BaseEstimator, HasMethods, Interval, StrOptions
+from widemargin._base.sklearn_compat import (
+    BaseEstimator,
+    HasMethods,
+    Interval,
+    StrOptions,
+    clone_parametrized,
+)
 from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.gated.labels import align_columns
 from widemargin.gated.landmarks import inner_products, landmark_features
@@ -45,12 +52,15 @@ class GatedBase(ClassifierMixin, BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
             None,
         ],
+        "budget": [Interval(Real, 0.0, None, closed="neither"), None],
         "gate": [StrOptions({"teacher", "distilled"})],
+        "gate_strength": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
         **kernel_constraints(pairwise=False),
         "solver": [StrOptions({"dual", "majorize-minimize"})],
         "fit_intercept": ["boolean"],
         "cv": ["cv_object"],
         "classes": ["array-like", None],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
@@ -80,11 +90,27 @@ class GatedBase(ClassifierMixin, BaseEstimator):
                     state[name] = RemovedTeacher(self._labels)
         return state
 
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy; functions and sessions, which need no fit, are shared."""
+        if not self._teacher_is_shared():
+            return clone_parametrized(self)
+        other = copy(self)
+        other.teacher = None
+        other = clone_parametrized(other)
+        other.teacher = self.teacher
+        return other
+
     def __deepcopy__(self, memo: dict) -> Self:
         """Return a copy with the teacher, so that it can be fitted again."""
+        if self._teacher_is_shared():
+            memo[id(self.teacher)] = self.teacher
         copied = memo[id(self)] = type(self).__new__(type(self))
         copied.__dict__.update(deepcopy(self.__dict__, memo))
         return copied
+
+    def _teacher_is_shared(self) -> bool:
+        """Return whether the teacher is no estimator; a session, for one, cannot be copied."""
+        return self.teacher is not None and not hasattr(self.teacher, "fit")
 
     def _scores(self, X: Any, teacher_scores: Any) -> np.ndarray:
         """Return S^y - <theta, phi> of all samples and students."""
@@ -137,6 +163,8 @@ class GatedBase(ClassifierMixin, BaseEstimator):
             n_iter_=np.array([solution.iterations for solution in solutions]),
             fit_status_=int(not all(solution.converged for solution in solutions)),
             merged_=merged,
+            gate_strength_=float(data.strength),
+            features_=data.features,
             _labels=data.classes,
             _columns=columns,
             _features=data.features,
@@ -208,3 +236,15 @@ def warn_about(student: Any, labels: Any, fits: Any, name="student", stacklevel=
         )
         category = ConvergenceWarning if issue == "not converged" else UserWarning
         warnings.warn(message, category, stacklevel=stacklevel)
+
+
+def warn_about_gate(student: Any, stacklevel: int = 4) -> None:
+    """Warn if the strength that was chosen for the gate is 0."""
+    if student.gate_strength == "auto" and student.gate_strength_ == 0.0:
+        warnings.warn(
+            "The gate is not used: in folds of the labeled samples, students trained on labels "
+            "alone are better (gate_strength_ is 0). Use features that can express the teacher, "
+            "such as more landmarks, or set gate_strength.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

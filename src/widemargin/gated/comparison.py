@@ -5,18 +5,21 @@ alone, and an SVM that has the gate as an additional feature.
 """
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
+from widemargin._base.options import gated_options
 from widemargin._base.sklearn_compat import validate_parameters
 from widemargin._base.threads import for_each
 from widemargin.gated.base import validate_samples, warn_about
 from widemargin.gated.difficulty import largest_other_score
 from widemargin.gated.landmarks import feature_array
-from widemargin.gated.problem import StudentFit, TrainingData, solve_linear, student_problem
+from widemargin.gated.problem import StudentFit, TrainingData, student_problem
+from widemargin.gated.strength import choose_cost, solve_linear
 from widemargin.gated.students import GatedStudents, fit_validated
 from widemargin.gated.teacher import class_scores
 from widemargin.solvers import HingeProblem
@@ -24,12 +27,18 @@ from widemargin.svm.scores import linear_scores
 
 
 def compare_students(
-    students: GatedStudents, X: Any, y: Any, X_test: Any, *, sample_weight: Any = None
+    students: GatedStudents,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    *,
+    sample_weight: Any = None,
+    svm_costs: Any = None,
 ) -> "StudentScores":
     """Compare linear students with their teacher, plain SVMs and controls.
 
-    All are trained with the parameters and the teacher of `students`. In each of the results, a
-    sample is predicted to belong to a class if its score is non-negative.
+    Students and the threshold are trained with the parameters and the teacher of `students`. In
+    each of the results, a sample is predicted to belong to a class if its score is non-negative.
 
     Parameters
     ----------
@@ -43,15 +52,18 @@ def compare_students(
         Test samples.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the training samples.
+    svm_costs : array-like of float, default=None
+        Values of C for the SVMs, whose best C is larger than that of students. For each class the
+        best is chosen by F + AUC in three folds. If None, 1e-3 to 1e3 by decades.
 
     Returns
     -------
     scores : dict of ndarray of shape (n_test, n_targets)
         Scores of the test samples by the name of the method, with the attribute ``classes``, the
         sorted labels of the columns. The methods are 'teacher' (its margin over the best other
-        class), 'SVM' (the same features trained on labels alone, with the C of `students`; its best
-        C is another, so compare several), 'gSVM-0' (students without degrees of difficulty), 'gSVM'
-        (with the `difficulty` of `students`, or 'relative-margin' if that is None), and the
+        class), 'SVM' (the same features trained on labels alone), 'gSVM-0' (students without
+        degrees of difficulty), 'gSVM' (with the `difficulty` of `students`, or 'relative-margin' if
+        that is None), and the
         controls 'gate + bias' (a threshold on the teacher's score) and 'SVM + score' (an SVM with
         that score as an additional feature).
 
@@ -80,6 +92,9 @@ def compare_students(
         raise ValueError(
             f"students must have a linear kernel to be compared, got {parameters['kernel']!r}."
         )
+    costs = list(gated_options.baseline_costs if svm_costs is None else svm_costs)
+    if not costs or not all(isinstance(C, Real) and 0.0 < float(C) < np.inf for C in costs):
+        raise ValueError(f"svm_costs must contain positive numbers, got {svm_costs!r}.")
     coding = parameters["difficulty"] or "relative-margin"
     weighted = GatedStudents(**{**parameters, "difficulty": coding})
     plain = GatedStudents(**{**parameters, "difficulty": None})
@@ -94,7 +109,7 @@ def compare_students(
     gates = scores if distilled is None else distilled.evaluate(phi)
 
     def fit_controls(column):
-        return _fit_controls(weighted, data, column, phi, gates[:, column])
+        return _fit_controls(weighted, data, column, phi, gates[:, column], costs)
 
     controls = for_each(fit_controls, columns, effective_n_jobs(weighted.n_jobs))
     svm, threshold, extended, control_fits = zip(*controls, strict=True)
@@ -120,16 +135,22 @@ class StudentScores(dict):
         self.classes = classes
 
 
-def _fit_controls(students: Any, data: TrainingData, column: int, phi: Any, gate: Any) -> tuple:
+def _fit_controls(
+    students: Any, data: TrainingData, column: int, phi: Any, gate: Any, costs: list[float]
+) -> tuple:
     """Return the test scores of the SVM, the threshold on the gate and the SVM with the gate.
 
     And the solution of one that did not converge, if any.
     """
     gated, nothing = student_problem(students, data, column), np.zeros((len(data.y), 1))
-    cost = students.C * (1.0 if data.weight is None else data.weight)
-    plain = HingeProblem(data.cache.of(), -gated.sign, students.margin, cost, intercept=False)
     extended = _append_feature(data.phi, data.scores[:, column])
-    problems = (plain, data.phi), (gated, nothing), (plain, extended)
+
+    def plain(features):
+        C = choose_cost(students, data, column, features, costs)
+        cost = C * (1.0 if data.weight is None else data.weight)
+        return HingeProblem(data.cache.of(), -gated.sign, students.margin, cost, intercept=False)
+
+    problems = (plain(data.phi), data.phi), (gated, nothing), (plain(extended), extended)
     solutions = [solve_linear(students, problem, features) for problem, features in problems]
     svm, bias, wide = (solution.weights for solution in solutions)
     worst = min(solutions, key=lambda solution: solution.converged)

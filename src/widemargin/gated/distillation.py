@@ -58,4 +58,6 @@ def landmark_map(n_landmarks: int, X: Any) -> Nystroem:
     values = validated_array(X)
     n_landmarks = min(n_landmarks, num_samples(values))
     gamma = effective_gamma("scale", values, None)
-    return Nystroem(gamma=gamma, n_components=n_landmarks, random_state=0).fit(values)
+    landmarks = Nystroem(gamma=gamma, n_components=n_landmarks, random_state=0)
+    # The names of a DataFrame are checked when it is transformed.
+    return landmarks.fit(X if hasattr(X, "columns") else values)

@@ -22,7 +22,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter, validate_data
 
-from widemargin._base.options import gated_options, smo_options
+from widemargin._base.options import gated_options as options
+from widemargin._base.options import smo_options
 from widemargin._base.sklearn_compat import num_samples
 from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import (
@@ -32,19 +33,19 @@ from widemargin._base.validation import (
     validate_training,
     validate_weights,
 )
-from widemargin.gated.difficulty import sample_degrees
+from widemargin.gated.budget import maps_within
 from widemargin.gated.distillation import distill_scores, landmark_map
 from widemargin.gated.labels import (
     align_columns,
     check_scores,
     is_boolean_target,
     numpy_booleans,
-    python_label,
     target_column,
-    target_mask,
 )
 from widemargin.gated.landmarks import inner_products
+from widemargin.gated.strength import choose_strength, solve_linear, student_costs
 from widemargin.gated.teacher import (
+    Coefficients,
     Samples,
     class_scores,
     fitted_teacher,
@@ -60,9 +61,6 @@ from widemargin.kernels import GramCache
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import KernelParameters
 from widemargin.solvers import HingeProblem, Solution, solve_hinge
-from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
-from widemargin.solvers.hinge.linear_problem import LinearProblem
-from widemargin.solvers.hinge.losses import Hinge
 from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 
 
@@ -89,6 +87,8 @@ class TrainingData:
         Decision functions of a linear teacher over the samples passed to fit.
     phi_functions : Coefficients or None
         The same over phi, if students can be merged with the teacher.
+    strength : float
+        Factor of a distilled gate, 1 for others.
     features : fitted transformer or None
         Map from samples to phi, None for the identity.
     kernel : KernelParameters
@@ -124,10 +124,11 @@ class TrainingData:
             self.scores = self._teacher_scores(student, samples, folds)
         else:
             self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
-        self.features, self.phi = _fit_features(student, self.teacher, samples)
+        self.strength = 1.0
         if student.gate == "distilled":
-            self._distill(student, unlabeled)
+            self._choose_gate(student, samples, unlabeled, targets)
         else:
+            self.features, self.phi = _fit_features(student, self.teacher, samples)
             self.functions, self.phi_functions = self._teacher_functions(student, samples)
         kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
         self.kernel = kernel.resolve(self.phi, weight=self.weight)
@@ -147,26 +148,65 @@ class TrainingData:
             )
         return out_of_fold_scores(student.teacher, samples, folds, self.classes)
 
-    def _distill(self, student: Any, unlabeled: Any) -> None:
-        """Replace the teacher's scores by linear functions of phi, fitted to them."""
-        phi, scores, weight = self.phi, self.scores, self.weight
-        if unlabeled is not None:
-            if self.teacher is None:
-                raise ValueError(
-                    "unlabeled needs a teacher to score the samples, got teacher_scores only. Pass "
-                    "teacher too."
+    def _choose_gate(self, student: Any, samples: Samples, unlabeled: Any, targets: Any) -> None:
+        """Replace the teacher's scores by linear functions of phi, fitted to them.
+
+        With a budget, phi is the best of the feature maps within it.
+        """
+        given, self.functions = self.scores, None
+        fitted = [_fit_features(student, self.teacher, samples)]
+        if student.budget is not None:
+            X, values = samples.X, samples.values
+            maps = maps_within(student.budget, X, values)
+            fitted = [(f, values if f is None else map_features(f, X)) for f in maps]
+        more = self._score_unlabeled(student, unlabeled)
+        targets = np.unique(self.y) if targets is None else targets
+        strengths = options.strengths if student.gate_strength == "auto" else ()
+        if is_boolean_target(self.y, self.classes) and len(targets) > 1:
+            strengths = ()  # labels are missing, an error that is raised later
+        best: Any = None
+        for features, phi in fitted:
+            self.features, self.phi = features, phi
+            functions = self._distill(given, more)
+            self.scores = functions.evaluate(phi)
+            strength, quality = student.gate_strength, 0.0
+            if strengths or len(fitted) > 1:
+                columns = [target_column(t, self.classes, given.shape[1]) for t in targets]
+                strength, quality = choose_strength(
+                    student, self, columns, strengths or (strength,)
                 )
-            X, values, more = prediction_samples(student, self.features, unlabeled)
+            if best is None or quality > best[0]:
+                best = quality, features, phi, functions, 1.0 if strength == "auto" else strength
+        _, self.features, self.phi, functions, self.strength = best
+        self.phi_functions = Coefficients(*[self.strength * part for part in functions])
+        self.scores = self.phi_functions.evaluate(self.phi)
+
+    def _score_unlabeled(self, student: Any, unlabeled: Any) -> tuple | None:
+        """Return unlabeled samples and the teacher's scores of them."""
+        if unlabeled is None:
+            return None
+        if self.teacher is None:
+            raise ValueError(
+                "unlabeled needs a teacher to score the samples, got teacher_scores only. Pass "
+                "teacher too."
+            )
+        X, values = prediction_samples(student, unlabeled)
+        return X, values, class_scores(self.teacher, X, values)
+
+    def _distill(self, scores: np.ndarray, unlabeled: tuple | None) -> Coefficients:
+        """Return linear functions of phi, fitted to the scores of all samples."""
+        phi, weight = self.phi, self.weight
+        if unlabeled is not None:
+            X, values, more_scores = unlabeled
+            more = values if self.features is None else map_features(self.features, X)
             if sp.issparse(more) and not sp.issparse(phi):
                 more = more.toarray()
             both = [phi, more]
             phi = sp.csr_array(sp.vstack(both)) if sp.issparse(phi) else np.vstack(both)
-            scores = np.vstack([scores, class_scores(self.teacher, X, values)])
+            scores = np.vstack([scores, more_scores])
             if weight is not None:
                 weight = np.concatenate([weight, np.ones(len(scores) - len(weight))])
-        self.functions = None
-        self.phi_functions = distill_scores(phi, scores, weight)
-        self.scores = self.phi_functions.evaluate(self.phi)
+        return distill_scores(phi, scores, weight)
 
     def _teacher_functions(self, student: Any, samples: Samples) -> tuple:
         """Return a linear teacher's functions over the samples and over phi, None if not linear."""
@@ -230,52 +270,31 @@ def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
 
 def student_problem(student: Any, data: TrainingData, column: int) -> HingeProblem:
     """Return the problem of a student as a hinge problem."""
-    # z: +1 for samples of the target class, -1 for all others.
-    sign = np.where(target_mask(data.y, data.classes, column), 1.0, -1.0)
-    if abs(sign.sum()) == len(sign):
-        raise ValueError(
-            f"y must contain samples of the target class {python_label(data.classes[column])!r} "
-            f"and of other classes, got {'only' if sign[0] > 0 else 'no'} samples of it."
-        )
-    degrees = sample_degrees(student, data.scores, sign, column)
-    weight = 1.0 if data.weight is None else data.weight
-    scores = sign * data.scores[:, column]
-    missing = student.margin - scores
-    # Support vectors of the teacher are on the margin up to rounding: they need nothing.
-    rounding = gated_options.margin_rounding * (student.margin + np.abs(scores))
-    missing[np.abs(missing) <= rounding] = 0.0
-    cost = student.C * weight / degrees
+    sign, missing, cost = student_costs(student, data, column)
     return HingeProblem(data.cache.of(), -sign, missing, cost, intercept=False)
 
 
 def _solve(student: Any, data: TrainingData, problem: HingeProblem) -> Solution:
     linear = student.kernel == "linear"
-    options = {"gap_tol": student.tol, "max_iter": student.max_iter}
+    limits = {"gap_tol": student.tol, "max_iter": student.max_iter}
     if student.solver == "majorize-minimize":
         phi, bias = data.phi if linear else None, float(student.fit_intercept)
-        return majorize_minimize(problem, features=phi, bias=bias, **options)
+        return majorize_minimize(problem, features=phi, bias=bias, **limits)
     if linear and problem.size > smo_options.dense_size:
         return solve_linear(student, problem, data.phi)
     if not data.kernel.positive_semidefinite:
         return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter)
-    return solve_hinge(problem, **options)
-
-
-def solve_linear(student: Any, problem: HingeProblem, phi: Any) -> Any:
-    """Solve a hinge problem over the weights of the features phi and a constant one."""
-    sign, cost, bias = problem.sign, problem.cost, float(student.fit_intercept)
-    linear = LinearProblem(phi, sign, cost, Hinge(), bias, problem.margin)
-    return solve_dual(linear, gap_tol=student.tol, max_iter=student.max_iter)
+    return solve_hinge(problem, **limits)
 
 
 def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) -> list[str]:
     """Return the names of the warnings that apply to a student with the values <theta, phi_i>."""
-    gate, zero = scores[:, column], gated_options.zero_scores
+    gate, zero = scores[:, column], options.zero_scores
     predicted = gate - own >= 0.0
     no_theta = np.abs(own).max() <= zero * np.abs(gate).max()
     margin_met = (sign * gate).min() >= student.margin * (1.0 - zero)
     found = {
-        "zero scores": np.abs(scores).max() <= zero,
+        "zero scores": np.abs(scores).max() <= zero and student.gate == "teacher",
         "margin met": no_theta and margin_met,
         "zero theta": no_theta and not margin_met,
         "constant": predicted.all() or not predicted.any(),
@@ -298,6 +317,11 @@ def _check_parameters(student: Any, unlabeled: Any) -> None:
             "gate='distilled' needs features to distill the teacher into, got "
             "features='constant'. Use features=None or a number of landmarks."
         )
+    if student.budget is not None and (student.gate != "distilled" or student.features is not None):
+        raise ValueError(
+            "budget chooses the features of students with gate='distilled' and features=None, got "
+            f"gate={student.gate!r} and features={student.features!r}."
+        )
     if unlabeled is not None and student.gate != "distilled":
         raise ValueError(
             f"unlabeled samples are used by gate='distilled' only, got gate={student.gate!r}."
@@ -317,7 +341,10 @@ def _check_parameters(student: Any, unlabeled: Any) -> None:
 def _validate(student: Any, X: Any, y: Any) -> Samples:
     y = numpy_booleans(y)
     if student.features is None:
-        values, y = validate_training(student, X, y)
+        try:
+            values, y = validate_training(student, X, y)
+        except ValueError as error:
+            raise _explain_texts(error) from error
         return Samples(given_samples(X, values), values, y)
     (X,) = indexable(X)
     X, y = validate_data(student, X, y, skip_check_array=True)
@@ -325,6 +352,17 @@ def _validate(student: Any, X: Any, y: Any) -> Samples:
     check_consistent_length(X, y)
     check_class_labels(y)
     return Samples(X, None, y)
+
+
+def _explain_texts(error: ValueError) -> ValueError:
+    """Return the error about X, with a remedy if X contains texts or categories."""
+    if "could not convert" not in str(error):
+        return error
+    return ValueError(
+        f"{error} The features of a student are numbers. If teacher is a pipeline that converts X, "
+        "set features='teacher', or features to a transformer such as TfidfVectorizer() or "
+        "make_pipeline(TfidfVectorizer(), Nystroem())."
+    )
 
 
 def given_samples(X: Any, values: Any) -> Any:
@@ -341,7 +379,10 @@ def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, An
     if isinstance(features, str):
         features = NoFeatures() if features == "constant" else _teacher_features(teacher)
     elif isinstance(features, Integral):
-        features = landmark_map(int(features), X)
+        try:
+            features = landmark_map(int(features), X)
+        except ValueError as error:
+            raise _explain_texts(error) from error
     elif not is_fitted(features):
         weighted = weight is not None and has_fit_parameter(features, "sample_weight")
         weights = {"sample_weight": weight} if weighted else {}
@@ -349,13 +390,12 @@ def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, An
     return features, map_features(features, X)
 
 
-def prediction_samples(student: Any, features: Any, X: Any) -> tuple[Any, Any, Any]:
-    """Return samples for the teacher, the same as an array (None with a feature map), and phi."""
-    if features is None:
+def prediction_samples(student: Any, X: Any) -> tuple[Any, Any]:
+    """Return validated samples for the teacher, and as an array (None with a feature map)."""
+    if student.features is None:
         values = canonical_csr(validate_predict(student, X))
-        return given_samples(X, values), values, values
-    X = validate_data(student, X, reset=False, skip_check_array=True)
-    return X, None, map_features(features, X)
+        return given_samples(X, values), values
+    return validate_data(student, X, reset=False, skip_check_array=True), None
 
 
 def map_features(features: Any, X: Any) -> Any:

@@ -49,7 +49,7 @@ class ScoreFunction:
 
 @dataclass(frozen=True)
 class SessionFunction:
-    """Scores of all classes by an ONNX Runtime session, which takes float32 arrays.
+    """Scores of all classes by an ONNX Runtime session, which takes float32 or float64 arrays.
 
     Classifiers have two outputs, labels and scores; the last output is used. It is an array or, as
     converters write it by default, a dict of scores by class for each sample.
@@ -60,8 +60,10 @@ class SessionFunction:
 
     def __call__(self, X: Any) -> np.ndarray:
         X = X.toarray() if hasattr(X, "toarray") else X
-        values = np.ascontiguousarray(X, dtype=np.float32)
-        output = self.session.run(None, {self.session.get_inputs()[0].name: values})[-1]
+        taken = self.session.get_inputs()[0]
+        double = getattr(taken, "type", None) == "tensor(double)"
+        values = np.ascontiguousarray(X, dtype=np.float64 if double else np.float32)
+        output = self.session.run(None, {taken.name: values})[-1]
         if len(output) and isinstance(output[0], dict):
             output = [[scores[label] for label in self.classes.tolist()] for scores in output]
         return np.asarray(output, dtype=np.float64)

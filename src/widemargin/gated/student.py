@@ -5,15 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
-from widemargin.gated.base import GatedBase, warn_about
+from widemargin.gated.base import GatedBase, warn_about, warn_about_gate
 from widemargin.gated.export import StudentExport
 from widemargin.gated.labels import numpy_booleans, python_label, target_mask
 from widemargin.gated.problem import NoFeatures, TrainingData, fit_students
+from widemargin.gated.scoring import score_answers
 
 
 @shared_docs
@@ -35,8 +35,10 @@ class GatedSVC(GatedBase):
     sample weights :math:`w_i` and degrees of difficulty :math:`d_i` (see `difficulty_degrees`). The
     gSVM paper writes C / n: its C is n times this one.
 
-    Predictions are booleans. `score` accepts class labels or booleans, but the scorers of
-    scikit-learn compare predictions with y as it is: pass them ``y == target``.
+    Predictions are booleans. `score` accepts class labels or booleans, and is the metric of a
+    search such as :class:`~sklearn.model_selection.GridSearchCV` whose own ``scoring`` is None. The
+    scorers of scikit-learn compare predictions with y as it is: pass them ``y == target``, or set
+    `scoring` here.
 
     Parameters
     ----------
@@ -73,7 +75,11 @@ class GatedSVC(GatedBase):
         threshold on the gate. An int is a number of landmarks: the values of an rbf kernel at as
         many training samples (:class:`~sklearn.kernel_approximation.Nystroem`).
 
+    <<gated_budget>>
+
     <<gated_gate>>
+
+    <<gated_strength>>
 
     <<gated_kernel>>
 
@@ -98,6 +104,11 @@ class GatedSVC(GatedBase):
 
     <<gated_classes>>
 
+    scoring : str or callable, default=None
+        Metric of `score`, which compares predictions with ``y == target``: the name of a scorer for
+        two classes, such as 'f1', 'roc_auc' or 'average_precision', or a function
+        ``scoring(estimator, X, y)``. Accuracy if None.
+
     <<gated_tol>>
 
     max_iter : int, default=-1
@@ -113,6 +124,12 @@ class GatedSVC(GatedBase):
 
     merged_ : bool
         Whether teacher and student are merged into a single weight vector.
+
+    features_ : transformer or None
+        Fitted feature map, None for the features of X.
+
+    gate_strength_ : float
+        Strength of a distilled gate; 0 if it is not used, 1 for other gates.
 
     coef_ : ndarray of shape (n_phi,)
         Weights of a merged student.
@@ -191,7 +208,9 @@ class GatedSVC(GatedBase):
         decay: float = 0.3,
         difficulty: str | Callable | None = None,
         features: Any = None,
+        budget: float | None = None,
         gate: str = "teacher",
+        gate_strength: float | str = "auto",
         kernel: str = "linear",
         degree: int = 3,
         gamma: float | str = "scale",
@@ -200,6 +219,7 @@ class GatedSVC(GatedBase):
         fit_intercept: bool = True,
         cv: Any = None,
         classes: ArrayLike | None = None,
+        scoring: str | Callable | None = None,
         tol: float = 1e-6,
         max_iter: int = -1,
         cache_size: float = 200,
@@ -211,7 +231,9 @@ class GatedSVC(GatedBase):
         self.decay = decay
         self.difficulty = difficulty
         self.features = features
+        self.budget = budget
         self.gate = gate
+        self.gate_strength = gate_strength
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -220,6 +242,7 @@ class GatedSVC(GatedBase):
         self.fit_intercept = fit_intercept
         self.cv = cv
         self.classes = classes
+        self.scoring = scoring
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
@@ -258,6 +281,7 @@ class GatedSVC(GatedBase):
         fits = fit_students(self, data, [self.target])
         self._set_fitted(data, fits)
         warn_about(self, [python_label(self.target)], fits)
+        warn_about_gate(self)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
@@ -293,7 +317,7 @@ class GatedSVC(GatedBase):
         return self.decision_function(X, teacher_scores) >= 0.0
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> float:
-        """Compute the accuracy of the predictions.
+        """Compute the metric of `scoring`, the accuracy of the predictions if that is None.
 
         Parameters
         ----------
@@ -309,18 +333,25 @@ class GatedSVC(GatedBase):
         Returns
         -------
         score : float
-            Accuracy of `predict`.
+            Value of the metric.
         """
-        predicted = self.predict(X, teacher_scores)
+        scores = self.decision_function(X, teacher_scores)
         positive = target_mask(column_or_1d(numpy_booleans(y)), self._labels, self._columns[0])
-        return float(accuracy_score(positive, predicted, sample_weight=sample_weight))
+        return score_answers(self.scoring, scores, X, positive, sample_weight)
 
-    def export(self) -> StudentExport:
+    def export(self, feature_names: ArrayLike | None = None) -> StudentExport:
         """Export a linear student as plain numbers, for use without this library.
 
         A merged student needs nothing else; the function of any other takes the teacher's score of
         the target class as well. With `features` the weights belong to the features after the map;
         there are none for 'constant'.
+
+        Parameters
+        ----------
+        feature_names : array-like of str of shape (n_phi,), default=None
+            Names of the features. If None, those of the DataFrame passed to `fit` or, with
+            `features`, those of the map. For a student that is the last step of a pipeline, pass
+            ``pipeline[:-1].get_feature_names_out()``.
 
         Returns
         -------
@@ -335,14 +366,28 @@ class GatedSVC(GatedBase):
                 "of a kernel."
             )
         coef = self.coef_ if self.merged_ else -self.theta_
-        names = None if self._features is not None else getattr(self, "feature_names_in_", None)
+        coef = coef[:0] if isinstance(self._features, NoFeatures) else coef.copy()
+        names = self._phi_names() if feature_names is None else column_or_1d(feature_names)
+        if names is not None and len(names) != len(coef):
+            raise ValueError(
+                f"feature_names must be the names of {len(coef)} features, got {len(names)}."
+            )
         return StudentExport(
             target=python_label(self._labels[self._columns[0]]),
-            coef=coef[:0] if isinstance(self._features, NoFeatures) else coef.copy(),
+            coef=coef,
             intercept=float(self.intercept_ if self.merged_ else -self.theta_intercept_),
             needs_teacher=not self.merged_,
             feature_names=None if names is None else [str(name) for name in names],
         )
+
+    def _phi_names(self) -> Any:
+        """Return the names of the features of a linear student, None if they are not known."""
+        if self._features is None:
+            return getattr(self, "feature_names_in_", None)
+        try:
+            return self._features.get_feature_names_out()
+        except (AttributeError, ValueError):  # of a map, or of one of its steps, that has no names
+            return None
 
     def _set_fitted(self, data: TrainingData, fits: Any, **own: Any) -> None:
         super()._set_fitted(data, fits, classes_=np.array([False, True]), **own)

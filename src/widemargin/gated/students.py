@@ -7,13 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
-from widemargin.gated.base import GatedBase, warn_about
+from widemargin.gated.base import GatedBase, warn_about, warn_about_gate
 from widemargin.gated.labels import class_index, is_boolean_target, python_label
 from widemargin.gated.problem import StudentFit, TrainingData, fit_students
+from widemargin.gated.scoring import score_answers
 from widemargin.gated.student import GatedSVC
 
 
@@ -57,7 +59,11 @@ class GatedStudents(GatedBase):
     features : transformer, int, {'teacher', 'constant'} or None, default=None
         Feature map phi of linear students, as in `GatedSVC`.
 
+    <<gated_budget>>
+
     <<gated_gate>>
+
+    <<gated_strength>>
 
     <<gated_kernel>>
 
@@ -77,6 +83,10 @@ class GatedStudents(GatedBase):
         `GatedSVC`.
 
     <<gated_classes>>
+
+    scoring : str or callable, default=None
+        Metric of `score`. If None, the accuracy of `predict`. Else a metric of two classes, as in
+        `GatedSVC`: its mean over the students.
 
     <<gated_tol>>
 
@@ -102,6 +112,12 @@ class GatedStudents(GatedBase):
 
     merged_ : bool
         Whether teacher and students are merged into a single weight vector for each class.
+
+    features_ : transformer or None
+        Fitted feature map, None for the features of X.
+
+    gate_strength_ : float
+        Strength of a distilled gate; 0 if it is not used, 1 for other gates.
 
     coef_ : ndarray of shape (n_targets, n_phi)
         Weights of merged students.
@@ -185,7 +201,9 @@ class GatedStudents(GatedBase):
         decay: float = 0.3,
         difficulty: str | Callable | None = None,
         features: Any = None,
+        budget: float | None = None,
         gate: str = "teacher",
+        gate_strength: float | str = "auto",
         kernel: str = "linear",
         degree: int = 3,
         gamma: float | str = "scale",
@@ -194,6 +212,7 @@ class GatedStudents(GatedBase):
         fit_intercept: bool = True,
         cv: Any = None,
         classes: ArrayLike | None = None,
+        scoring: str | Callable | None = None,
         tol: float = 1e-6,
         max_iter: int = -1,
         cache_size: float = 200,
@@ -207,7 +226,9 @@ class GatedStudents(GatedBase):
         self.decay = decay
         self.difficulty = difficulty
         self.features = features
+        self.budget = budget
         self.gate = gate
+        self.gate_strength = gate_strength
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -216,6 +237,7 @@ class GatedStudents(GatedBase):
         self.fit_intercept = fit_intercept
         self.cv = cv
         self.classes = classes
+        self.scoring = scoring
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
@@ -261,6 +283,7 @@ class GatedStudents(GatedBase):
         _check_other(self.other, np.unique(data.y) if targets is None else targets)
         fits = fit_validated(self, data)
         warn_about(self, self.classes_.tolist(), fits)
+        warn_about_gate(self)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
@@ -352,7 +375,7 @@ class GatedStudents(GatedBase):
         return self._students[self.classes_.tolist()[index]].predict(X, teacher_scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, teacher_scores: Any = None) -> float:
-        """Compute the accuracy of the predictions.
+        """Compute the accuracy of the predictions, or the mean metric of the students.
 
         Parameters
         ----------
@@ -367,10 +390,18 @@ class GatedStudents(GatedBase):
         Returns
         -------
         score : float
-            Accuracy of `predict`.
+            Accuracy of `predict`, or the mean over all targets of the metric `scoring` of
+            `answers`.
         """
-        predicted = self.predict(X, teacher_scores)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        if self.scoring is None:
+            predicted = self.predict(X, teacher_scores)
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        scores, y = self._scores(X, teacher_scores), column_or_1d(y)
+        values = [
+            score_answers(self.scoring, scores[:, k], X, y == label, sample_weight)
+            for k, label in enumerate(self.classes_)
+        ]
+        return float(np.mean(values))
 
 
 def _check_other(other: Any, targets: np.ndarray) -> None:

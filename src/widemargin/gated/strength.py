@@ -1,0 +1,153 @@
+"""Strength of a distilled gate: how much of it a student uses, from labels alone to all of it.
+
+A distilled gate g is as good as the features are able to express the teacher, and may be worse than
+none. A student with the gate s g, for s between 0 (trained on labels alone) and 1, solves the same
+problem. The strength s is that with the best F + AUC out of fold, on average over the targets, of
+those whose F is not below that of labels alone.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import f1_score, roc_auc_score
+
+from widemargin._base.options import gated_options as options
+from widemargin.gated.difficulty import sample_degrees
+from widemargin.gated.labels import python_label, target_mask
+from widemargin.solvers import HingeProblem
+from widemargin.solvers.hinge.dual_coordinate_descent import solve_dual
+from widemargin.solvers.hinge.linear_problem import LinearProblem
+from widemargin.solvers.hinge.losses import Hinge
+from widemargin.svm.scores import linear_scores
+
+
+def choose_strength(
+    student: Any, data: Any, columns: list[int], strengths: tuple[float, ...]
+) -> tuple[float, float]:
+    """Return the strength of the gate for all students, of equal ones the first, and its quality.
+
+    Parameters
+    ----------
+    student : GatedSVC or GatedStudents
+    data : TrainingData
+        Features, labels, weights, and as scores the distilled gate.
+    columns : list of int
+        Columns of the targets.
+    strengths : tuple of float
+        Strengths to compare.
+    """
+    folds, quality = Folds(data), []
+    for strength in strengths:
+        gate, found = strength * data.scores, []
+        for column in columns:
+
+            def problem(samples, gate=gate, column=column):
+                return student_costs(student, data, column, gate, samples)
+
+            values = folds.held_out(student, data.phi, problem) + gate[folds.tested, column]
+            found.append(folds.f_and_auc(values, column))
+        quality.append(np.mean(found, axis=0))
+    f, auc = np.transpose(quality)
+    least = f[strengths.index(0.0)] if 0.0 in strengths else 0.0
+    best = int(np.argmax(np.where(f >= least, f + auc, -1.0)))
+    return strengths[best], float(f[best] + auc[best])
+
+
+def choose_cost(student: Any, data: Any, column: int, phi: Any, costs: list[float]) -> float:
+    """Return the C of an SVM trained on labels alone with the best F + AUC out of fold."""
+    if len(costs) == 1:
+        return costs[0]
+    folds, quality = Folds(data), []
+    sign = np.where(target_mask(data.y, data.classes, column), 1.0, -1.0)
+    weight = np.ones(len(sign)) if data.weight is None else data.weight
+    for C in costs:
+
+        def problem(samples, C=C):
+            missing = np.full(len(samples), student.margin)
+            return sign[samples], missing, C * weight[samples]
+
+        quality.append(sum(folds.f_and_auc(folds.held_out(student, phi, problem), column)))
+    return costs[int(np.argmax(quality))]
+
+
+class Folds:
+    """Folds of the labeled samples in which students are compared."""
+
+    def __init__(self, data: Any):
+        self._data = data
+        kept = np.unique(np.linspace(0, len(data.y) - 1, options.strength_samples).astype(int))
+        fold = _stratified_folds(data.y[kept])
+        parts = [(kept[fold != k], kept[fold == k]) for k in range(options.strength_folds)]
+        self.parts = [(train, test) for train, test in parts if len(train) and len(test)]
+        self.tested = np.concatenate([test for _, test in self.parts])
+
+    def held_out(self, student: Any, phi: Any, problem: Callable) -> np.ndarray:
+        """Return -<theta, phi> of the tested samples, by students fitted without their folds.
+
+        ``problem`` returns z, the margins and the costs of samples.
+        """
+        values, bias = [], float(student.fit_intercept)
+        for train, test in self.parts:
+            sign, missing, cost = problem(train)
+            linear = LinearProblem(phi[train], -sign, cost, Hinge(), bias, missing)
+            found: Any = solve_dual(
+                linear, gap_tol=options.strength_tol, max_iter=options.strength_passes
+            )
+            weights = found.weights
+            own = linear_scores(phi[test], weights[np.newaxis, : phi.shape[1]])[:, 0]
+            values.append(-own - bias * weights[-1])
+        return np.concatenate(values)
+
+    def f_and_auc(self, values: np.ndarray, column: int) -> tuple[float, float]:
+        """Return F and AUC of decision values of the tested samples."""
+        data = self._data
+        positive = target_mask(data.y, data.classes, column)[self.tested]
+        weight = None if data.weight is None else data.weight[self.tested]
+        if positive.all() or not positive.any():
+            return 0.0, 0.0
+        # Constant students have values that differ by rounding errors only.
+        values = np.round(values, options.strength_digits)
+        f = f1_score(positive, values >= 0.0, sample_weight=weight, zero_division=0.0)
+        return float(f), float(roc_auc_score(positive, values, sample_weight=weight))
+
+
+def _stratified_folds(y: np.ndarray) -> np.ndarray:
+    """Return the fold of each sample: those of a class are dealt in turn."""
+    order = np.argsort(y, kind="stable")
+    fold = np.empty(len(y), dtype=int)
+    fold[order] = np.arange(len(y)) % options.strength_folds
+    return fold
+
+
+def student_costs(
+    student: Any, data: Any, column: int, scores: Any = None, samples: Any = slice(None)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return z, margin - z S^y and the costs of a student, for some of the samples.
+
+    ``scores`` replaces the scores of the data.
+    """
+    # z: +1 for samples of the target class, -1 for all others.
+    sign = np.where(target_mask(data.y, data.classes, column), 1.0, -1.0)
+    if abs(sign.sum()) == len(sign):
+        raise ValueError(
+            f"y must contain samples of the target class {python_label(data.classes[column])!r} "
+            f"and of other classes, got {'only' if sign[0] > 0 else 'no'} samples of it."
+        )
+    scores = (data.scores if scores is None else scores)[samples]
+    sign = sign[samples]
+    degrees = sample_degrees(student, scores, sign, column)
+    weight = 1.0 if data.weight is None else data.weight[samples]
+    signed = sign * scores[:, column]
+    missing = student.margin - signed
+    # Support vectors of the teacher are on the margin up to rounding: they need nothing.
+    rounding = options.margin_rounding * (student.margin + np.abs(signed))
+    missing[np.abs(missing) <= rounding] = 0.0
+    return sign, missing, student.C * weight / degrees
+
+
+def solve_linear(student: Any, problem: HingeProblem, phi: Any) -> Any:
+    """Solve a hinge problem over the weights of the features phi and a constant one."""
+    sign, cost, bias = problem.sign, problem.cost, float(student.fit_intercept)
+    linear = LinearProblem(phi, sign, cost, Hinge(), bias, problem.margin)
+    return solve_dual(linear, gap_tol=student.tol, max_iter=student.max_iter)
