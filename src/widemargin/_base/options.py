@@ -299,6 +299,9 @@ class interior_point_options:
     """The same where a step takes the third power of the number of samples."""
     largest_rank = 1500
     """Largest rank of a Gram matrix up to which its pivoted Cholesky factor replaces it."""
+    long_factor = 500
+    """Rank from which on a pivoted Cholesky factor is given up early if its diagonal falls too
+    slowly to reach it."""
     accepted_gap = 1e-3
     """Relative duality gap with which its result for a linear classifier is accepted."""
     most_linear_features = 1000

@@ -76,6 +76,40 @@ def test_pivoted_cholesky_stops_at_the_rank():
 
 
 @pytest.mark.large
+def test_pivoted_cholesky_gives_up_early_where_the_rank_is_too_large():
+    X, _ = unscaled(1200, 5)
+    rows = []
+
+    class Counted(KernelGram):
+        def block(self, *index):
+            rows.append(index)
+            return super().block(*index)
+
+    local = Counted(kernel_function("rbf", gamma=1.0), X)
+    assert soft_margin.pivoted_cholesky(local, 600) is None
+    assert len(rows) == 150
+    smooth = KernelGram(kernel_function("rbf", gamma=1e-3), X)
+    factor = soft_margin.pivoted_cholesky(smooth, 600)
+    np.testing.assert_allclose(factor @ factor.T, smooth.block(slice(None), slice(None)), atol=1e-9)
+
+
+@pytest.mark.parametrize("tol", [1.0, 0.1])
+def test_a_start_next_to_a_solution_saves_steps(tol):
+    X, y = unscaled(200, 5, noise=0.3)
+    problem = HingeProblem(KernelGram(kernel_function("rbf", gamma=1.0), X), y, cost=1e4)
+    near = solve_hinge(problem, tol=tol, exact=False)
+    steps, found = [], []
+    for start in (None, near):
+        state = soft_margin.start(problem, start)
+        while not soft_margin.advance(state):
+            pass
+        steps.append(state.iterations)
+        found.append(soft_margin.finish(state)[0])
+    assert steps[1] < 0.7 * steps[0]
+    assert found[1].gap < 1e-6
+    assert found[1].objective == pytest.approx(found[0].objective, rel=1e-6)
+
+
 def test_pair_updates_hand_over_to_the_same_optimum(monkeypatch):
     X, y = unscaled(200)
     problem = HingeProblem(np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2)), y, cost=100.0)

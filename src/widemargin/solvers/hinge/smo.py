@@ -334,12 +334,14 @@ def _interior_point_step(state: State) -> bool:
     """
     with single_threaded_blas():
         if state.interior is None:
-            state.interior = soft_margin.start(_bounded_part(state.problem))
+            while len(state.active_sets) > 1:
+                unshrink(state)
+            part = _bounded_part(state.problem)
+            near = solution_at(state) if part is state.problem else None
+            state.interior = soft_margin.start(part, near)
             if state.interior is None:  # too large
                 state.limit = np.inf
                 return False
-            while len(state.active_sets) > 1:
-                unshrink(state)
         if not soft_margin.advance(state.interior):
             state.iterations += 1
             return False

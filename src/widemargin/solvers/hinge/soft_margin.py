@@ -36,7 +36,7 @@ from widemargin.solvers.solution import Report, Solution
 
 @dataclass
 class State:
-    """A point inside the bounds, at first in the middle between them.
+    """A point inside the bounds, at first in the middle between them or next to a given one.
 
     ``distances`` are those of the dual variables to their lower and upper bounds, more accurate
     than the differences would be.
@@ -50,12 +50,16 @@ class State:
         Mean of the features, if it was subtracted from them.
     softness : ndarray of shape (n,) or float, default=0.0
         Coefficients of 1/2 beta^2 in the dual, for differentiable losses (see `linear_problem`).
+    near : Solution, optional
+        Solution next to which to start, of equations over the samples. It saves half of the steps
+        even where its gap is large.
     """
 
     problem: HingeProblem
     equations: FeatureEquations | SampleEquations
     mean: np.ndarray | None = None
     softness: Any = 0.0
+    near: Solution | None = None
 
     def __post_init__(self) -> None:
         self.span = np.maximum(self.problem.cost, TINY)
@@ -68,6 +72,20 @@ class State:
         precision = options.dense_precision if dense else options.soft_precision
         self.progress = interior_point.Progress(precision, options.near)
         self.iterations = 0
+        if self.near is not None and self.near.gap > 0.0:
+            self._start_at(self.near)
+
+    def _start_at(self, solution: Solution) -> None:
+        """Move to the inside from a solution, with about equal products of the pairs."""
+        sign, size = self.problem.sign, self.problem.size
+        self.unknowns = np.append(solution.dual, solution.intercept)
+        slack = self.problem.margin - sign * self.equations.scores(self.unknowns)
+        product = solution.gap * solution.objective / (2.0 * size)
+        margin = np.minimum(product / np.maximum(np.abs(slack), 1.0), 0.1 * self.span)
+        inside = np.clip(sign * solution.dual, margin, self.span - margin)
+        self.distances = np.stack([inside, self.span - inside])
+        self.unknowns[:-1] = self.beta
+        self.multipliers = np.maximum(product / self.distances, [-slack, slack])
 
     @property
     def beta(self) -> np.ndarray:
@@ -148,7 +166,8 @@ def points(state: State) -> Iterator[np.ndarray]:
     snapped = np.where(at_cost & ~at_zero, problem.cost, np.where(at_zero, 0.0, inside))
     for alpha in (snapped, np.minimum(inside, problem.cost)):
         beta, weight = sign * alpha, np.minimum(alpha, problem.cost - alpha)
-        for _ in range(options.refinements):
+        dense = isinstance(state.equations, SampleEquations)  # nothing to refine there
+        for _ in range(1 if dense else options.refinements):
             beta = np.clip(state.equations.balance(beta, weight, unknowns), *problem.bounds())
             if problem.intercept:
                 # Rounding errors of the sum are multiplied by the mean of the features.
@@ -159,7 +178,9 @@ def points(state: State) -> Iterator[np.ndarray]:
 def _certified(state: State, beta: np.ndarray, iterations: int) -> tuple[Solution, np.ndarray]:
     """Return the solution at a dual point, and its residual."""
     problem, mean = state.problem, state.mean
-    if isinstance(state.equations, SampleEquations) or problem.gram.features() is None:
+    if isinstance(state.equations, SampleEquations):
+        scores = state.equations.matrix @ beta
+    elif problem.gram.features() is None:
         support = np.flatnonzero(beta)
         scores = problem.gram.block(slice(None), slice(None))[:, support] @ beta[support]
     else:
@@ -180,10 +201,11 @@ def _certified(state: State, beta: np.ndarray, iterations: int) -> tuple[Solutio
     return solution, residual
 
 
-def start(problem: HingeProblem) -> State | None:
+def start(problem: HingeProblem, near: Solution | None = None) -> State | None:
     """Return the state with the equations of the least work; None if they are too many.
 
-    The intercept permits to subtract the mean of the features of a linear kernel.
+    The intercept permits to subtract the mean of the features of a linear kernel. ``near`` is the
+    solution next to which to start where steps are expensive.
     """
     factor, n, mean = problem.gram.features(), problem.size, None
     if factor is not None and 2 * factor.shape[1] <= n:
@@ -194,7 +216,7 @@ def start(problem: HingeProblem) -> State | None:
         factor = pivoted_cholesky(problem.gram, min(n // 2, options.largest_rank))
         if factor is None:
             matrix = problem.gram.block(slice(None), slice(None))
-            return State(problem, SampleEquations(matrix, problem.intercept))
+            return State(problem, SampleEquations(matrix, problem.intercept), near=near)
     else:
         return None
     return State(problem, FeatureEquations(factor, problem.intercept), mean)
@@ -254,11 +276,18 @@ def pivoted_cholesky(gram: Any, most: int) -> np.ndarray | None:
     """Return R with R R' = K up to rounding; None if it has more than ``most`` columns."""
     remaining = np.array(gram.diagonal(), dtype=np.float64)
     smallest = len(remaining) * EPSILON * float(remaining.max(initial=0.0))
-    rows = np.empty((most, len(remaining)))
+    rows, half, early = np.empty((most, len(remaining))), most // 8, most // 4
     for k in range(most):
         pivot = int(remaining.argmax())
         if not remaining[pivot] > smallest:
             return np.ascontiguousarray(rows[:k].T)
+        if k == half:
+            before = remaining[pivot]
+        if k == early > half and most >= options.long_factor:
+            # The diagonal falls more and more slowly: at twice this rate it is not small in time.
+            rate = math.log(before / remaining[pivot]) / (early - half)
+            if math.log(remaining[pivot] / smallest) > 2.0 * rate * (most - early):
+                return None
         values = gram.block(np.array([pivot]), slice(None))[0]
         rows[k] = (values - rows[:k, pivot] @ rows[:k]) / np.sqrt(remaining[pivot])
         remaining -= rows[k] ** 2
