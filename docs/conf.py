@@ -60,7 +60,7 @@ html_static_path = ["_static"]
 html_css_files = ["widemargin.css"]
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 4,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],

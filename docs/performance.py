@@ -58,8 +58,9 @@ def readme_table(results=RESULTS):
 def _summary_table(results):
     header = ["task", "compared with", "times as fast", "seconds of widemargin"]
     text = (
-        "Time of the other library divided by ours, on two cores, at equal or better objective. "
-        "Below 1, the other library is faster. The tables further down list all measurements."
+        "Time of the other library divided by ours, on two cores, for the same model up to the "
+        "tolerance. Below 1, the other library is faster. All measurements are in the tables "
+        "further down."
     )
     return _table("Summary", text, header, summary(results))
 
@@ -117,7 +118,7 @@ _LINEAR, _LDA = "Linear machines: time to fit", "Linear discriminant analysis of
 # Task, peer, benchmark, title of the table, first cells of the row, columns of ratio and seconds.
 _SUMMARY = [
     (
-        "Kernel SVM, fit, ijcnn1 (49,990 samples)", "scikit-learn `SVC`",
+        "Kernel SVM, fit, ijcnn1 (49,990 samples)", "scikit-learn",
         "core", _FIT, ["ijcnn1"], "times scikit-learn, 2", "2 threads",
     ),
     (
@@ -125,7 +126,7 @@ _SUMMARY = [
         "core", _FIT, ["ijcnn1"], "times intelex, 2", "2 threads",
     ),
     (
-        "Kernel SVM, predict, ijcnn1", "scikit-learn `SVC`",
+        "Kernel SVM, predict, ijcnn1", "scikit-learn",
         "core", _PREDICT, ["ijcnn1"], "times scikit-learn", "s",
     ),
     (
@@ -133,11 +134,11 @@ _SUMMARY = [
         "core", _PREDICT, ["ijcnn1"], "times intelex", "s",
     ),
     (
-        "Kernel SVM, fit, iris (150 samples)", "scikit-learn `SVC`",
+        "Kernel SVM, fit, iris (150 samples)", "scikit-learn",
         "core", "Small problems", ["iris"], "ratio of least", "",
     ),
     (
-        "C and gamma by cross-validation", "`GridSearchCV` over `SVC`",
+        "C and gamma by cross-validation", "scikit-learn's grid search",
         "core", "Tuning", ["GridSearchCV over scikit-learn's SVC"], "ratio", "",
     ),
     (

@@ -7,6 +7,7 @@ from widemargin.cli import demo
 from widemargin.cli.samples import make_tickets
 
 
+@pytest.mark.filterwarnings("ignore:The decision function is identically zero")
 def test_privileged_features_help_and_their_control_does_not():
     none, informative, permuted = (row[1] for row in demo.privileged().rows)
     assert float(informative) > float(none) + 0.01

@@ -1,4 +1,4 @@
-"""The command line: ``widemargin fit``, ``predict``, ``evaluate``, ``inspect`` and ``compile``."""
+"""The command line ``widemargin``: see `app` for the commands."""
 
 from widemargin.cli.main import main
 

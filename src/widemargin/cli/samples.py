@@ -67,7 +67,7 @@ def make_tickets(n_samples: int, seed: int) -> pd.DataFrame:
     angry, hours, value = rng.random(n) < 0.3, rng.gamma(2.0, 12.0, n), rng.lognormal(4, 1, n)
     product = rng.choice(["router", "phone", "television", "backup"], n, p=[0.4, 0.3, 0.2, 0.1])
     score = 3.5 * angry + 0.08 * (hours - 24) + 1.5 * (product == "backup") - 2.0
-    escalated = 0.7 * rng.logistic(size=n) < score
+    escalated = 0.4 * rng.logistic(size=n) < score
     calm, upset, common = (np.array(line.split()) for line in _VOCABULARY)
     texts = [
         " ".join(rng.permutation([*rng.choice(common, 7), *rng.choice(upset if a else calm, 3)]))
