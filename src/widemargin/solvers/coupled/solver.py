@@ -52,8 +52,11 @@ class State(Resumable):
     violation: float = field(init=False)
     """Violation at which the pair updates end if the duality gap is small; at most ``tol``."""
 
+    indefinite: bool = False
+    """Whether a kernel is not positive semidefinite, so that the gap is not meaningful."""
+
     saved: ClassVar[tuple[str, ...]] = (
-        *("iterations", "last", "update_limit", "point", "functions"),
+        *("iterations", "last", "update_limit", "violation", "indefinite", "point", "functions"),
     )
 
     def __post_init__(self) -> None:
@@ -195,14 +198,15 @@ def _update_pairs(state: State, steps: int) -> None:
         problem.upper, problem.linear, problem.directions, problem.relation, state.point,
         *state.functions,
     )  # fmt: skip
+    # A state may be resumed with a smaller tol.
+    state.violation = min(state.violation, state.tol)
     tol = max(state.violation, state.rounding_floor())
     flat = max(options.flat_curvature * sum(state.sizes), TINY)
     done, violation = update_pairs(arrays, problem.exchange, tol, steps, flat)
     state.iterations += done
     if violation < state.violation:
         state.converged = True
-        indefinite = state.last and state.interior is None
-        state.finished = indefinite or state.gap() <= options.gap_tol
+        state.finished = state.indefinite or state.gap() <= options.gap_tol
         state.violation *= options.violation_decrease
     elif done < steps:
         # No move has a gain: what is left are rounding errors.
@@ -215,9 +219,9 @@ def _plan(state: State) -> None:
     """Prepare the interior-point method, and let pair updates take as long as it will."""
     state.interior = start_interior_point(state.problem)
     if state.interior is None:
-        # The kernel is indefinite, and the gap is not meaningful.
         state.update_limit, state.last = options.most_updates * state.point.size, True
-        state.finished, state.violation = state.converged, state.tol
+        state.indefinite, state.violation = True, state.tol
+        state.finished = state.converged
     elif not state.problem.low_rank:
         updates = _interior_point_updates(state.interior, state)
         state.update_limit = max(state.update_limit, updates)
