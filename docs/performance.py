@@ -21,6 +21,19 @@ def write(results=RESULTS, page=PAGE):
     page.write_text(text, encoding="utf-8")
     first = _summary_table(results).split("\n", 2)[2] if summary(results) else ""
     page.with_name("performance_summary.inc").write_text(first, encoding="utf-8")
+    page.with_name("performance_gains.inc").write_text(_gains(results), encoding="utf-8")
+
+
+def _gains(results):
+    """Return the gains by privileged features, with a column for each method and control."""
+    path = results / "privileged_suite.json"
+    if not path.exists():
+        return _NOTHING
+    [table] = json.loads(path.read_text(encoding="utf-8"))["tables"]
+    gains = {(data, method): gain for data, method, _, gain in table["rows"] if gain}
+    names, methods = (list(dict.fromkeys(key[k] for key in gains)) for k in (0, 1))
+    rows = [[name.replace("_", " "), *(gains[name, m] for m in methods)] for name in names]
+    return _csv(["data", *methods], rows)
 
 
 def summary(results=RESULTS):
@@ -105,11 +118,14 @@ def _with_causes(table, known):
 
 
 def _table(title, text, header, rows):
+    return f"{title}\n{'~' * len(title)}\n\n{text}\n\n{_csv(header, rows)}"
+
+
+def _csv(header, rows):
     cells = io.StringIO()
     csv.writer(cells, lineterminator="\n").writerows([header, *rows])
     body = "".join(f"   {line}\n" for line in cells.getvalue().splitlines())
-    heading = f"{title}\n{'~' * len(title)}\n\n{text}\n"
-    return f"{heading}\n.. csv-table::\n   :header-rows: 1\n\n{body}"
+    return f".. csv-table::\n   :header-rows: 1\n\n{body}"
 
 
 README_MARKS = "<!-- speed: python docs/performance.py -->\n", "<!-- end of speed -->"
