@@ -502,7 +502,8 @@ def merged_times(n):
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, MERGED_FEATURES))
-    few, y = X[:500], rng.integers(3, size=500)
+    few = X[:500]
+    y = rng.integers(3, size=len(few))
     student = GatedSVC(0, CrammerSingerSVC(C=1e-3).fit(few, y), C=1e-3).fit(few, y)
     export, coef, row = student.export(), student.coef_, X[0]
     calls = {
