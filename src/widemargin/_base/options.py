@@ -359,12 +359,12 @@ class coordinate_descent_options:
     """Changes of the set of free variables in a slice, as a share of it, up to which conjugate
     gradients are worth it. Larger starts them earlier, with results that bounds cut."""
     interior_work = 5_000_000
-    """Work of the interior-point method apart from its products, in values of X that passes read in
-    the same time; the products take about as long as one such value for each of theirs in a step.
-    Measured by `benchmarks/hard.py`."""
-    handover_passes = 500
-    """Most passes after which the interior-point method takes over from the hinge: half of the
-    default of ``max_iter``. Measured by `benchmarks/hard.py`."""
+    interior_products = 3
+    """Work of the interior-point method, in values of X that passes read in the same time: a fixed
+    one, and that for each product in a step. Measured by `benchmarks/hard.py`."""
+    latest_handover = 900
+    """Most passes after which the interior-point method takes over: less than the default of
+    ``max_iter``."""
     accepted_gap = 1e-3
     """Relative duality gap with which its result is accepted as converged."""
     strict_tol = 1e-3

@@ -138,7 +138,7 @@ def ill_conditioned(loss):
 def test_conjugate_gradients_on_the_free_variables_save_passes(loss, monkeypatch):
     # No direct Newton steps, interior-point method or refinement.
     monkeypatch.setattr(dual_coordinate_descent.newton_options, "most_free", 0)
-    set_options(monkeypatch, handover_passes=10**9, refined_entries=0, interior_work=10**12)
+    set_options(monkeypatch, latest_handover=10**9, refined_entries=0, interior_work=10**12)
     problem = ill_conditioned(loss)
     parameters = {"tol": 1e-6, "max_iter": 100_000}
     solution = solve_dual(problem, **parameters)
@@ -152,7 +152,7 @@ def test_conjugate_gradients_on_the_free_variables_save_passes(loss, monkeypatch
 
 def test_the_solver_resumes_to_the_same_bits_after_conjugate_gradients(monkeypatch):
     monkeypatch.setattr(dual_coordinate_descent.newton_options, "most_free", 0)
-    set_options(monkeypatch, slice_passes=3, handover_passes=10**9)
+    set_options(monkeypatch, slice_passes=3, latest_handover=10**9)
     solver, problem = dual_coordinate_descent, ill_conditioned("squared_hinge")
     state = solver.State(problem, tol=1e-5)
     while state.gradient_steps == solver.options.first_gradient_steps:

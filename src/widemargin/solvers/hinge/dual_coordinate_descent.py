@@ -209,7 +209,8 @@ def _interior_point_step(state: State) -> None:
 def _handover_passes(state: State, one_pass: float) -> float:
     """Return the number of passes that take as long as the interior-point method."""
     n, d = state.problem.X.shape
-    return min(options.handover_passes, (n * d * d + options.interior_work) / one_pass)
+    work = options.interior_products * n * d * d + options.interior_work
+    return min(options.latest_handover, work / one_pass)
 
 
 def _hand_over(state: State) -> None:
