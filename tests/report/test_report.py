@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import precision_score, recall_score
@@ -23,6 +24,7 @@ from widemargin import (
 )
 from widemargin.datasets import load_letters, make_extreme_labels
 from widemargin.report import Report, Section
+from widemargin.report.charts import Chart
 from widemargin.structured import ChainCRF, FrankWolfeSSVM, MultipleChoiceSSVM
 
 
@@ -175,11 +177,27 @@ def test_reports_are_saved_and_extended(iris, tmp_path):
     assert "<h2>More</h2><p>text</p>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_tables_with_an_index_of_their_own(iris):
+    X, y = iris
+    index = np.arange(150) + 1000
+    frame, labels = pd.DataFrame(X, index=index), pd.Series(y, index=index)
+    report = Report.from_estimator(SVC().fit(frame, labels), frame, labels)
+    assert "Confusion matrix" in titles(report)
+
+
+def test_values_that_are_not_finite_are_not_drawn():
+    chart = Chart((0, 1), (0, 1), "x", "y", "Test").line([0, 0.5, 1], [0, np.nan, 1], dots=True)
+    assert chart.html().count("<circle") == 2
+    assert "nan" not in chart.html()
+
+
 def test_wrong_arguments_are_refused(iris):
     X, y = iris
     model = SVC().fit(X, y)
     with pytest.raises(ValueError, match="X and y must be passed together"):
         Report.from_estimator(model, X)
+    with pytest.raises(ValueError, match="X and y have no samples"):
+        Report.from_estimator(model, X[:0], y[:0])
     with pytest.raises(ValueError, match="y has the label 'rose'"):
         Report.from_estimator(model, X[:2], ["rose", "setosa"])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

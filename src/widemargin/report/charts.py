@@ -54,7 +54,7 @@ class Chart:
         self, x: ArrayLike, y: ArrayLike, name: str = "", color: int = 0, dots: bool = False
     ) -> "Chart":
         """Add a line, with dots at its points."""
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(self.x(x), self.y(y), strict=True))
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in self._positions(x, y))
         self.marks.append(f'<polyline class="line c{color}" points="{points}"/>')
         if dots:
             self.points(x, y, color=color, radius=3.5)
@@ -65,8 +65,7 @@ class Chart:
     ) -> "Chart":
         """Add points."""
         circles = "".join(
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{radius}"/>'
-            for a, b in zip(self.x(x), self.y(y), strict=True)
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{radius}"/>' for a, b in self._positions(x, y)
         )
         self.marks.append(f'<g class="dots c{color}">{circles}</g>')
         return self._named(name, color)
@@ -110,6 +109,11 @@ class Chart:
             f'aria-label="{escape(self.description)}">{self._axes()}{"".join(self.marks)}{extra}'
             "</svg></figure>"
         )
+
+    def _positions(self, x: ArrayLike, y: ArrayLike) -> list:
+        """Return positions of points, without those that are not finite."""
+        positions = np.column_stack([self.x(x), self.y(y)])
+        return positions[np.isfinite(positions).all(axis=1)].tolist()
 
     def _named(self, name: str, color: int) -> "Chart":
         if name:

@@ -93,17 +93,19 @@ class Subject:
         """The samples as the model at the end receives them."""
         X = self.X
         for step in self.steps:
-            X = step.transform(X)
+            X = step.transform(X) if hasattr(step, "transform") else X  # samplers only train
         return X
 
     @property
     def _is_multilabel(self) -> bool:
-        if hasattr(self.y, "tocsr") or np.ndim(self.y[0]) > 0:
+        if hasattr(self.y, "tocsr") or np.ndim(next(iter(self.y))) > 0:
             return True
         return type_of_target(self.y).startswith("multilabel")
 
     def _check_samples(self) -> None:
         indexable(self.X, self.y)
+        if not (self.y.shape[0] if hasattr(self.y, "shape") else len(self.y)):
+            raise ValueError("X and y have no samples. Pass at least one, or neither X nor y.")
         if not self.has_labels or isinstance(self.model, GatedStudents):
             return  # students of some classes reject samples of others
         unknown = sorted(set(self.truth.tolist()) - set(self.classes), key=str)
