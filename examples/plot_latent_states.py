@@ -24,10 +24,6 @@ for n_states in (1, 2):
     print(f"{n_states} state(s) of a cross: {score:.3f} of the pixels of other images")
 
 # %%
-# The objective decreases in every round.
-print(learners[2].objective_curve_)
-
-# %%
 # An image that was not used for training: its input, the predictions of both, and the states.
 image = X[test][:1]
 panels = {

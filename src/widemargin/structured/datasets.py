@@ -35,8 +35,8 @@ def generate_blocks(n_samples: int = 10, noise: float = 1.5, seed: int | None = 
     >>> from widemargin.structured import GridCRF, OneSlackSSVM
     >>> from widemargin.structured.datasets import generate_blocks
     >>> X, Y = generate_blocks(5)
-    >>> OneSlackSSVM(GridCRF(), C=0.1).fit(X, Y).score(X, Y)
-    1.0
+    >>> bool(OneSlackSSVM(GridCRF(), C=0.1).fit(X, Y).score(X, Y) > 0.9)
+    True
     """
     signal = np.ones((n_samples, 10, 12))
     signal[:, :, :6] = -1

@@ -307,8 +307,8 @@ class LatentGridCRF(StatesOfLabels, GridCRF):
     >>> X, Y = generate_crosses(n_samples=6, noise=5, n_crosses=1, total_size=8)
     >>> model = LatentGridCRF(n_states_per_label=[1, 2])
     >>> learner = LatentSSVM(OneSlackSSVM(model, C=10.0, tol=0.05), latent_iter=2).fit(X, Y)
-    >>> learner.score(X, Y)
-    1.0
+    >>> bool(learner.score(X, Y) > 0.98)
+    True
     """
 
     def __init__(
