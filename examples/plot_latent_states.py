@@ -25,14 +25,15 @@ for n_states in (1, 2):
 
 # %%
 # An image that was not used for training: its input, the predictions of both, and the states.
-image = X[test][:1]
+image = X[test][1:2]
 panels = {
     "input": image[0].argmax(axis=2),
+    "true labels": Y[test][1],
     "one state": learners[1].predict(image)[0],
     "two states": learners[2].predict(image)[0],
     "latent states": learners[2].predict_latent(image)[0],
 }
-figure, axes = plt.subplots(1, 4, figsize=(9, 2.6), layout="constrained")
+figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
 for axis, (title, labels) in zip(axes, panels.items(), strict=True):
     axis.imshow(labels, vmin=0, vmax=2, cmap="viridis")
     axis.set(title=title, xticks=[], yticks=[])
