@@ -154,11 +154,7 @@ def guarantee(subject: Subject) -> Markup | None:
             f"The constraint {holds}: over the draw of the calibration samples, the probability "
             "that the threshold violates it is at most that small."
             if found.guaranteed
-            else (
-                found.reason
-                or "The calibration samples are too few or too hard to guarantee the constraint."
-            )
-            + " The best threshold without a guarantee is used."
+            else f"{found.reason} The best threshold without a guarantee is used."
         )
         shown["can be guaranteed"] = found.achievable
         shown["more calibration samples needed"] = found.more_samples or None
