@@ -13,13 +13,7 @@ from tests.suites.registry import each_case
 
 from widemargin import SVC, PrivilegedSVC
 from widemargin._base import jit
-from widemargin.structured import (
-    ChainCRF,
-    FrankWolfeSSVM,
-    NSlackSSVM,
-    OneSlackSSVM,
-    SubgradientSSVM,
-)
+from widemargin.structured import ChainCRF, FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM
 
 pytestmark = [
     pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled"),
@@ -79,7 +73,7 @@ def test_kernel_svms_have_the_same_bits_uncompiled(seed, kernel, C):
     assert_equal_bits(lambda: PrivilegedSVC(kernel=kernel, C=C).fit(X, y, privileged=X[:, :1]))
 
 
-@pytest.mark.parametrize("kind", [FrankWolfeSSVM, NSlackSSVM, OneSlackSSVM, SubgradientSSVM])
+@pytest.mark.parametrize("kind", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
 def test_structured_learners_have_the_same_bits_uncompiled(kind):
     generator = np.random.default_rng(0)
     X = [generator.normal(size=(5, 4)) for _ in range(12)]

@@ -12,7 +12,6 @@ from widemargin.structured import (
     ChainCRF,
     EdgeFeatureGraphCRF,
     FrankWolfeSSVM,
-    NSlackSSVM,
     OneSlackSSVM,
     SubgradientSSVM,
 )
@@ -24,9 +23,7 @@ BINARY = (Y > 0).astype(int)
 CHAINS = [RNG.standard_normal((5, 4)) for _ in range(12)]
 LABELS = [RNG.integers(0, 3, 5) for _ in CHAINS]
 
-each_learner = pytest.mark.parametrize(
-    "learner", [FrankWolfeSSVM, NSlackSSVM, OneSlackSSVM, SubgradientSSVM]
-)
+each_learner = pytest.mark.parametrize("learner", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
 
 
 def with_duplicates(X):
