@@ -123,6 +123,9 @@ def test_a_logger_saves_the_learner_during_and_after_its_fit(tmp_path, as_argume
     files = sorted(file.name for file in tmp_path.iterdir())
     assert "learner-2" in files
     assert len(files) == 10
+    assert_array_equal(logger.load().w, learner.w)
+    with pytest.raises(ValueError, match="has saved no file yet"):
+        SaveLogger(tmp_path / "learner-%d").load()
     logger.file_name = tmp_path / "learner-20"
     assert_array_equal(logger.load().w, learner.w)
     logger.file_name = tmp_path / "learner-2"
@@ -158,3 +161,6 @@ def test_chains_and_forests_are_recognized():
     assert not functions.is_forest(np.vstack([chain, [3, 0]]))
     assert not functions.is_forest(np.vstack([chain, [1, 0]]))
     assert functions.is_forest(np.vstack([chain, chain + 4]), 8)
+    assert functions.is_forest([])
+    assert functions.is_forest([], 3)
+    assert functions.is_chain([], 1)

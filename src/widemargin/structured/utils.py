@@ -64,6 +64,7 @@ class SaveLogger:
         self.save_every = save_every
         self.verbose = verbose
         self._iterations = 0
+        self._last_file: Any = None
 
     def save(self, learner: Any, file_name: Any) -> None:
         """Save a learner to a file.
@@ -86,9 +87,17 @@ class SaveLogger:
         Returns
         -------
         learner : object
-            The learner of the last file that was saved to `file_name`.
+            The learner in `file_name`; with ``%d`` in it, in the last file that was saved.
         """
-        with open(self.file_name, "rb") as file:
+        name = os.fspath(self.file_name)
+        if "%d" in name:
+            if self._last_file is None:
+                raise ValueError(
+                    f"This object has saved no file yet, and file_name={name!r} names several. Set "
+                    "file_name to one of them."
+                )
+            name = self._last_file
+        with open(name, "rb") as file:
             return pickle.load(file)
 
     # The protocol of callbacks.
@@ -116,8 +125,8 @@ class SaveLogger:
             self._save_current(estimator)
 
     def _save_current(self, learner: Any) -> None:
-        name = os.fspath(self.file_name)
-        self.save(learner, name.replace("%d", str(self._iterations)))
+        self._last_file = os.fspath(self.file_name).replace("%d", str(self._iterations))
+        self.save(learner, self._last_file)
 
 
 def unwrap_pairwise(y: Any) -> Any:

@@ -226,3 +226,30 @@ def test_the_energy_of_labels_is_their_score():
     labels = np.array([[0, 1, 1]])
     expected = scores(unary, TRIANGLE, pairwise, labels)
     assert_allclose([compute_energy(unary, pairwise, TRIANGLE, labels[0])], expected)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("max_iter", 0), ("max_iter", 1.5), ("damping", 1.0), ("damping", -0.5), ("tol", -1.0)],
+)
+def test_options_of_loopy_max_product_are_checked(option, value):
+    with pytest.raises(ValueError, match=f"The option '{option}' of 'max-product' must be"):
+        inference_dispatch(np.zeros((2, 2)), np.eye(2), [[0, 1]], ("max-product", {option: value}))
+
+
+def test_options_are_a_dict():
+    with pytest.raises(ValueError, match="Options of inference_method must be a dict"):
+        inference_dispatch(np.zeros((2, 2)), np.eye(2), [[0, 1]], ("max-product", 3))
+
+
+@pytest.mark.parametrize("method", ["trws", "lp", "branch-and-bound", "enumerate"])
+def test_states_that_are_not_allowed_need_no_unit(method):
+    rng = np.random.default_rng(0)
+    unary, pairwise = rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 3))
+    edges, allowed = np.array([[0, 1], [1, 2], [2, 3], [3, 0]]), rng.random((4, 3)) < 0.7
+    allowed[:, 0] = True
+    best = infer(Potentials(unary, edges, pairwise), "enumerate", allowed).labels
+    assert allowed[np.arange(4), best].all()
+    for scale in (1e-12, 1.0, 1e12):
+        found = infer(Potentials(scale * unary, edges, scale * pairwise), method, allowed)
+        assert_array_equal(found.labels, best)

@@ -1,12 +1,14 @@
 """Inference on one graph: all methods, and the choice among them."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from widemargin._base.options import inference_options as options
+from widemargin._base.sklearn_compat import Interval
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.graph_cut import cut_labels, expand_labels, is_submodular
 from widemargin.structured.inference.linear_program import branch_and_bound, relax
@@ -95,6 +97,8 @@ def inference_dispatch(
 def check_method(method: Any) -> Any:
     """Return the name of a method, with its options if there are any, or raise a ValueError."""
     name, given = method if isinstance(method, tuple) and len(method) == 2 else (method, {})
+    if not isinstance(given, Mapping):
+        raise ValueError(f"Options of inference_method must be a dict, got {method!r}.")
     name, given = "auto" if name is None else name, dict(given)
     if name == "ad3" and given.pop("branch_and_bound", False):
         name = "branch-and-bound"
@@ -103,12 +107,18 @@ def check_method(method: Any) -> Any:
         raise ValueError(
             f"inference_method must be one of {', '.join(map(repr, METHODS))}, got {method!r}."
         )
-    unknown = set(given) - (_LOOPY_OPTIONS if name == "max-product" else set())
+    unknown = set(given) - (_LOOPY_OPTIONS.keys() if name == "max-product" else set())
     if unknown:
         raise ValueError(
             f"inference_method={method[0]!r} does not accept options, got "
             f"{', '.join(sorted(unknown))}. Omit them; 'auto' is exact if an exact method is known."
         )
+    for option, value in given.items():
+        if not _LOOPY_OPTIONS[option].is_satisfied_by(value):
+            raise ValueError(
+                f"The option {option!r} of 'max-product' must be {_LOOPY_OPTIONS[option]}, got "
+                f"{value!r}."
+            )
     return (name, given) if given else name
 
 
@@ -183,7 +193,9 @@ def _forbid(potentials: Potentials, allowed: np.ndarray) -> Potentials:
     span = np.ptp(unary, axis=1)
     across = np.ptp(pairwise.reshape(len(edges), unary.shape[1] ** 2), axis=1)
     np.add.at(span, edges.ravel(), np.repeat(across, 2))
-    penalty = np.where(allowed, 0.0, 1.0 + 2.0 * span[:, np.newaxis])
+    # In the units of the potentials, since tolerances are relative to the largest one.
+    unit = max(float(np.abs(values).max(initial=0.0)) for values in (unary, pairwise)) or 1.0
+    penalty = np.where(allowed, 0.0, unit + 2.0 * span[:, np.newaxis])
     return Potentials(unary - penalty, edges, pairwise)
 
 
@@ -247,7 +259,11 @@ _SOLVERS: dict[str, Callable[..., Labeling]] = {
     "unary": ignore_edges,
 }
 METHODS = ("auto", *_SOLVERS)
-_LOOPY_OPTIONS = {"max_iter", "damping", "tol"}
+_LOOPY_OPTIONS = {
+    "max_iter": Interval(Integral, 1, None, closed="left"),
+    "damping": Interval(Real, 0.0, 1.0, closed="left"),
+    "tol": Interval(Real, 0.0, None, closed="left"),
+}
 
 
 def make_potentials(unary: Any, edges: Any, pairwise: Any) -> Potentials:

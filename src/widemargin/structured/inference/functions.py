@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin.structured.inference.dispatch import (
+    check_method,
     compute_energy,
     infer,
     inference_dispatch,
@@ -80,8 +81,8 @@ def inference_max_product(
 ) -> np.ndarray:  # fmt: skip
     """Find labels by max-product, exactly without cycles; arguments of `inference_dispatch`."""
     given = {"max_iter": max_iter, "damping": damping, "tol": tol}
-    potentials = make_potentials(unary_potentials, edges, pairwise_potentials)
-    return infer(potentials, ("max-product", given)).labels
+    problem = unary_potentials, pairwise_potentials, edges
+    return inference_dispatch(*problem, ("max-product", given))
 
 
 def iterative_max_product(
@@ -89,8 +90,9 @@ def iterative_max_product(
     damping: float = 0.5, tol: float = 1e-5,
 ) -> np.ndarray:  # fmt: skip
     """Find labels by messages along all edges in turn; arguments of `inference_dispatch`."""
+    _, given = check_method(("max-product", {"max_iter": max_iter, "damping": damping, "tol": tol}))
     potentials = make_potentials(unary_potentials, edges, pairwise_potentials)
-    return loopy_max_product(potentials, max_iter, damping, tol).labels
+    return loopy_max_product(potentials, **given).labels
 
 
 def lp_general_graph(
@@ -138,6 +140,7 @@ def is_chain(edges: Any, n_vertices: int) -> bool:
         Whether the edges are (0, 1), (1, 2) and so on.
     """
     count = np.arange(n_vertices)
+    edges = np.reshape(edges, (-1, 2))
     return bool(np.array_equal(edges, np.stack([count[:-1], count[1:]], axis=1)))
 
 
@@ -156,7 +159,7 @@ def is_forest(edges: Any, n_vertices: int | None = None) -> bool:
     forest : bool
         Whether there are no cycles.
     """
-    edges = np.asarray(edges)
+    edges = np.reshape(edges, (-1, 2)).astype(np.int64)
     n_vertices = int(edges.max(initial=-1)) + 1 if n_vertices is None else n_vertices
     graph = sp.coo_array((np.ones(len(edges)), tuple(edges.T)), shape=(n_vertices,) * 2)
     n_components = sp.csgraph.connected_components(graph, directed=False)[0]
