@@ -134,3 +134,30 @@ def test_other_learners_and_models_are_refused():
         LatentSSVM(OneSlackSSVM(LatentGridCRF()), logger=SaveLogger("file"))
     with pytest.raises(ValueError, match="latent_iter"):
         LatentSSVM(OneSlackSSVM(LatentNodeCRF()), latent_iter=0).fit(X, Y)
+
+
+def test_states_to_start_from_must_have_the_labels():
+    X, Y = samples(LATENT["graph"][1])
+    learner = LatentSSVM(NSlackSSVM(clone(LATENT["graph"][0])))
+    with pytest.raises(ValueError, match=r"H_init\[\d\] must contain states of the labels Y"):
+        learner.fit(X, Y, H_init=[np.where(y == 1, 0, 1) for y in Y])
+    with pytest.raises(ValueError, match=r"H_init\[0\] must contain labels 0 to 2, got 9"):
+        learner.fit(X, Y, H_init=[np.full(len(y), 9) for y in Y])
+
+
+def test_checkpoints_of_the_base_learner_are_refused(tmp_path):
+    X, Y = samples(LATENT["graph"][1])
+    base = NSlackSSVM(clone(LATENT["graph"][0]), checkpoint=tmp_path / "file")
+    with pytest.raises(ValueError, match="base_ssvm must have checkpoint=None"):
+        LatentSSVM(base).fit(X, Y)
+
+
+def test_states_get_no_worse_where_inference_is_not_exact(monkeypatch):
+    X, Y = samples(LATENT["graph"][1], n=6)
+    best = LatentGraphCRF.latent
+    worst = lambda self, x, y, w: best(self, x, y, -w)  # noqa: E731
+    monkeypatch.setattr(LatentGraphCRF, "latent", worst)
+    learner = LatentSSVM(NSlackSSVM(clone(LATENT["graph"][0]), C=2.0), latent_iter=1).fit(X, Y)
+    model, w = learner.model_, learner.w
+    for x, first, last in zip(X, learner.H_init_, learner.H_, strict=True):
+        assert w @ model.joint_feature(x, last) >= w @ model.joint_feature(x, first)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from tests.structured.cases import graph_sample, grid_sample, samples
 
 from widemargin.structured import (
@@ -226,7 +227,62 @@ def test_numbers_of_states_are_checked(change, message):
 def test_labels_that_do_not_exist_are_refused():
     model = LatentGraphCRF(n_labels=2, n_features=1)
     x = np.ones((1, 1)), np.empty((0, 2), dtype=int)
+    w = np.zeros(model.size_joint_feature)
     with pytest.raises(ValueError, match=r"y must contain labels 0 to 1, got \[2\]"):
-        model.latent(x, [2], np.zeros(model.size_joint_feature))
+        model.latent(x, [2], w)
+    with pytest.raises(ValueError, match="y must have 1 labels, got 2"):
+        model.latent(x, [0, 1], w)
+    hidden = LatentNodeCRF(n_labels=2, n_features=1)
+    with pytest.raises(ValueError, match="y must have 1 labels, got 3"):
+        hidden.latent((*x, 2), [0, 1, 1], np.zeros(hidden.size_joint_feature))
     with pytest.raises(ValueError, match="class_weight must have a number"):
         LatentNodeCRF(n_labels=2, n_features=1, class_weight=[1.0]).initialize([(*x, 0)], [[1]])
+
+
+@pytest.mark.parametrize("kind", ["graph", "hidden nodes"])
+@pytest.mark.parametrize("labels", [[-1], ["a"], [0.5], [np.nan]])
+def test_labels_that_are_no_integers_from_0_are_refused(kind, labels):
+    x, model = (np.ones((1, 1)), np.empty((0, 2), dtype=int)), clone(LATENT[kind][0])
+    x = (*x, 1) if kind == "hidden nodes" else x
+    with pytest.raises(ValueError, match=r"Y\[0\] must contain labels as integers from 0"):
+        model.initialize([x], [labels])
+
+
+@pytest.mark.parametrize("kind", ["graph", "hidden nodes"])
+def test_labels_of_other_types_are_those_of_integers(kind):
+    X, Y = samples(LATENT[kind][1])
+    model = clone(LATENT[kind][0])
+    model.initialize(X, Y)
+    expected = model.init_latent(X, Y)
+    for dtype in (float, bool):
+        found = model.init_latent(X, [y.astype(dtype) for y in Y])
+        for h, other in zip(found, expected, strict=True):
+            assert h.dtype == np.int64
+            assert_array_equal(h, other)
+    with pytest.raises(ValueError, match=r"Y\[0\] must have \d+ labels, got \d+"):
+        model.init_latent(X, [np.append(y, 0) for y in Y])
+
+
+@pytest.mark.parametrize("n_hidden", [-1, 1.5, None, "1"])
+def test_numbers_of_hidden_nodes_are_checked(n_hidden):
+    model, nodes = LatentNodeCRF(n_labels=2), (np.ones((3, 1)), np.empty((0, 2), dtype=int))
+    with pytest.raises(ValueError, match="number of hidden nodes in x must be an integer from 0"):
+        model.parse_input((*nodes, n_hidden))
+    with pytest.raises(ValueError, match="up to 3, the number of rows of the features, got 4"):
+        model.set_params(latent_node_features=True).parse_input((*nodes, 4))
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 2.0}])
+def test_class_weights_of_hidden_nodes_are_numbers(class_weight):
+    with pytest.raises(ValueError, match="class_weight must have a number of at least 0 for each"):
+        LatentNodeCRF(n_labels=2, n_features=1, class_weight=class_weight).label_costs([0])
+
+
+def test_scores_of_latent_outputs_count_labels(case):
+    model, _, _, all_outputs = case
+    for outputs in all_outputs:
+        truth = outputs[0]
+        assert model.max_loss(truth) == model.label_costs(model.label_from_latent(truth)).sum()
+        for h in outputs:
+            score = model.score_outputs([truth], [h])
+            assert_allclose(score, 1.0 - model.loss(truth, h) / model.max_loss(truth))

@@ -120,6 +120,8 @@ class LatentSSVM(BaseEstimator):
         H = model.init_latent(X, Y) if H_init is None else H_init
         if len(H) != len(Y):
             raise ValueError(f"H_init must have {len(Y)} latent outputs, got {len(H)}.")
+        if H_init is not None:
+            _check_start(model, X, Y, H)
         self.H_init_ = H
         curve: list[float] = []
         for _ in range(self.latent_iter):
@@ -131,6 +133,9 @@ class LatentSSVM(BaseEstimator):
                 w @ (model.joint_feature(x, new) - model.joint_feature(x, old))
                 for x, new, old in triples
             ]
+            # Inference that is not exact may find worse states than those of the last round.
+            pairs = zip(completed, H, gains, strict=True)
+            completed = [new if gain >= 0.0 else old for new, old, gain in pairs]
             objective = learner.objective_ - float(cost @ np.maximum(gains, 0.0))
             if curve and not objective < curve[-1]:
                 break
@@ -215,8 +220,25 @@ class LatentSSVM(BaseEstimator):
                 "base_ssvm must be a structured SVM whose model has latent states, such as "
                 f"OneSlackSSVM(LatentGraphCRF()), got {learner!r}."
             )
+        if getattr(learner, "checkpoint", None) is not None:
+            raise ValueError(
+                "base_ssvm must have checkpoint=None, because every round solves another problem, "
+                f"got checkpoint={learner.checkpoint!r}."
+            )
         model = learner.model
         model.initialize(X, Y)
         sizes = {name: getattr(model, name) for name in model._sizes}
         # Set sizes are not inferred again from latent outputs, which need not have all states.
         return learner.set_params(model=clone(model).set_params(**sizes), warm_start=True)
+
+
+def _check_start(model: Any, X: Any, Y: Any, H: Any) -> None:
+    """Raise a ValueError unless latent outputs have the labels of the outputs."""
+    for i, (x, y, h) in enumerate(zip(X, Y, H, strict=True)):
+        graph = model.check_input(model.parse_input(x))
+        labels = model.label_from_latent(model.check_states(graph, model.states(h), f"H_init[{i}]"))
+        if not np.array_equal(labels, model.check_labels(graph, y, f"Y[{i}]")):
+            raise ValueError(
+                f"H_init[{i}] must contain states of the labels Y[{i}]. Begin with "
+                "model.init_latent(X, Y), or omit it."
+            )

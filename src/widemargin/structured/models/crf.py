@@ -487,8 +487,13 @@ class CRF(InferredSizes, StructuredModel):
             return super().score_outputs(Y, Y_hat)
         truth = [self._true_states(y) for y in Y]
         costs = [self._true_costs(states) for states in truth]
+        groups = self.state_groups()
+        groups = np.append(np.arange(self.n_states) if groups is None else groups, self.n_states)
         parts = zip(map(self.states, Y_hat), truth, costs, strict=True)
-        losses = [node_loss(*part) for part in parts]
+        losses = [
+            node_loss(label, np.minimum(own, self.n_states), cost, groups)
+            for label, own, cost in parts
+        ]
         return 1.0 - float(np.sum(losses)) / sum(float(cost.sum()) for cost in costs)
 
     def batch_inference(

@@ -78,12 +78,50 @@ class LatentModel(CRF):
             States.
         """
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
-        labels = np.ravel(y)
-        if labels.dtype.kind not in "iub" or not np.isin(labels, np.arange(self.n_labels)).all():
-            raise ValueError(f"y must contain labels 0 to {self.n_labels - 1}, got {labels[:3]}.")
-        allowed = self.allowed_states(graph, labels.astype(np.int64))
+        allowed = self.allowed_states(graph, self.check_labels(graph, y))
         found = infer(joint.potentials(graph, w), check_method(self.inference_method), allowed)
         return self.make_output(found.labels, graph.output_shape)
+
+    def check_labels(self, graph: InputGraph, y: Any, name: str = "y") -> np.ndarray:
+        """Return the labels of an output after a check against the input and the sizes.
+
+        Parameters
+        ----------
+        graph : InputGraph
+            Input, checked.
+        y : ndarray
+            Labels.
+        name : str, default="y"
+            Name of the output in error messages.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_labeled,)
+            Labels as integers.
+        """
+        labels, expected = _integer_labels(y, name), self.count_labeled(graph)
+        if len(labels) != expected:
+            raise ValueError(f"{name} must have {expected} labels, got {len(labels)}.")
+        if not np.isin(labels, np.arange(self.n_labels)).all():
+            raise ValueError(
+                f"{name} must contain labels 0 to {self.n_labels - 1}, got {labels[:3]}."
+            )
+        return labels
+
+    def count_labeled(self, graph: InputGraph) -> int:
+        """Return the number of nodes that have labels.
+
+        Parameters
+        ----------
+        graph : InputGraph
+            Input, checked.
+
+        Returns
+        -------
+        n_labeled : int
+            All nodes, or the visible ones.
+        """
+        return graph.n_nodes
 
     def allowed_states(self, graph: InputGraph, y: np.ndarray) -> np.ndarray:
         """Return the states that the nodes may have if the labels are given.
@@ -143,7 +181,8 @@ class LatentModel(CRF):
         Y : sequence, default=None
             Labels, not latent outputs.
         """
-        largest = max((int(np.max(y, initial=-1)) for y in Y), default=-1) if Y is not None else -1
+        outputs = [] if Y is None else [_integer_labels(y, f"Y[{i}]") for i, y in enumerate(Y)]
+        largest = max((int(np.max(y, initial=-1)) for y in outputs), default=-1)
         known = self.n_labels is not None and not self.is_inferred("n_labels")
         if known and largest >= self.n_labels:
             raise ValueError(f"Y must contain labels 0 to {self.n_labels - 1}, got {largest}.")
@@ -196,7 +235,9 @@ class StatesOfLabels(LatentModel):
         inputs = [self.check_input(self.parse_input(x)) for x in X]
         edges = [self._edges_by_kind(graph) for graph in inputs]
         features = [to_dense(graph.features) for graph in inputs]
-        counts, flat = np.bincount(self.state_groups()), [np.ravel(y) for y in Y]
+        pairs = enumerate(zip(inputs, Y, strict=True))
+        flat = [self.check_labels(*pair, f"Y[{i}]") for i, pair in pairs]
+        counts = np.bincount(self.state_groups())
         found = kmeans_init(features, flat, edges, self.n_labels, counts, not self.directed)
         H = [h.reshape(np.shape(y)) for h, y in zip(found, Y, strict=True)]
         return np.array(H) if isinstance(Y, np.ndarray) else H
@@ -386,6 +427,13 @@ class HiddenNodes(LatentModel):
             return super().label_costs(y)
         return self._state_weights()[np.ravel(y)]
 
+    def state_costs(self, states: np.ndarray) -> np.ndarray:
+        return super().state_costs(states) * (states < self.n_labels)
+
+    def count_labeled(self, graph: InputGraph) -> int:
+        assert graph.allowed is not None  # of this class
+        return int(graph.allowed[:, 0].sum())
+
     def loss(self, y: Any, y_hat: Any) -> float:
         # Labels of visible nodes may be compared with a latent output.
         if isinstance(y_hat, tuple) or np.size(y) == np.size(y_hat):
@@ -408,18 +456,26 @@ class HiddenNodes(LatentModel):
 
     def init_latent(self, X: Sequence, Y: Sequence) -> list[np.ndarray]:
         self.check_sizes()
-        around = []
-        for x, y in zip(X, Y, strict=True):
-            graph = self.parse_input(x)
-            labels = _neighbor_labels([graph.edges], np.ravel(y), graph.n_nodes, self.n_labels)
-            around.append(labels[np.size(y) :])
+        around, visible = [], []
+        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+            graph = self.check_input(self.parse_input(x))
+            visible.append(self.check_labels(graph, y, f"Y[{i}]"))
+            labels = _neighbor_labels([graph.edges], visible[i], graph.n_nodes, self.n_labels)
+            around.append(labels[len(visible[i]) :])
         states = _cluster(np.concatenate(around), self.n_hidden_states) + self.n_labels
         parts = np.split(states, np.cumsum([len(own) for own in around])[:-1])
-        return [np.concatenate([np.ravel(y), own]) for y, own in zip(Y, parts, strict=True)]
+        return [np.concatenate(pair) for pair in zip(visible, parts, strict=True)]
 
     def _with_hidden(self, features: Any, n_hidden: Any) -> tuple[Any, np.ndarray]:
         """Return the features of all nodes, and which of them are hidden, in a column."""
-        features, n_hidden = check_features(features), int(n_hidden)
+        features = check_features(features)
+        most = features.shape[0] if self.latent_node_features else np.inf
+        if not (isinstance(n_hidden, Integral) and 0 <= n_hidden <= most):
+            rows = "" if most == np.inf else f" up to {most}, the number of rows of the features"
+            raise ValueError(
+                f"The number of hidden nodes in x must be an integer from 0{rows}, got "
+                f"{n_hidden!r}."
+            )
         if not self.latent_node_features:
             empty = np.zeros((n_hidden, features.shape[1]))
             stack = sp.vstack if sp.issparse(features) else np.vstack
@@ -428,13 +484,14 @@ class HiddenNodes(LatentModel):
         return features, np.arange(n_nodes)[:, np.newaxis] >= n_nodes - n_hidden
 
     def _state_weights(self, states: np.ndarray | None = None) -> np.ndarray:
-        weight = np.asarray(self.class_weight, dtype=float)
-        if weight.shape != (self.n_labels,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        weight = np.asarray(self.class_weight)
+        numeric = weight.dtype.kind in "iuf" and weight.shape == (self.n_labels,)
+        if not (numeric and (np.isfinite(weight) & (weight >= 0)).all()):
             raise ValueError(
                 "class_weight must have a number of at least 0 for each of "
                 f"{self.n_labels} labels, got {self.class_weight!r}."
             )
-        return np.append(weight, np.zeros(self.n_hidden_states))
+        return np.append(weight.astype(float), np.zeros(self.n_hidden_states))
 
 
 @shared_docs
@@ -581,6 +638,20 @@ class EdgeFeatureLatentNodeCRF(HiddenNodes, EdgeFeatureGraphCRF):
         features, *edges, n_hidden = unpack(x, ("features", "edges", "edge_features", "n_hidden"))
         features, hidden = self._with_hidden(features, n_hidden)
         return super().parse_input((features, *edges))._replace(allowed=hidden)
+
+
+def _integer_labels(y: Any, name: str) -> np.ndarray:
+    """Return labels as a flat array of integers from 0, or raise a ValueError."""
+    labels = np.ravel(y)
+    if labels.size == 0:
+        return np.empty(0, dtype=np.int64)
+    whole = labels.dtype.kind == "f" and np.array_equal(labels, np.floor(labels))
+    if not (labels.dtype.kind in "iub" or whole) or labels.min() < 0:
+        raise ValueError(
+            f"{name} must contain labels as integers from 0, got {labels[:3]}. Encode other labels "
+            "with sklearn.preprocessing.LabelEncoder."
+        )
+    return labels.astype(np.int64)
 
 
 def kmeans_init(
