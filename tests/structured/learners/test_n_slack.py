@@ -35,6 +35,7 @@ def test_unscaled_features_need_few_rounds():
     assert learner.n_iter_ <= 15
     other = OneSlackSSVM(MultiClassClf(), C=100.0, tol=1e-6).fit(X, y)
     assert learner.objective_ == pytest.approx(other.objective_, rel=2e-6)
+    assert learner.n_iter_ < other.n_iter_
 
 
 def test_inference_that_is_not_exact_ends_without_new_outputs():

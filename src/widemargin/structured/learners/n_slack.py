@@ -17,8 +17,8 @@ class NSlackSSVM(StructuredLearner):
     r"""Structured support vector machine by cutting planes with one slack for each sample.
 
     Every round finds the most violating output of every sample, adds it to the working set of the
-    sample and solves the quadratic program over all working sets. It needs fewer calls of inference
-    than the other learners, and memory for a vector of all weights for each output in a working
+    sample and solves the quadratic program over all working sets. It usually needs fewer
+    rounds than `OneSlackSSVM`, and memory for a vector of all weights for each output in a working
     set: use it for few weights and expensive inference.
 
     .. math::
