@@ -167,10 +167,25 @@ def test_invalid_inputs_are_refused(x, message):
 
 
 def test_invalid_sizes_and_labels_are_refused():
-    with pytest.raises(ValueError, match="a number for each of 3 types"):
+    with pytest.raises(ValueError, match="an integer for each of 3 types"):
         _ = NodeTypeEdgeFeatureGraphCRF(3, [2, 3], [4, 5], [[1]]).size_joint_feature
     with pytest.raises(ValueError, match="a_n_edge_features must be a symmetric matrix"):
         _ = NodeTypeEdgeFeatureGraphCRF(2, [2, 3], [4, 5], [[1, 2], [3, 4]]).size_joint_feature
+    for n_states in ([2, 0], [2, 3.5], [2, -1]):
+        with pytest.raises(ValueError, match="an integer for each of 2 types, at least 1 and 0"):
+            _ = NodeTypeEdgeFeatureGraphCRF(
+                2, n_states, [4, 5], [[1, 2], [2, 4]]
+            ).size_joint_feature
+    for weights in ([[1.0, 2.0]], [None, [1.0, 2.0, 3.0]]):
+        model = NodeTypeEdgeFeatureGraphCRF(
+            2, [2, 3], [4, 5], [[1, 2], [2, 4]], l_class_weight=weights
+        )
+        with pytest.raises(ValueError, match="l_class_weight must have for each type an array"):
+            _ = model.size_joint_feature
     x, y = typed_sample(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="lY_by_typ must have labels of"):
+        typed_model().flattenY([[0]])
+    with pytest.raises(ValueError, match=r"x must have .* got .*None"):
+        typed_model().parse_input((*x[:2], None))
     with pytest.raises(ValueError, match=r"Y\[0\] must contain labels of the types of the nodes"):
         NSlackSSVM(typed_model()).fit([x], [np.full_like(y, 1)])

@@ -602,7 +602,10 @@ class CRF(InferredSizes, StructuredModel):
         oracle = self.oracle(X, None, threads)
         forest = isinstance(oracle, GraphOracle) and oracle.graphs.forest.all()
         if not (forest and oracle.is_plain):
-            raise ValueError("Marginals require a model whose graphs have no cycles.")
+            raise ValueError(
+                "Marginals require a model whose graphs have no cycles, latent states or types of "
+                "nodes."
+            )
         beliefs = np.empty((len(oracle.graphs.truth), self.n_states))
         node_marginals(oracle.graphs, oracle.from_model_order(w), float(temperature), beliefs)
         return [beliefs[oracle.nodes(i)] for i in range(oracle.n_samples)]

@@ -107,18 +107,27 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
     @property
     def class_weight(self) -> Any:
         """Loss of each label; None without class weights."""
-        return None if self.l_class_weight is None else np.concatenate(self.l_class_weight)
+        given = self.l_class_weight
+        if given is None:
+            return None
+        sizes = [np.shape(own) for own in given]
+        if sizes != [(n,) for n in self.l_n_states]:
+            raise ValueError(
+                "l_class_weight must have for each type an array with a number for each label, of "
+                f"{list(self.l_n_states)} labels, got {given!r}."
+            )
+        return np.concatenate(given)
 
     def parse_input(self, x: Any) -> InputGraph:
         counts = self._check_sizes()
         parts = unpack(x, ("node_features", "edges", "edge_features"))
         n_pairs = self.n_types**2
-        for part, length in zip(parts, (self.n_types, n_pairs, n_pairs), strict=True):
-            if len(part) != length:
-                raise ValueError(
-                    f"x must have {self.n_types} arrays of node features and {n_pairs} of edges "
-                    f"and edge features for {self.n_types} types, got {[len(p) for p in parts]}."
-                )
+        lengths = [len(part) if hasattr(part, "__len__") else None for part in parts]
+        if lengths != [self.n_types, n_pairs, n_pairs]:
+            raise ValueError(
+                f"x must have {self.n_types} arrays of node features and {n_pairs} of edges "
+                f"and edge features for {self.n_types} types, got {lengths}."
+            )
         features = [
             _check_columns(own, n, f"node features of type {t}")
             for t, (own, n) in enumerate(zip(parts[0], self.l_n_features, strict=True))
@@ -198,8 +207,12 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
         y : ndarray of shape (n_nodes,)
             Output.
         """
-        first = np.cumsum([0, *self.l_n_states])
-        return np.concatenate([np.asarray(y) + k for y, k in zip(lY_by_typ, first, strict=False)])
+        if len(lY_by_typ) != self.n_types:
+            raise ValueError(
+                f"lY_by_typ must have labels of {self.n_types} types, got {len(lY_by_typ)}."
+            )
+        first = np.cumsum([0, *self.l_n_states[:-1]])
+        return np.concatenate([np.asarray(y) + k for y, k in zip(lY_by_typ, first, strict=True)])
 
     def unflattenY(self, X: Any, flatY: Any) -> list[np.ndarray]:  # noqa: N802 (see above)
         """Return the labels of each type, which begin at 0, from an output.
@@ -216,15 +229,15 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
         labels : list of ndarray
             Labels of the nodes of each type.
         """
-        n_nodes = [0 if own is None else own.shape[0] for own in X[0]]
+        n_nodes = [0 if own is None else np.shape(own)[0] for own in X[0]]
         if np.shape(flatY) != (sum(n_nodes),):
             raise ValueError(
                 f"flatY must have one label for each of {sum(n_nodes)} nodes, got shape "
                 f"{np.shape(flatY)}."
             )
         parts = np.split(np.asarray(flatY), np.cumsum(n_nodes)[:-1])
-        first = np.cumsum([0, *self.l_n_states])
-        return [own - k for own, k in zip(parts, first, strict=False)]
+        first = np.cumsum([0, *self.l_n_states[:-1]])
+        return [own - k for own, k in zip(parts, first, strict=True)]
 
     def _types_of_states(self) -> np.ndarray:
         return np.repeat(np.arange(self.n_types), self.l_n_states)
@@ -232,11 +245,13 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
     def _check_sizes(self) -> np.ndarray:
         """Return the numbers of edge features, after a check of all numbers."""
         counts, n = np.asarray(self.a_n_edge_features), self.n_types
-        if np.shape(self.l_n_states) != (n,) or np.shape(self.l_n_features) != (n,):
-            raise ValueError(
-                f"l_n_states and l_n_features must have a number for each of {n} types, got "
-                f"{self.l_n_states!r} and {self.l_n_features!r}."
-            )
+        sizes = np.asarray(self.l_n_states), np.asarray(self.l_n_features)
+        for own, least in zip(sizes, (1, 0), strict=True):
+            if own.shape != (n,) or own.dtype.kind not in "iu" or own.min(initial=least) < least:
+                raise ValueError(
+                    f"l_n_states and l_n_features must have an integer for each of {n} types, at "
+                    f"least 1 and 0, got {self.l_n_states!r} and {self.l_n_features!r}."
+                )
         if counts.shape != (n, n) or not np.array_equal(counts, counts.T):
             raise ValueError(
                 f"a_n_edge_features must be a symmetric matrix of shape {(n, n)}, got "
