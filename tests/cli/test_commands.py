@@ -233,12 +233,17 @@ def test_students_replace_their_teacher(tmp_path):
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
     succeed("fit", train, "--target", "target", "-o", tmp_path / "teacher")
     arguments = ("students", tmp_path / "teacher", train, "-o", tmp_path / "students", "--json")
-    more = ("--landmarks", 100, "--evaluate", test, "--seed", 0)
+    more = ("--landmarks", 100, "--evaluate", test)
     result = json.loads(succeed(*arguments, *more))
     assert result["merged_with_the_teacher"] is True
     assert len(result["f1"]) == 11
     assert {row["class"] for row in result["f1"]} == set(result["classes"])
     assert len(succeed("predict", tmp_path / "students", test).split("\n")) == 464
+    assert inspect(tmp_path / "students").metadata["notes"]["because"] == "students of teacher"
+    scores = load(tmp_path / "students").decision_function(pd.read_csv(test))
+    succeed(*arguments, "--landmarks", 100)
+    again = load(tmp_path / "students").decision_function(pd.read_csv(test))
+    np.testing.assert_array_equal(scores, again)
     pd.read_csv(test).drop(columns="target").to_csv(tmp_path / "new.csv", index=False)
     error = fail("students", tmp_path / "teacher", tmp_path / "new.csv", "-o", tmp_path / "s")
     assert "no column 'target'" in error
@@ -325,6 +330,33 @@ def test_evaluate_recognizes_a_model_of_other_data(folder, tmp_path):
     error = fail("evaluate", folder / "model.skops", tmp_path / "x.csv")
     assert "has the label 'maybe' in column 'outcome'" in error
     assert "Was the model trained on other data?" in error
+
+
+def test_categories_are_read_as_they_are_written(tmp_path):
+    """Leading zeros and lower-case truth values are the same strings in fit and predict."""
+    table = pd.DataFrame({"code": ["007", "010", "100"] * 20, "sure": ["true", "false", ""] * 20})
+    table.assign(y=["a", "b", "c"] * 20).to_csv(tmp_path / "data.csv", index=False)
+    for kept in (["code"], ["sure"]):
+        pd.read_csv(tmp_path / "data.csv", dtype=str, keep_default_na=False)[[*kept, "y"]].to_csv(
+            tmp_path / "one.csv", index=False
+        )
+        option = ("--category", "code") if kept == ["code"] else ()
+        arguments = ("--target", "y", *option, "-o", tmp_path / "model")
+        succeed("fit", tmp_path / "one.csv", *arguments)
+        result = succeed("evaluate", tmp_path / "model", tmp_path / "one.csv", "--json")
+        assert json.loads(result)["accuracy"] == 1.0
+
+
+def test_samples_without_labels_are_not_evaluated(folder, tmp_path):
+    table = mixed_table(60, seed=1)
+    table.loc[40:, "outcome"] = ""
+    table.to_csv(tmp_path / "some.csv", index=False)
+    table.assign(outcome="").to_csv(tmp_path / "none.csv", index=False)
+    model = folder / "model.skops"
+    result = json.loads(succeed("evaluate", model, tmp_path / "some.csv", "--json"))
+    assert result["samples"] == 40
+    for command in (["evaluate"], ["report"]):
+        assert "none.csv has no labels" in fail(*command, model, tmp_path / "none.csv")
 
 
 def test_debug_shows_the_traceback(folder):

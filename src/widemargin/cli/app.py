@@ -94,7 +94,7 @@ def fit(
         jobs=jobs,
     )
     with progress(f"Fitting {data.name} ..."):
-        samples = tables.read_training(data, target)
+        samples = tables.read_training(data, target, [*chosen.texts, *chosen.categories])
         more = None if unlabeled is None else _read_unlabeled(unlabeled, samples.X, chosen)
         fitted = methods.fit(samples, more, chosen)
     from widemargin.export import save
@@ -178,7 +178,6 @@ def students(
         Path | None,
         typer.Option("--evaluate", exists=True, dir_okay=False, help="File with other samples."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of random choices.")] = None,
     as_json: Json = False,
 ) -> None:
     """Distill a model of several classes into one fast detector for each class, and save them."""
@@ -187,7 +186,7 @@ def students(
 
     _check_folder(output)
     with progress(f"Fitting students of {teacher.name} ..."):
-        result = distill(teacher, data, output, evaluate_on, landmarks, seed)
+        result = distill(teacher, data, output, evaluate_on, landmarks)
     print_result(result, as_json)
 
 

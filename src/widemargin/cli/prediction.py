@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -120,7 +119,6 @@ def distill(
     output: Path,
     others: Path | None,
     landmarks: int | None,
-    seed: int | None,
 ) -> dict[str, Any]:
     """Fit students of a saved model, save them, and compare them with their teacher.
 
@@ -133,8 +131,6 @@ def distill(
     landmarks : int or None
         Number of kernel values that are the features of the students. If None, they use the
         features of the teacher, and are merged with it if it is linear.
-    seed : int or None
-        Seed of the landmarks.
 
     Returns
     -------
@@ -142,14 +138,19 @@ def distill(
         What was fitted, and a table of the classes if there are samples to compare on.
     """
     teacher, X, y = _labeled(teacher_file, data)
-    own: dict[str, Any] = {}
-    if landmarks is not None:
-        rbf = Nystroem(n_components=landmarks, random_state=seed)
-        own = {"gate": "distilled", "features": rbf}
     last = teacher.steps[-1][1]
-    students = GatedStudents(last, **own).fit(teacher[:-1].transform(X), y)
+    options = {} if landmarks is None else {"gate": "distilled", "features": landmarks}
+    students = GatedStudents(last, **options).fit(teacher[:-1].transform(X), y)
     model = Pipeline([*teacher.steps[:-1], ("students", students)])
-    save(model, output, metadata=inspect(teacher_file).metadata)
+    metadata = inspect(teacher_file).metadata
+    notes = {
+        **metadata.get("notes", {}),
+        "trained_on": data.name,
+        "labeled_samples": len(y),
+        "unlabeled_samples": None,
+        "because": f"students of {teacher_file.name}",
+    }
+    save(model, output, metadata={**metadata, "data": data.name, "notes": notes})
     result: dict[str, Any] = {
         "teacher": type(last).__name__,
         "classes": students.classes_.tolist(),
@@ -199,13 +200,25 @@ def _open(model_file: Path, data: Path, with_labels: bool) -> tuple[Any, Iterato
     model = load(model_file)
     target = metadata["target"] if with_labels else None
     n_features = model[-1].n_features_in_
-    return model, read_chunks(data, metadata["kinds"], n_features, target), target
+    chunks = read_chunks(data, metadata["kinds"], n_features, target)
+    return model, _with_labels(chunks, data) if with_labels else chunks, target
+
+
+def _with_labels(chunks: Iterator[Samples], data: Path) -> Iterator[Samples]:
+    """Yield the samples of a file that have labels."""
+    count = 0
+    for samples in chunks:
+        labels: Any = samples.labels
+        labeled = np.array([label != "" for label in labels])
+        if labeled.any():
+            count += labeled.sum()
+            yield Samples(samples.X[labeled], labels[labeled])
+    if not count:
+        raise CommandError(f"{data} has no labels.", "Labeled samples are needed.")
 
 
 def _known_labels(labels: Any, classes: np.ndarray, data: Path, target: str | None) -> list:
     """Return labels of a file as classes of the model."""
-    if labels is None:
-        raise CommandError(f"{data} has no labels.")
     known = {str(label): label for label in classes.tolist()}
     unknown = sorted({str(label) for label in labels} - known.keys())
     if unknown:

@@ -1,8 +1,9 @@
 """Read tables: CSV, Parquet and svmlight files, whole or in chunks of bounded size."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def is_svmlight(path: Path) -> bool:
     return path.suffix in _SVMLIGHT
 
 
-def read_training(path: Path, target: str | None) -> Samples:
+def read_training(path: Path, target: str | None, strings: Sequence[str] = ()) -> Samples:
     """Read a whole file of samples with labels.
 
     Parameters
@@ -50,6 +51,8 @@ def read_training(path: Path, target: str | None) -> Samples:
         CSV file with a header, Parquet or svmlight file.
     target : str or None
         Column with the labels. An svmlight file has its labels in front; None is needed there.
+    strings : sequence of str
+        Columns to read as strings, even if they contain numbers.
 
     Returns
     -------
@@ -66,7 +69,7 @@ def read_training(path: Path, target: str | None) -> Samples:
             "--target is missing.", f"Pass the name of the column with the labels of {path.name}."
         )
     _check_columns(path, [target])
-    table = _read_table(path, target)
+    table = _read_table(path, target, strings)
     if not len(table):
         raise CommandError(f"{path} has a header and no samples.")
     return Samples(table.drop(columns=target), to_labels(table[target]))
@@ -173,10 +176,16 @@ def to_labels(column: pd.Series) -> np.ndarray:
     return np.array(["" if pd.isna(v) else str(v) for v in column], dtype=object)
 
 
-def _read_table(path: Path, target: str) -> pd.DataFrame:
+def _read_table(path: Path, target: str, strings: Sequence[str]) -> pd.DataFrame:
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
-    table = pd.read_csv(path, converters={target: _marked}, low_memory=False)
+    read = partial(pd.read_csv, path, converters={target: _marked}, low_memory=False)
+    types: dict[Any, Any] = {name: str for name in strings if name != target}
+    table = read(dtype=types)
+    # As they are written, such as "true": predictions read strings.
+    truths = [name for name in table if pd.api.types.infer_dtype(table[name]) == "boolean"]
+    if truths:
+        table = read(dtype={**types, **dict.fromkeys(truths, str)})
     return _with_labels(table, target) if len(table) else table
 
 
