@@ -244,6 +244,10 @@ def test_students_replace_their_teacher(tmp_path):
     succeed(*arguments, "--landmarks", 100)
     again = load(tmp_path / "students").decision_function(pd.read_csv(test))
     np.testing.assert_array_equal(scores, again)
+    succeed("report", tmp_path / "students", test, "-o", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<dt>because</dt><dd>students of teacher</dd>" in page
+    assert "Teacher and students" in page
     pd.read_csv(test).drop(columns="target").to_csv(tmp_path / "new.csv", index=False)
     error = fail("students", tmp_path / "teacher", tmp_path / "new.csv", "-o", tmp_path / "s")
     assert "no column 'target'" in error

@@ -1,5 +1,6 @@
 """Reports contain what the model and its predictions are, and nothing that runs from elsewhere."""
 
+import pickle
 import re
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from widemargin import (
     SVC,
+    SVCCV,
     GatedStudents,
     GatedSVC,
     LabelTreeClassifier,
@@ -103,6 +105,11 @@ def test_students_are_compared_with_their_teacher(iris):
     table = body(Report.from_estimator(model, X, y), "Teacher and students")
     assert "microseconds per sample" in table
     assert table.count("<tr>") == 1 + 3 + 1 + 3
+    saved = pickle.loads(pickle.dumps(model))  # without the teacher, which is merged
+    table = body(Report.from_estimator(saved, X, y), "Teacher and students")
+    assert "precision, student" in table
+    assert "precision, teacher" not in table
+    assert table.count("<tr>") == 1 + 3 + 1 + 2
 
 
 def test_one_student_is_evaluated_on_labels(iris):
@@ -183,6 +190,33 @@ def test_tables_with_an_index_of_their_own(iris):
     frame, labels = pd.DataFrame(X, index=index), pd.Series(y, index=index)
     report = Report.from_estimator(SVC().fit(frame, labels), frame, labels)
     assert "Confusion matrix" in titles(report)
+
+
+def test_labels_in_one_column(iris):
+    X, y = iris
+    model = SVC().fit(X, y)
+    expected = Report.from_estimator(model, X, y).to_html()
+    for column in (y[:, None], pd.DataFrame({"species": y})):
+        assert Report.from_estimator(model, X, column).to_html() == expected
+
+
+def test_selected_parameters_are_shown(iris):
+    X, y = iris
+    search = GridSearchCV(SVC(), {"C": [0.5, 2.0]}, cv=2).fit(X, y)
+    for model in (search, SVCCV(Cs=[0.5, 2.0], cv=2).fit(X, y)):
+        shown = body(Report.from_estimator(model), "Method")
+        assert f"<dt>selected by cross-validation</dt><dd>C {model.best_params_['C']:g}" in shown
+
+
+def test_parameters_that_the_signature_does_not_name(iris):
+    class Loose(SVC):
+        def __init__(self, **parameters):
+            super().__init__(**parameters)
+
+        def get_params(self, deep=True):
+            return {"C": self.C}
+
+    assert "C=1.0" in body(Report.from_estimator(Loose().fit(*iris)), "Method")
 
 
 def test_values_that_are_not_finite_are_not_drawn():

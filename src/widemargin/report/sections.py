@@ -99,7 +99,7 @@ def method(subject: Subject) -> Markup:
         "because": subject.notes.get("because"),
         "preprocessing": ", ".join(steps) or None,
         "parameters": _changed_parameters(model) or "defaults",
-        "selected by cross-validation": getattr(model, "best_params_", None),
+        "selected by cross-validation": subject.selected or None,
         "kernel": getattr(model, "kernel", None),
         "support vectors": _count(model, "support_"),
     }
@@ -224,14 +224,16 @@ def students(subject: Subject) -> Markup | None:
     if not hasattr(model, "students_"):
         return None
     X, teacher = subject.transformed, model.teacher_
-    scores, teacher_predicted = model.decision_function(X), np.asarray(teacher.predict(X))
+    scores = model.decision_function(X)
+    # Students that need no teacher are saved without it.
+    teachers = {"teacher": np.asarray(teacher.predict(X))} if hasattr(teacher, "predict") else {}
     rows = []
     for k, label in enumerate(subject.classes):
         truth, student = subject.truth == label, scores[:, k] >= 0
         if truth.all() or not truth.any():
             continue
-        binary = [_precision_recall_f1(truth, teacher_predicted == label)]
-        binary.append(_precision_recall_f1(truth, student))
+        accepted = [*(predicted == label for predicted in teachers.values()), student]
+        binary = [_precision_recall_f1(truth, some) for some in accepted]
         rows.append(
             [
                 str(label),
@@ -241,7 +243,7 @@ def students(subject: Subject) -> Markup | None:
         )
     header = ["class"]
     for name in ("precision", "recall", "F1"):
-        header += [f"{name}, teacher", f"{name}, student"]
+        header += [f"{name}, {who}" for who in (*teachers, "student")]
     cost = _prediction_cost(model, teacher, X)
     merged = (
         "Every student is merged with its teacher into one dot product. " if model.merged_ else ""
@@ -384,7 +386,7 @@ def _changed_parameters(model: Any) -> str:
     parameters = signature(type(model)).parameters
     changed = []
     for name, value in model.get_params(deep=False).items():
-        if repr(value) != repr(parameters[name].default):
+        if name not in parameters or repr(value) != repr(parameters[name].default):
             changed.append(f"{name}={_shortened_text(repr(value))}")
     return ", ".join(changed)
 
@@ -444,11 +446,11 @@ def _precision_recall_f1(truth: np.ndarray, predicted: np.ndarray) -> tuple[floa
 def _prediction_cost(model: Any, teacher: Any, X: Any) -> Markup:
     """Return the times of the teacher, one student and all of them."""
     calls = {
-        "teacher, all classes": teacher.predict,
+        "teacher, all classes": getattr(teacher, "predict", None),
         "one student": next(iter(model.students_.values())).predict,
         "all students": model.decision_function,
     }
-    seconds = {name: _seconds(call, X) for name, call in calls.items()}
+    seconds = {name: _seconds(call, X) for name, call in calls.items() if call is not None}
     rows = [[name, f"{1e6 * s / X.shape[0]:.3g}"] for name, s in seconds.items()]
     return table(
         ["prediction", "microseconds per sample"],

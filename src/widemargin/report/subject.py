@@ -32,6 +32,8 @@ class Subject:
         The classifier at the end of pipelines and searches.
     steps : list of estimators
         What comes before it.
+    selected : dict
+        Parameters that searches have selected.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, notes: Any, class_names: Any) -> None:
@@ -40,9 +42,9 @@ class Subject:
         check_is_fitted(estimator)
         if (X is None) != (y is None):
             raise ValueError("X and y must be passed together, or neither.")
-        self.estimator, self.X, self.y = estimator, X, y
+        self.estimator, self.X, self.y = estimator, X, _one_column(y)
         self.notes, self.class_names = dict(notes or {}), class_names
-        self.steps, self.model = _unwrap(estimator)
+        self.steps, self.selected, self.model = _unwrap(estimator)
         if y is not None:
             self._check_samples()
 
@@ -116,14 +118,22 @@ class Subject:
             )
 
 
-def _unwrap(estimator: Any) -> tuple[list, Any]:
-    """Return the steps before a model, and the model at the end of pipelines and searches."""
+def _one_column(y: Any) -> Any:
+    """Return labels that are a table or an array of one column as an array of one dimension."""
+    dense = hasattr(y, "shape") and not hasattr(y, "tocsr")
+    return np.asarray(y).ravel() if dense and len(y.shape) == 2 and y.shape[1] == 1 else y
+
+
+def _unwrap(estimator: Any) -> tuple[list, dict[str, Any], Any]:
+    """Return steps, selected parameters, and the model at the end of pipelines and searches."""
     steps: list = []
+    selected: dict[str, Any] = {}
     while True:
         if isinstance(estimator, Pipeline):
             steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
             estimator = estimator.steps[-1][1]
         elif hasattr(estimator, "best_estimator_"):
+            selected |= getattr(estimator, "best_params_", {})
             estimator = estimator.best_estimator_
         else:
-            return steps, estimator
+            return steps, selected, estimator
