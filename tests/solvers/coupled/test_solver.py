@@ -117,6 +117,16 @@ def test_pair_updates_stop_at_tol_where_the_gap_has_no_meaning(monkeypatch):
     assert iterations[0] <= max(iterations[1], state.point.size)
 
 
+def test_a_state_that_meets_tol_is_resumed_as_converged():
+    K, M, sign = problem(7, n=60, kernel="rbf")
+    whole = svm1plus_problem(K, M, sign, np.ones(len(sign)), 0.5)
+    state = State(whole, tol=10.0)
+    assert not State(whole, tol=10.0).resume(state.numbers()).converged
+    assert not solver.advance(state)  # the gap is large
+    assert state.converged
+    assert State(whole, tol=10.0).resume(state.numbers()).converged
+
+
 def test_both_sums_and_the_box_are_kept():
     K, M, sign = problem(3)
     found = solve_svm1plus(K, M, sign, np.ones(len(sign)), 0.1, max_iter=50)

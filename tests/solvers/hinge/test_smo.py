@@ -385,6 +385,18 @@ def test_a_state_can_be_looked_at_on_the_way():
     assert final.converged
 
 
+def test_a_resumed_state_does_not_try_the_interior_point_method_again(monkeypatch):
+    monkeypatch.setattr(smo.soft_margin, "start", lambda *arguments: None)  # too large
+    monkeypatch.setattr(smo.options, "handover_work", 0.0)
+    monkeypatch.setattr(smo.options, "handover_updates", 0.0)
+    problem = rbf_problem(cost=1e4)
+    state = smo.State(problem)
+    assert not smo.advance(state)
+    assert state.limit == np.inf
+    # Else it would unshrink, which a state without an interruption does not.
+    assert smo.State(problem).resume(state.numbers()).limit == np.inf
+
+
 def test_a_small_problem_starts_from_exact_numbers_whatever_its_cache_holds():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4)) + 30.0

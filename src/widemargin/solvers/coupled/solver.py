@@ -14,7 +14,7 @@ small problems the active-set method computes the exact solution at the end.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -67,6 +67,12 @@ class State(Resumable):
         self.sizes = [float(np.abs(diagonal).max()) for diagonal in self.diagonals]
         self.update_limit = 0 if problem.low_rank else self.point.size
         self.recompute_functions()
+
+    def resume(self, numbers: dict[str, Any]) -> Self:
+        super().resume(numbers)
+        # The violation is only lowered where `tol` is met.
+        self.converged = self.violation < self.tol
+        return self
 
     def recompute_functions(self) -> None:
         """Compute f and e from the point, without the rounding errors of the updates."""

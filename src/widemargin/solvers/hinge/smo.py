@@ -138,6 +138,7 @@ class State(Resumable):
         "rounds",
         "rechecks",
         "worked",
+        "limit",
         "float64",
         "working_set",
         "tightened",
