@@ -214,6 +214,13 @@ def test_files_of_other_data_folds_and_estimators_are_refused(tmp_path):
         fit("SVCCV", tmp_path / "search", cv=StratifiedKFold(3, shuffle=True, random_state=1))
 
 
+def test_files_of_another_version_are_refused(tmp_path, monkeypatch):
+    fit("SVC", tmp_path / "state")
+    monkeypatch.setattr(checkpoint, "__version__", "0.0")
+    with pytest.raises(CheckpointError, match="by another version"):
+        fit("SVC", tmp_path / "state")
+
+
 def test_parameters_that_cannot_be_compared_are_refused(tmp_path):
     X, y = samples(60, 2)
     with pytest.raises(CheckpointError, match="can be pickled"):

@@ -25,6 +25,7 @@ import joblib
 import numpy as np
 
 from widemargin._base.options import checkpoint_options as options
+from widemargin._base.sklearn_compat import __version__
 from widemargin._base.threads import stopping
 
 PathLike = str | os.PathLike[str]
@@ -92,8 +93,9 @@ class CheckpointKeeper:
         content = load_checkpoint(self.path, self.kind)
         if content.get("digest") != self.digest:
             raise CheckpointError(
-                f"checkpoint={str(self.path)!r} was written for other data, another model or other "
-                "parameters. Use another file name, or delete the file to start again."
+                f"checkpoint={str(self.path)!r} was written for other data, another model, other "
+                "parameters or by another version. Use another file name, or delete the file to "
+                "start again."
             )
         with _damage_refused(self.path):
             state = content["state"]
@@ -148,7 +150,8 @@ class FitCheckpoint:
     kind : str
         Name of what writes the file, such as the class of the estimator.
     *identity : object
-        The data and parameters of the fit. A file that was written for others is refused.
+        The data and parameters of the fit. A file that was written for others, or by another
+        version of widemargin, is refused.
     is_stopped : callable, optional
         Returns whether a callback has stopped the fit.
 
@@ -167,7 +170,8 @@ class FitCheckpoint:
     ) -> None:
         self.is_stopped = is_stopped
         between = options.seconds_between_checkpoints
-        self.keeper = CheckpointKeeper(path, kind, *identity, seconds_between=between)
+        # Another version may have other solvers, with other states.
+        self.keeper = CheckpointKeeper(path, kind, __version__, *identity, seconds_between=between)
         self.lock = threading.RLock()
         # The sizes of results and states are those of tasks that have not begun.
         saved = self.keeper.load(lambda state: {name: state[name] for name in self._names}) or {}

@@ -181,8 +181,8 @@ n_jobs : int, default=None
 [checkpoint]
 checkpoint : str or path-like, default=None
     File to which the state of the fit is saved every ten seconds and at the end. A fit with
-    the same data and parameters resumes from it, with the same result as one that was not
-    interrupted; `n_jobs` and `verbose` may differ.
+    the same data, parameters and version resumes from it, with the same result as one that
+    was not interrupted; `n_jobs` and `verbose` may differ.
 
 [search_parameters]
 cv : int, splitter or iterable, default=None
@@ -930,7 +930,8 @@ dual_gap_ : ndarray of shape (n_subproblems,)
     to it.
 
 n_iter_ : int
-    Largest number of passes or Newton steps of a subproblem.
+    Largest number of passes or Newton steps of a subproblem. A pass over some of the
+    samples counts by their share.
 
 <<n_features_in_>>
 
