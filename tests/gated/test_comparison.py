@@ -57,6 +57,8 @@ def test_the_cost_of_an_svm_is_the_best_in_folds(three, students):
             quality.append(f1_score(own, values >= 0) + roc_auc_score(own, values))
         alone = compare_students(students, X, y, X_test, svm_costs=[costs[np.argmax(quality)]])
         assert_allclose(found[:, k], alone["SVM"][:, k])
+    one = compare_students(students, X, y, X_test, svm_costs=0.5)["SVM"]
+    assert_allclose(one, compare_students(students, X, y, X_test, svm_costs=[0.5])["SVM"])
     with pytest.raises(ValueError, match="svm_costs must contain positive numbers, got"):
         compare_students(students, X, y, X_test, svm_costs=[0.0])
 

@@ -123,6 +123,12 @@ def test_a_budget_chooses_features_that_can_express_the_teacher(container, monke
     assert linear.score(X, y) < student.score(X, y)
 
 
+def test_times_of_maps_of_a_frame_are_measured_with_its_names(three):
+    frame = pd.DataFrame(three[0]).add_prefix("f")
+    maps = budget.maps_within(1e6, frame, three[0])  # warnings are errors
+    assert [type(features).__name__ for features in maps] == ["NoneType", "Nystroem", "RBFSampler"]
+
+
 def test_the_time_of_a_map_is_measured_on_a_batch(three):
     X, _ = three
     seen = []

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
 from widemargin._base.options import gated_options as options
-from widemargin._base.sklearn_compat import num_samples
+from widemargin._base.sklearn_compat import num_samples, safe_indexing
 from widemargin.gated.distillation import landmark_map
 from widemargin.gated.landmarks import inner_products, landmark_features
 from widemargin.gated.teacher import validated_array
@@ -35,8 +35,9 @@ def maps_within(budget: float, X: Any, values: Any) -> list[Any]:
     maps : list of fitted transformer or None
         None is the identity.
     """
-    batch = values[np.arange(options.timed_samples) % num_samples(values)]
-    least = prediction_time(None, batch)
+    index = np.arange(options.timed_samples) % num_samples(values)
+    batch = safe_indexing(X, index)  # maps check the names of a DataFrame
+    least = prediction_time(None, values[index])
     if least > budget:
         raise ValueError(
             f"budget must be at least {least:.2g} microseconds, the time of one product over "

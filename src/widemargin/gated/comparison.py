@@ -52,7 +52,7 @@ def compare_students(
         Test samples.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the training samples.
-    svm_costs : array-like of float, default=None
+    svm_costs : float or array-like of float, default=None
         Values of C for the SVMs, whose best C is larger than that of students. For each class the
         best is chosen by F + AUC in three folds. If None, 1e-3 to 1e3 by decades.
 
@@ -92,7 +92,7 @@ def compare_students(
         raise ValueError(
             f"students must have a linear kernel to be compared, got {parameters['kernel']!r}."
         )
-    costs = list(gated_options.baseline_costs if svm_costs is None else svm_costs)
+    costs = list(np.atleast_1d(gated_options.baseline_costs if svm_costs is None else svm_costs))
     if not costs or not all(isinstance(C, Real) and 0.0 < float(C) < np.inf for C in costs):
         raise ValueError(f"svm_costs must contain positive numbers, got {svm_costs!r}.")
     coding = parameters["difficulty"] or "relative-margin"
