@@ -168,6 +168,14 @@ def test_limits_are_the_exact_ones_and_levels_invert_them(name):
             assert_allclose(curve.level(name, limits[k])[k], 0.9)
 
 
+@pytest.mark.parametrize(("name", "bound"), [("recall", 0.0), ("false_positive_rate", 1.0)])
+def test_a_bound_that_every_rate_meets_is_met_at_every_level(name, bound):
+    curve = ThresholdCurve(ScoredSamples(SCORES, POSITIVE))
+    np.testing.assert_array_equal(curve.level(name, bound), 1.0)
+    violation = Constraints(**{name: bound}, margin=0.9).violation(curve)
+    np.testing.assert_array_equal(violation, 0.0)
+
+
 def test_a_margin_refuses_a_precision_of_too_few_samples():
     scores, positive = np.arange(60.0), np.arange(60) >= 30
     positive[25:30] = True, False, True, False, True

@@ -177,7 +177,8 @@ class ThresholdCurve:
         good, bad = self._counts(name)
         bound = 1.0 - bound if name == "false_positive_rate" else bound
         level = 1.0 - betainc(np.where(good > 0.0, good, 1.0), bad + 1.0, bound)
-        return np.where(good > 0.0, level, 0.0)
+        # Every limit meets a bound of 0, that of a rate without good samples too.
+        return np.where(good > 0.0, level, float(bound <= 0.0))
 
     def _counts(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return how many of the samples that a rate is about are good and bad."""
