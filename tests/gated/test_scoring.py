@@ -61,3 +61,9 @@ def test_a_function_may_be_the_metric(three, teacher):
 def test_unknown_metrics_are_refused(three):
     with pytest.raises(ValueError, match="'scoring' parameter of GatedSVC"):
         GatedSVC("bee", scoring="F").fit(*three)
+
+
+def test_metrics_of_probabilities_are_refused(three, teacher):
+    student = GatedSVC("bee", teacher, scoring="neg_log_loss").fit(*three)
+    with pytest.raises(ValueError, match="scoring='neg_log_loss' needs probabilities"):
+        student.score(*three)

@@ -44,4 +44,12 @@ def score_answers(
     """
     scorer = scoring if callable(scoring) else get_scorer(scoring or "accuracy")
     weights = {} if weight is None else {"sample_weight": weight}
-    return float(scorer(Answers(scores), X, positive, **weights))
+    try:
+        return float(scorer(Answers(scores), X, positive, **weights))
+    except AttributeError as error:
+        if "predict_proba" not in str(error):
+            raise
+        raise ValueError(
+            f"scoring={scoring!r} needs probabilities, which students do not have. Use a metric of "
+            "predictions or of decision values, such as 'f1' or 'roc_auc'."
+        ) from error
