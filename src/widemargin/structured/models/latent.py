@@ -470,7 +470,7 @@ class HiddenNodes(LatentModel):
         """Return the features of all nodes, and which of them are hidden, in a column."""
         features = check_features(features)
         most = features.shape[0] if self.latent_node_features else np.inf
-        if not (isinstance(n_hidden, Integral) and 0 <= n_hidden <= most):
+        if not (isinstance(n_hidden, Integral) and 0 <= int(n_hidden) <= most):
             rows = "" if most == np.inf else f" up to {most}, the number of rows of the features"
             raise ValueError(
                 f"The number of hidden nodes in x must be an integer from 0{rows}, got "
