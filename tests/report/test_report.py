@@ -112,6 +112,13 @@ def test_students_are_compared_with_their_teacher(iris):
     assert table.count("<tr>") == 1 + 3 + 1 + 2
 
 
+def test_students_of_two_classes(iris):
+    X, y = iris[0], iris[1] == "setosa"
+    model = GatedStudents(LinearSVC().fit(X, y)).fit(X, y)
+    table = body(Report.from_estimator(model, X, y), "Teacher and students")
+    assert table.count("<tr>") == 1 + 2 + 1 + 3
+
+
 def test_one_student_is_evaluated_on_labels(iris):
     X, y = iris
     model = GatedSVC("setosa", LinearSVC().fit(X, y)).fit(X, y)

@@ -224,7 +224,8 @@ def students(subject: Subject) -> Markup | None:
     if not hasattr(model, "students_"):
         return None
     X, teacher = subject.transformed, model.teacher_
-    scores = model.decision_function(X)
+    # With fewer than three classes, the decision function of all has one dimension.
+    scores = np.column_stack([s.decision_function(X) for s in model.students_.values()])
     # Students that need no teacher are saved without it.
     teachers = {"teacher": np.asarray(teacher.predict(X))} if hasattr(teacher, "predict") else {}
     rows = []
