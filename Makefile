@@ -11,6 +11,8 @@ RUN := $(BIN)/python -m
 PIP := $(RUN) pip install -qq --disable-pip-version-check
 # Directories too: they change when a file goes.
 SOURCES := $(shell find src -not -path '*/__pycache__*')
+# Without coverage, which takes half as long again as these tests of what others cover.
+SHARED := tests/adopted tests/benchmarks tests/suites
 COMPILED := tests/kernels tests/solvers tests/structured/inference
 
 # What the caller has on this path must not stand in for the installed package.
@@ -25,7 +27,8 @@ demo: .venv-demo/package ## train on included and generated data beside scikit-l
 	$(subst $(VENV),.venv-demo,$(BIN))/widemargin demo --output build/demo
 
 test: $(VENV)/package ## run all tests but the slow ones, in two processes, and print coverage
-	$(RUN) pytest -n 2 --cov --cov-report= --cov-fail-under=0
+	$(RUN) pytest -n 2 $(SHARED)
+	$(RUN) pytest -n 2 --cov --cov-report= --cov-fail-under=0 $(SHARED:%=--ignore=%)
 	NUMBA_DISABLE_JIT=1 $(RUN) pytest -q -n 2 -m "not slow and not large and not hypothesis" --cov --cov-append --cov-report= --cov-fail-under=0 $(COMPILED)
 	$(RUN) coverage report
 

@@ -55,7 +55,7 @@ def test_the_objective_is_what_our_machines_say_they_minimise(linear, loss, n_cl
 
 def test_the_ladder_is_climbed_to_the_largest_tolerance_that_will_do(linear, monkeypatch):
     monkeypatch.setattr(linear, "quietly", lambda model, X, y: model)
-    monkeypatch.setattr(linear, "objective", lambda model, loss, X, y: model.tol)
+    monkeypatch.setattr(linear, "objective", lambda model, loss, X, y, C: model.tol)
     for goal, tol in ((5.0, 5.0), (4.0, 3.0), (1e9, 30.0), (0.25, 0.2), (0.01, 0.01)):
         assert linear.largest_tolerance("hinge", None, None, 1.0, goal) == pytest.approx(tol)
 

@@ -167,9 +167,9 @@ def test_fits_start_afresh_where_a_kernel_may_be_indefinite(kernel, warm, monkey
     def watched(self, *arguments):
         solve = solver_of(self, *arguments)
 
-        def watching(sign, start=None, report=None):
+        def watching(sign, start=None, *arguments):
             started.append(start is not None)
-            return solve(sign, start, report)
+            return solve(sign, start, *arguments)
 
         return watching
 

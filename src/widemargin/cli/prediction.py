@@ -139,7 +139,9 @@ def distill(
     """
     teacher, X, y = _labeled(teacher_file, data)
     last = teacher.steps[-1][1]
-    options = {} if landmarks is None else {"gate": "distilled", "features": landmarks}
+    options: dict[str, Any] = (
+        {} if landmarks is None else {"gate": "distilled", "features": landmarks}
+    )
     students = GatedStudents(last, **options).fit(teacher[:-1].transform(X), y)
     model = Pipeline([*teacher.steps[:-1], ("students", students)])
     metadata = inspect(teacher_file).metadata
