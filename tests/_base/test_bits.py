@@ -64,7 +64,9 @@ def test_a_fit_has_the_same_bits_uncompiled(case):
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_kernel_svms_have_the_same_bits_uncompiled(seed, kernel, C):
     generator = np.random.default_rng(seed)
     X = np.repeat(generator.normal(size=(40, 3)), generator.integers(1, 3, 40), axis=0)
@@ -73,7 +75,9 @@ def test_kernel_svms_have_the_same_bits_uncompiled(seed, kernel, C):
     assert_equal_bits(lambda: PrivilegedSVC(kernel=kernel, C=C).fit(X, y, privileged=X[:, :1]))
 
 
-@pytest.mark.parametrize("kind", [FrankWolfeSSVM, OneSlackSSVM, SubgradientSSVM])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(FrankWolfeSSVM, marks=pytest.mark.slow), OneSlackSSVM, SubgradientSSVM]
+)
 def test_structured_learners_have_the_same_bits_uncompiled(kind):
     generator = np.random.default_rng(0)
     X = [generator.normal(size=(5, 4)) for _ in range(12)]

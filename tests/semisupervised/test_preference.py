@@ -474,7 +474,9 @@ def test_the_warning_without_a_guarantee_reports_the_achievable_bound(estimator)
         GaussianNB(),
         LogisticRegression(),
         MLPClassifier((8,), max_iter=300, random_state=0, solver="lbfgs"),
-        HistGradientBoostingClassifier(max_iter=20, random_state=0),
+        pytest.param(
+            HistGradientBoostingClassifier(max_iter=20, random_state=0), marks=pytest.mark.slow
+        ),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
