@@ -264,7 +264,8 @@ class _Clock:
         before, started = mark
         self.seconds = before + perf_counter() - started
         self.functions += 1
-        if not self._reported and self.seconds > options.silent_seconds:
+        asked_for = _eager.get()  # as by compile_all
+        if not self._reported and not asked_for and self.seconds > options.silent_seconds:
             self._reported = True
             logging.getLogger("widemargin").warning(
                 "Compiling numerical code, which has taken %.0f seconds so far. This happens once: "
