@@ -134,6 +134,7 @@ def ill_conditioned(loss):
     return replace(problem, X=problem.X * np.geomspace(1.0, 0.1, 150) + 1.0)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("loss", LOSS_NAMES)
 def test_conjugate_gradients_on_the_free_variables_save_passes(loss, monkeypatch):
     # No direct Newton steps, interior-point method or refinement.

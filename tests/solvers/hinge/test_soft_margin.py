@@ -110,6 +110,7 @@ def test_a_start_next_to_a_solution_saves_steps(tol):
     assert found[1].objective == pytest.approx(found[0].objective, rel=1e-6)
 
 
+@pytest.mark.large
 def test_pair_updates_hand_over_to_the_same_optimum(monkeypatch):
     X, y = unscaled(200)
     problem = HingeProblem(np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2)), y, cost=100.0)
