@@ -207,7 +207,7 @@ def constraint() -> Shown:
     """How often a constraint is met on new samples, with and without a guarantee."""
     X, y = make_classification(36_000, 20, weights=[0.8], flip_y=0.05, random_state=0)
     results: dict[str, list] = {"tuned, no margin": [], "guaranteed at confidence 0.9": []}
-    settings = ({"margin": None}, {"confidence": 0.9})
+    settings: list[dict[str, Any]] = [{"margin": None}, {"confidence": 0.9}]
     with step("Fit a constrained classifier, then calibrate it on 50 draws of 400 samples"):
         for name, setting in zip(results, settings, strict=True):
             model = widemargin.PreferenceSVC(precision=0.8, random_state=0, **setting)
