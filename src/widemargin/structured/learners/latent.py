@@ -57,7 +57,7 @@ class LatentSSVM(BaseEstimator):
         Best latent states of the true outputs of the training data.
     objective_ : float
         Value of the objective.
-    objective_curve_ : ndarray of shape (n_iter_,)
+    objective_curve_ : ndarray of shape (n_rounds,)
         Objective after each round that decreased it.
     n_iter_ : int
         Number of rounds that decreased the objective.
