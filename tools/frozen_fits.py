@@ -74,6 +74,7 @@ RENAMED = {
 OLD_DEFAULTS = {
     "GatedSVC": {"difficulty": "relative-margin"},
     "GatedStudents": {"difficulty": "relative-margin"},
+    "PrivilegedSVCCV": {"slack_ridges": [0.0]},
     **{
         kind: {"split": "holdout", "margin": None, "patience": None}
         for kind in ("PreferenceSVC", "PreferenceClassifier")
@@ -515,7 +516,6 @@ def _privileged():
         (60, 2, 70, 65): {"wide": {"kernel": "linear", "class_weight": "balanced"}},
         (600, 2): {"600 rows": {"privileged_kernel": "rbf", "privileged_penalty": 0.1}}}
     grid = {"Cs": [0.1, 1.0], "privileged_penalties": [0.01, 0.1], "cv": 3}
-    grid["slack_ridges"] = [0.0]
     searches = {"linear": {}, "rbf": {"privileged_kernel": "rbf"}}
     for loss in ("squared_hinge", "hinge"):
         for size, ways in sizes.items():
