@@ -160,13 +160,13 @@ def test_the_start_from_another_fold_is_feasible_and_better_than_none(C):
     costs = np.full((2, 120), C)
     costs[0, :40] = costs[1, 30:70] = 0.0
     first, second = (HingeProblem(gram, sign, 1.0, cost) for cost in costs)
-    solution, values = solve_from(first, None, None)
+    solution, values = solve_from(first, (None, None))
     dual, moved = _moved(second, first.cost, solution.dual, values, solution.intercept)
     assert_array_equal(second.check_feasible(dual), dual)
     assert_allclose(moved, gram.matrix @ dual, atol=1e-9 * C)
     assert _dual_value(second, dual, moved) > 0.0
-    found, _ = solve_from(second, dual, moved)
-    assert_allclose(found.dual_objective, solve_from(second, None, None)[0].dual_objective)
+    found, _ = solve_from(second, (dual, moved))
+    assert_allclose(found.dual_objective, solve_from(second, (None, None))[0].dual_objective)
 
 
 class TestScoring:

@@ -506,8 +506,8 @@ class Fold:
         if self._is_small(gram) and not progress.active and not whole:
             found = solve_path(gram, problem.sign, margins, costs, self.model.tol)
             solutions.extend(FoldSolution(**vars(solution)) for solution in found)
-            for name, solution in zip(names, solutions, strict=False):
-                saved.keep(name, solution)
+            for name, small in zip(names, solutions, strict=False):
+                saved.keep(name, small)
         for step in range(len(solutions), len(self.path)):
             with progress.task(first_task + step) as stop:
                 name = names[step]
@@ -539,7 +539,8 @@ class Fold:
         """
         if not hinge.gram.positive_semidefinite:
             return None, None
-        starts, step = [], len(self.solutions[number])
+        starts: list[tuple | None] = []
+        step = len(self.solutions[number])
         if step:
             before = self._point(number, step - 1, hinge.size)
             starts.append(_scaled(hinge, *before))
@@ -569,7 +570,7 @@ class Fold:
         """
         options, size = solver_options(self.model), problem.size
         try:
-            solution, values = solve_from(problem, *start, **options, strict=False, **control)
+            solution, values = solve_from(problem, start, strict=False, **options, **control)
         except NotSeparableError:
             solution = Solution(np.zeros(size), 0.0, np.inf, np.inf, 0.0, 0, True)
             values = np.zeros(size)

@@ -61,12 +61,12 @@ def solve_path(
         *dense.arrays, diagonal, sign, margin, costs, tol, first, period, floor, largest,
         options.rounded_gap, duals, numbers, updates,
     )  # fmt: skip
-    return [
-        Solution(dual, *point, relative_gap(*point[1:]), count, True)
-        for dual, point, count in zip(
-            duals[:done], numbers[:done].tolist(), updates[:done].tolist(), strict=True
-        )
-    ]
+    solutions = []
+    for step in range(done):
+        intercept, objective, bound = numbers[step].tolist()
+        point = duals[step], intercept, objective, bound, relative_gap(objective, bound)
+        solutions.append(Solution(*point, int(updates[step]), converged=True))
+    return solutions
 
 
 class SmallSolver:

@@ -93,8 +93,7 @@ def solve_hinge(
 
 def solve_from(
     problem: HingeProblem,
-    dual: np.ndarray | None,
-    values: np.ndarray | None,
+    start: tuple[np.ndarray | None, np.ndarray | None],
     *,
     report: Report = None,
     checkpoint: TaskCheckpoint | None = None,
@@ -105,8 +104,8 @@ def solve_from(
     Parameters
     ----------
     problem : HingeProblem
-    dual, values : ndarray of shape (n,) or None
-        See `State`.
+    start : tuple of ndarray of shape (n,) or None
+        ``dual`` and ``values`` of `State`.
     report, checkpoint, **parameters
         See `solve_hinge`.
 
@@ -115,7 +114,7 @@ def solve_from(
     solution : Solution
     values : ndarray of shape (n,)
     """
-    state = State(problem, dual=dual, values=values, **parameters)
+    state = State(problem, dual=start[0], values=start[1], **parameters)
     run_in_slices(advance, state, report, checkpoint)
     solution = finish(state)
     return solution, problem.linear() - state.active.residual
