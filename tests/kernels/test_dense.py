@@ -86,3 +86,13 @@ def test_machines_over_part_of_a_matrix_are_those_over_a_copy_and_leave_most_row
     assert_array_equal(found.dual, copied.dual)
     assert part.dense.filled[found.dual != 0.0].all()
     assert part.dense.filled.sum() < 275
+
+
+@pytest.mark.parametrize(
+    "kind", [SharedGram, lambda whole, **exact: SubsetGram(whole, np.arange(6), **exact)]
+)
+def test_sums_with_more_digits_can_be_left_out(kind):
+    whole = MatrixGram(np.eye(6))
+    assert kind(whole).exact_sums(np.ones(6)) is not None
+    assert kind(whole, exact=False).exact_sums(np.ones(6)) is None
+    assert kind(whole, exact=False).subset(np.arange(3)).exact_sums(np.ones(3)) is None

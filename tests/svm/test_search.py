@@ -12,12 +12,16 @@ from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.preprocessing import scale
 from tests.suites.callbacks import Recorder
 
 from widemargin import SVC, SVCCV, LinearSVCCV, PrivilegedSVCCV
-from widemargin.solvers import NotSeparableError
+from widemargin.kernels import MatrixGram
+from widemargin.solvers import HingeProblem, NotSeparableError
+from widemargin.solvers.hinge.smo import solve_from
+from widemargin.svm.search import _dual_value, _moved
 
 CS = [10.0, 0.1, 1.0]
 GAMMAS = ["scale", 0.5, 0.05]
@@ -136,6 +140,33 @@ def test_many_rows_give_the_scores_of_a_grid_search():
     )
     assert_allclose(ours.scores_.ravel(), theirs.cv_results_["mean_test_score"], atol=2 / 800)
     assert ours.best_params_ == theirs.best_params_
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_many_rows_in_several_folds_give_the_scores_of_a_grid_search(class_weight):
+    X, y = classes(2, n_samples=2700)
+    ours, theirs = searches(
+        X, y, Cs=[0.01, 1.0, 10.0], gammas=[0.1], cv=KFold(4), class_weight=class_weight
+    )
+    expected = [theirs.cv_results_[f"split{k}_test_score"] for k in range(4)]
+    assert_allclose(ours.scores_[:, 0], np.transpose(expected), atol=2 / 675)
+    assert ours.best_params_ == theirs.best_params_
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_start_from_another_fold_is_feasible_and_better_than_none(C):
+    X, y = classes(2, n_samples=120)
+    sign, gram = np.where(y == 1, 1.0, -1.0), MatrixGram(rbf_kernel(X, gamma=0.1))
+    costs = np.full((2, 120), C)
+    costs[0, :40] = costs[1, 30:70] = 0.0
+    first, second = (HingeProblem(gram, sign, 1.0, cost) for cost in costs)
+    solution, values = solve_from(first, (None, None))
+    dual, moved = _moved(second, first.cost, solution.dual, values, solution.intercept)
+    assert_array_equal(second.check_feasible(dual), dual)
+    assert_allclose(moved, gram.matrix @ dual, atol=1e-9 * C)
+    assert _dual_value(second, dual, moved) > 0.0
+    found, _ = solve_from(second, (dual, moved))
+    assert_allclose(found.dual_objective, solve_from(second, (None, None))[0].dual_objective)
 
 
 class TestScoring:

@@ -84,12 +84,18 @@ class SubsetGram(Gram):
         Which of its samples.
     memory : ndarray, optional
         See `DenseMatrix`.
+    exact : bool, default=True
+        Whether certificates may take sums with twice the digits of float64, which take longer than
+        a search, whose gaps nobody sees, takes for the problem.
     """
 
     float64_rows = True
 
-    def __init__(self, whole: MatrixGram, samples: np.ndarray, memory: np.ndarray | None = None):
-        self.whole, self.samples = whole, samples
+    def __init__(
+        self, whole: MatrixGram, samples: np.ndarray, memory: np.ndarray | None = None,
+        exact: bool = True,
+    ):  # fmt: skip
+        self.whole, self.samples, self.exact = whole, samples, exact
         self.dense = DenseMatrix(whole.matrix, samples, memory=memory)
         self.size = len(samples)
         self.positive_semidefinite = whole.positive_semidefinite
@@ -106,8 +112,11 @@ class SubsetGram(Gram):
     def rows(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.dense.rows(index), index
 
+    def exact_sums(self, dual: np.ndarray) -> Any:
+        return super().exact_sums(dual) if self.exact else None
+
     def subset(self, index: np.ndarray) -> "SubsetGram":
-        return SubsetGram(self.whole, self.samples[index])
+        return SubsetGram(self.whole, self.samples[index], exact=self.exact)
 
 
 class SharedGram(SubsetGram):
@@ -116,10 +125,12 @@ class SharedGram(SubsetGram):
     Parameters
     ----------
     whole : MatrixGram
+    exact : bool, default=True
+        See `SubsetGram`.
     """
 
-    def __init__(self, whole: MatrixGram):
-        self.whole, self.samples = whole, np.arange(whole.size)
+    def __init__(self, whole: MatrixGram, exact: bool = True):
+        self.whole, self.samples, self.exact = whole, np.arange(whole.size), exact
         self.dense, self.size = DenseMatrix(whole.matrix), whole.size
         self.positive_semidefinite = whole.positive_semidefinite
 

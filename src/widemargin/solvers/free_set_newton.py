@@ -67,12 +67,11 @@ def free_set_newton(
         infinite if no step was taken, because there are too many free variables or rounding made
         the objective worse.
     """
-    point = dual.copy(), residual.copy()
-    violation = _newton(matrix, linear, lower, upper, *point, intercept, options.most_free)
+    violation = newton_in_place(
+        matrix, linear, lower, upper, dual, residual, intercept, options.most_free
+    )
     if violation == -np.inf:
         raise NotSeparableError
-    if violation < np.inf:
-        dual[:], residual[:] = point
     return violation
 
 
@@ -83,6 +82,17 @@ def _newton_work(matrix, linear, lower, upper, dual, *rest):
 
 
 @compiled(work=_newton_work)
+def newton_in_place(matrix, linear, lower, upper, dual, residual, intercept, most_free):
+    """Take Newton steps as `free_set_newton` does; -inf stands for a dual without bound."""
+    point = dual.copy(), residual.copy()
+    violation = _newton(matrix, linear, lower, upper, point[0], point[1], intercept, most_free)
+    if -np.inf < violation < np.inf:
+        dual[:] = point[0]
+        residual[:] = point[1]
+    return violation
+
+
+@compiled
 def _newton(matrix, linear, lower, upper, dual, residual, intercept, most_free):
     """Take Newton steps until none is cut; return the relative violation.
 

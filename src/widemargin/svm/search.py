@@ -3,8 +3,11 @@
 What the fits of a grid search have in common is computed once. Distances (or inner products)
 between all samples serve every gamma. The Gram matrix of a gamma serves every fold, both its
 training samples and the kernel values of its test samples. The subproblems of a fold are solved
-for increasing C, each starting from the previous solution. Large ones are problems over all samples
-in which those of the fold have cost 0, so that no rows of the matrix are copied.
+for increasing C, each starting from the best multiple of the previous solution. Large ones are
+problems over all samples in which those of the fold have cost 0, so that no rows of the matrix are
+copied. They may start from the solution of the first fold, too: samples that are not in training
+leave it, those that come in are at their bounds if they violate the margin (DeCoste and Wagstaff,
+2000, call this alpha seeding).
 """
 
 import threading
@@ -30,8 +33,10 @@ from widemargin._base.validation import validate_all_weights, validate_kernel_tr
 from widemargin.kernels import Gram, MatrixGram
 from widemargin.kernels.dense import SharedGram, SubsetGram, gather
 from widemargin.kernels.gram import gram_matrices
-from widemargin.solvers import HingeProblem, NotSeparableError, Solution, solve_hinge
-from widemargin.solvers.hinge.small import SmallSolver
+from widemargin.solvers import HingeProblem, NotSeparableError, Solution
+from widemargin.solvers.hinge.shrinking import subtract_kernel_sum
+from widemargin.solvers.hinge.small import SmallSolver, scale_up, solve_path
+from widemargin.solvers.hinge.smo import solve_from
 from widemargin.svm.cross_validation import Search, accuracy_scorer
 from widemargin.svm.reduction import pairs_of_classes
 from widemargin.svm.svc import SVC, KernelClassifier
@@ -50,7 +55,8 @@ class SVCCV(Search, KernelClassifier):
 
     Gives the results of ``GridSearchCV(SVC(), {"C": Cs, "gamma": gammas})`` in less time: distances
     between samples are computed once for all gammas, a kernel matrix once for all folds, and every
-    fit starts from that of the next smaller C. The parameters are those of
+    fit starts from that of the next smaller C, or from that of the first fold. Scores are those of
+    fits to `tol`. The parameters are those of
 
     .. math::
 
@@ -337,12 +343,16 @@ def _solve_together(gram: MatrixGram, position: Any, folds: list, jobs: int, pro
     # Large ones first, so that the last job to finish is a short one.
     units.sort(key=lambda unit: -len(unit[0].problems[unit[1][0]].samples))
     scratch = Scratch(max(len(problem.samples) for fold in folds for problem in fold.problems))
+    first = folds[0]
 
     def solve(unit: tuple) -> None:
         fold, numbers = unit
-        fold.solve_group(numbers, gram, position, scratch.memory(), progress)
+        fold.solve_group(numbers, gram, position, scratch.memory(), progress, first)
 
-    for_each(solve, units, jobs)
+    # Large subproblems may start from those of the first fold, whatever the number of jobs is.
+    waiting = [fold is not first and fold.is_large(numbers, gram) for fold, numbers in units]
+    for_each(solve, [unit for unit, waits in zip(units, waiting, strict=True) if not waits], jobs)
+    for_each(solve, [unit for unit, waits in zip(units, waiting, strict=True) if waits], jobs)
     for_each(lambda fold: fold.compute_values(gram, position), folds, jobs)
 
 
@@ -359,14 +369,30 @@ class Scratch(threading.local):
         return self._memory
 
 
+@dataclass(frozen=True)
+class FoldSolution(Solution):
+    """Solution of a subproblem, with the values of f without its intercept.
+
+    ``values`` are those at all samples of its Gram matrix, if they are known.
+    """
+
+    values: np.ndarray | None = None
+
+    def is_free(self, costs: np.ndarray) -> bool:
+        """Return whether no cost bounds the solution."""
+        return self.converged and bool((np.abs(self.dual) < costs).all())
+
+
 @dataclass
 class Fold:
     """The subproblems of one fold for one gamma, and their solutions.
 
     ``columns`` are the positions of this gamma in the grid; ``solutions`` holds for each subproblem
-    a list over ``path``, the increasing values of C; ``failed`` are the positions in it at which
-    a subproblem has no solution; ``values`` are decision values by test sample, subproblem and
-    position in ``path``, if they are known; ``first_task`` is the number of the first callback
+    a list over ``path``, the increasing values of C; ``rows`` are the positions of its samples in a
+    Gram matrix of all samples, if that is what it is solved on; ``failed`` are the positions in
+    ``path`` at which a subproblem has no solution; ``values`` are decision values by test sample,
+    subproblem and position in ``path``, if they are known; ``first_task`` is the number of the
+    first callback
     task.
     """
 
@@ -384,8 +410,9 @@ class Fold:
     def __post_init__(self) -> None:
         self.problems = self.training.reduction.problems
         self.gamma = float(self.training.parameters.gamma)
-        self.solutions: list[list[Solution]] = [[] for _ in self.problems]
-        self.costs = [self.training.costs(C) for C in self.path]
+        self.solutions: list[list[FoldSolution]] = [[] for _ in self.problems]
+        self.rows: dict[int, np.ndarray] = {}
+        self.costs = np.stack([self.training.costs(C) for C in self.path])
         self.values = np.empty((len(self.test), len(self.problems), len(self.path)))
 
     def problems_by_samples(self) -> list[list[int]]:
@@ -395,27 +422,43 @@ class Fold:
             together.setdefault(problem.groups, []).append(number)
         return list(together.values())
 
+    def is_large(self, numbers: list, gram: MatrixGram) -> bool:
+        """Return whether subproblems over the same samples are solved over all samples.
+
+        Samples of cost 0 are no part of them, and no rows have to be copied.
+        """
+        n_samples = len(self.problems[numbers[0]].samples)
+        return n_samples > max(smo_options.dense_size, gram.size // 2)
+
     def solve_group(
-        self, numbers: list, gram: MatrixGram, position: Any, memory: np.ndarray, progress: Any
-    ) -> None:
+        self, numbers: list, gram: MatrixGram, position: Any, memory: np.ndarray, progress: Any,
+        first: "Fold",
+    ) -> None:  # fmt: skip
         """Solve subproblems over the same samples.
 
         ``position`` holds the position of each sample in ``gram``; ``memory`` is that of their
-        matrix.
+        matrix. Large subproblems of the fold ``first`` are solved.
         """
         rows = position[self.train[self.training.order[self.problems[numbers[0]].samples]]]
-        if len(rows) > max(smo_options.dense_size, gram.size // 2):
-            # Samples of cost 0 are no part of the problem: no rows have to be copied.
-            shared = SharedGram(gram)
+        if self.is_large(numbers, gram):
+            shared = SharedGram(gram, exact=False)
             for number in numbers:
-                self.solve_path(number, shared, progress, rows)
+                self.rows[number] = rows
+                self.solve_path(number, shared, progress, first)
             return
-        subset = SubsetGram(gram, rows, memory)
+        subset = SubsetGram(gram, rows, memory, exact=False)
         for number in numbers:
             self.solve_path(number, subset, progress)
 
     def compute_values(self, gram: MatrixGram, position: Any) -> None:
         """Compute the decision values of the test samples."""
+        if len(self.rows) == len(self.problems):
+            columns = position[self.test]
+            for number, path in enumerate(self.solutions):
+                for step, solution in enumerate(path):
+                    assert solution.values is not None
+                    self.values[:, number, step] = solution.values[columns] + solution.intercept
+            return
         reduction, shape = self.training.reduction, (self.training.reduction.width, len(self.path))
         rows, columns = position[self.train[self.training.order]], position[self.test]
         dual = np.zeros((len(rows), *shape))
@@ -445,63 +488,94 @@ class Fold:
         for_each(solve, range(len(self.problems)), jobs)
 
     def solve_path(
-        self, number: int, gram: Gram, progress: FitProgress, rows: np.ndarray | None = None
+        self, number: int, gram: Gram, progress: FitProgress, first: "Fold | None" = None
     ) -> None:
-        """Solve a subproblem for increasing C, each time starting from the previous solution.
+        """Solve a subproblem for increasing C.
 
-        That one remains feasible. Where the kernel is not known to be positive semidefinite there
-        may be several optima, and each C starts afresh, as a separate fit would. ``rows`` are the
-        positions of the samples in ``gram`` if that has others, too.
+        A solution that no cost bounds is that of every larger C. ``first`` is a fold whose
+        solutions may be close to those of this one.
         """
         problem, solutions = self.problems[number], self.solutions[number]
         margins = self.training.margins()[problem.samples]
         first_task = self.first_task + number * len(self.path)
         names = [str(first_task + step) for step in range(len(self.path))]
         saved = progress.checkpoint
+        costs = np.take(self.costs, problem.samples, axis=1)
         # Small problems are solved again unless all of them are known: they start from each other.
         whole = all(name in saved.results for name in names)
-        small = None if progress.active or whole else self._small_solver(gram)
-        unbounded = False
-        for name, step, costs in zip(names, range(len(names)), self.costs, strict=True):
+        if self._is_small(gram) and not progress.active and not whole:
+            found = solve_path(gram, problem.sign, margins, costs, self.model.tol)
+            solutions.extend(FoldSolution(**vars(solution)) for solution in found)
+            for name, small in zip(names, solutions, strict=False):
+                saved.keep(name, small)
+        for step in range(len(solutions), len(self.path)):
             with progress.task(first_task + step) as stop:
-                cost = costs[problem.samples]
-                solution = None if small is not None else saved.get(name, Solution)
-                # A solution that no cost bounds is that of every larger C.
-                if unbounded and gram.positive_semidefinite:
+                name = names[step]
+                solution = saved.get(name, FoldSolution)
+                if step and gram.positive_semidefinite and solutions[-1].is_free(costs[step - 1]):
                     solution = solutions[-1]
                 if solution is None:
-                    hinge = _hinge_problem(gram, problem.sign, margins, cost, rows)
-                    solution = None if small is None else small.solve(hinge, self.model.tol)
-                    if solution is None:
-                        warm = gram.positive_semidefinite and solutions
-                        start = _at(rows, gram.size, solutions[-1].dual) if warm else None
-                        start, small = start if small is None else small.dual, None
-                        report = (lambda _, stop=stop: stop()) if progress.active else None
-                        control = {"report": report, "checkpoint": saved.task(name)}
-                        solution = self._solve(hinge, start, control)
-                    if rows is not None:
-                        solution = replace(solution, dual=solution.dual[rows])
+                    rows = self.rows.get(number)
+                    hinge = _hinge_problem(gram, problem.sign, margins, costs[step], rows)
+                    start = self._start(number, hinge, first)
+                    report = (lambda _, stop=stop: stop()) if progress.active else None
+                    control = {"report": report, "checkpoint": saved.task(name)}
+                    solution = self._solve(hinge, start, control, rows)
                 saved.keep(name, solution)
             if solution.dual_objective == np.inf:
                 self.failed.add(step)
             solutions.append(solution)
-            unbounded = solution.converged and bool((np.abs(solution.dual) < cost).all())
 
-    def _small_solver(self, gram: Gram) -> SmallSolver | None:
-        """Return the solver of small problems, if it applies."""
+    def _is_small(self, gram: Gram) -> bool:
+        """Return whether the solver of small problems applies."""
         plain = self.model.gap_tol is None and self.model.max_iter < 0
-        return SmallSolver(gram) if plain and SmallSolver.applies(gram) else None
+        return plain and SmallSolver.applies(gram)
 
-    def _solve(self, problem: HingeProblem, start: Any, control: dict[str, Any]) -> Solution:
+    def _start(self, number: int, hinge: HingeProblem, first: "Fold | None") -> tuple[Any, Any]:
+        """Return the dual variables to start from, and the values of f, where they are known.
+
+        Where the kernel is not known to be positive semidefinite there may be several optima, and
+        each C starts afresh, as a separate fit would.
+        """
+        if not hinge.gram.positive_semidefinite:
+            return None, None
+        starts: list[tuple | None] = []
+        step = len(self.solutions[number])
+        if step:
+            before = self._point(number, step - 1, hinge.size)
+            starts.append(_scaled(hinge, *before))
+        if first is not None and first is not self and self._is_like(first, number):
+            starts.append(_moved(hinge, *first._point(number, step, hinge.size)))
+        found = [start for start in starts if start is not None]
+        return max(found, key=lambda start: _dual_value(hinge, *start), default=(None, None))
+
+    def _point(self, number: int, step: int, size: int) -> tuple:
+        """Return costs, dual variables and values of f at all samples, and the intercept."""
+        rows, solution = self.rows.get(number), self.solutions[number][step]
+        costs = self.costs[step][self.problems[number].samples]
+        dual = _at(rows, size, solution.dual)
+        return _at(rows, size, costs), dual, solution.values, solution.intercept
+
+    def _is_like(self, other: "Fold", number: int) -> bool:
+        """Return whether another fold has the same subproblem, over part of the same samples."""
+        same = np.array_equal(self.training.classes, other.training.classes)
+        return same and number in other.rows
+
+    def _solve(
+        self, problem: HingeProblem, start: tuple, control: dict[str, Any], rows: np.ndarray | None
+    ) -> FoldSolution:
         """Solve a problem from ``start``; the bound of one that has no solution is infinite.
 
         Only scores are compared: the tolerance is enough, whatever the gap.
         """
-        options = solver_options(self.model)
+        options, size = solver_options(self.model), problem.size
         try:
-            return solve_hinge(problem, **options, strict=False, dual=start, **control)
+            solution, values = solve_from(problem, start, strict=False, **options, **control)
         except NotSeparableError:
-            return Solution(np.zeros(problem.size), 0.0, np.inf, np.inf, 0.0, 0, True)
+            solution = Solution(np.zeros(size), 0.0, np.inf, np.inf, 0.0, 0, True)
+            values = np.zeros(size)
+        dual = solution.dual if rows is None else solution.dual[rows]
+        return FoldSolution(**{**vars(solution), "dual": dual, "values": values})
 
     def fitted_model(self, step: int, X_train: Any, X_test: Any, whole: bool) -> SVC:
         """Return the `SVC` at a C of the path, for scorers.
@@ -528,6 +602,54 @@ def _hinge_problem(
     """Return a problem over samples of a Gram matrix, of which others have cost 0."""
     sign, margin = _at(rows, gram.size, sign, 1.0), _at(rows, gram.size, margin, 1.0)
     return HingeProblem(gram, sign, margin, _at(rows, gram.size, cost))
+
+
+def _scaled(
+    problem: HingeProblem, cost: np.ndarray, dual: np.ndarray, values: Any, intercept: float
+) -> tuple:
+    """Return a solution for smaller costs, multiplied by what is best for those of ``problem``."""
+    if values is None:
+        return dual, None
+    dual, residual = dual.copy(), problem.linear() - values
+    scale_up(problem.linear(), cost, problem.cost, dual, residual)
+    return dual, problem.linear() - residual
+
+
+def _moved(
+    problem: HingeProblem, cost: np.ndarray, dual: np.ndarray, values: Any, intercept: float
+) -> tuple | None:
+    """Return a solution for costs that are 0 at other samples, made feasible for ``problem``.
+
+    Samples that come in are at their bounds if they violate the margin. The sum of the dual
+    variables is made 0 by moving those that violate the optimality conditions most.
+    """
+    if not (problem.cost < np.inf).all():
+        return None
+    lower, upper = problem.bounds()
+    rest = problem.linear() - values - intercept
+    bound = np.where(problem.sign > 0.0, upper, lower)
+    at_bound = np.where(cost > 0.0, np.abs(dual) == cost, problem.sign * rest > 0.0)
+    start = np.where(at_bound, bound, np.clip(dual, lower, upper))
+    excess = float(start.sum())
+    room = start - lower if excess > 0.0 else upper - start
+    order = np.argsort(rest if excess > 0.0 else -rest)
+    until = np.cumsum(room[order])
+    if until[-1] < abs(excess):
+        return None
+    whole = order[until <= abs(excess)]
+    start[whole] = (lower if excess > 0.0 else upper)[whole]
+    if len(whole) < len(order):
+        start[order[len(whole)]] -= start.sum()
+    residual = problem.linear() - values
+    subtract_kernel_sum(problem.gram, start - dual, residual)
+    return np.clip(start, lower, upper), problem.linear() - residual
+
+
+def _dual_value(problem: HingeProblem, dual: np.ndarray, values: Any) -> float:
+    """Return the dual objective at a point; -inf where the values of f are not known."""
+    if values is None:
+        return -np.inf
+    return float(np.sum(dual * (problem.linear() - 0.5 * values)))
 
 
 def _at(rows: np.ndarray | None, size: int, values: np.ndarray, other: float = 0.0) -> np.ndarray:

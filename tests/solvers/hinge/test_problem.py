@@ -8,8 +8,11 @@ from tests.oracles.hinge import best_intercept, solve_exactly
 from tests.oracles.strategies import hinge_problems
 from tests.solvers.cases import exact_dual_objective, random_feasible, solve
 
+from widemargin._base import jit
 from widemargin.kernels import MatrixGram
 from widemargin.solvers import HingeProblem, NotSeparableError, certify
+from widemargin.solvers.hinge.problem import _dual_form, _rounding_error
+from widemargin.solvers.hinge.problem import certificate as objectives
 
 SIGN = np.array([1.0, -1.0, 1.0])
 
@@ -133,3 +136,41 @@ def test_indefinite_kernels_have_no_gap():
 def test_the_error_says_what_to_do():
     assert isinstance(NotSeparableError(), ValueError)
     assert "Use a finite cost" in str(NotSeparableError())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_vector_operations_have_the_bits_of_compiled_code(seed):
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(1, 30))
+    sign = generator.choice([-1.0, 1.0], n)
+    margin, cost = generator.normal(size=n), generator.choice([0.0, 0.5, 2.0, np.inf], n)
+    if seed % 2:
+        cost = np.minimum(cost, 2.0)
+    error, lower, upper, _ = compiled_and_plain(_dual_form, sign, margin, cost)
+    assert error == 0
+    share = generator.choice([0.0, 0.3, 1.0], n)
+    dual = sign * share * np.minimum(cost, 3.0)
+    data = sign, margin, lower, upper, dual, generator.normal(size=n)
+    for with_intercept in (False, True):
+        compiled_and_plain(objectives, *data, generator.normal(), with_intercept)
+    compiled_and_plain(_rounding_error, sign, *data[2:], generator.normal(size=n), 1e-16)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_vector_operations_find_the_errors_that_compiled_code_finds(number):
+    arrays = [np.ones(4), np.ones(4), np.ones(4)]
+    arrays[number][2] = np.nan
+    assert compiled_and_plain(_dual_form, *arrays)[0] == number + 1
+
+
+def compiled_and_plain(function, *arguments):
+    with jit.eager():
+        expected = function(*arguments)
+    with np.errstate(all="ignore"):
+        found = function.substitute(*arguments)
+    if not isinstance(expected, tuple):
+        assert found == expected
+        return expected
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return expected

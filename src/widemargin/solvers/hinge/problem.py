@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base import extended
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.numeric import EPSILON
 from widemargin._base.options import smo_options as options
 from widemargin.kernels import Gram, MatrixGram
@@ -143,7 +143,7 @@ def certify(
     """
     gram, bounds = problem.gram, problem.bounds()
     data = problem.sign, problem.margin, *bounds, dual
-    intercept, objective, bound = _certificate(*data, residual, 0.0, problem.intercept)
+    intercept, objective, bound = certificate(*data, residual, 0.0, problem.intercept)
     error = _rounding_error(
         problem.sign, *bounds, dual, residual - intercept, gram.diagonal(), gram.rounding()
     )
@@ -169,13 +169,13 @@ def _exact_certificate(
     candidates, excess = [0.0], math.fsum(dual) if problem.intercept else 0.0
     if problem.intercept:
         residual = linear - values[0]
-        first, *_ = _certificate(*data, residual, 0.0, True)
+        first, *_ = certificate(*data, residual, 0.0, True)
         candidates = [first, least_loss_intercept(problem, residual)]
     found = []
     for intercept in candidates:
         total, rest = extended.two_sum(-values[0], np.array(-intercept))
         shifted = (total + linear) + (rest - values[1])
-        _, objective, bound = _certificate(*data, shifted, intercept * excess, False)
+        _, objective, bound = certificate(*data, shifted, intercept * excess, False)
         # Moving a variable to where the sum is 0 changes the dual objective by its residual.
         free = np.argmin(np.abs(shifted))
         bound -= abs(excess * (float(shifted[free]) + intercept))
@@ -202,7 +202,12 @@ def _per_sample(value: Any, sign: np.ndarray) -> np.ndarray:
     return value
 
 
-@compiled
+def _vector_work(sign, *rest):
+    """Return the microseconds of the vector operations below."""
+    return 30.0 + 0.05 * len(sign)
+
+
+@compiled(work=_vector_work)
 def _dual_form(sign, margin, cost):
     """Return an error code (0 if the problem is valid), the bounds and p of the dual."""
     n = sign.shape[0]
@@ -223,8 +228,8 @@ def _dual_form(sign, margin, cost):
     return error, lower, upper, linear
 
 
-@compiled
-def _certificate(sign, margin, lower, upper, dual, residual, excess, with_intercept):
+@compiled(work=_vector_work)
+def certificate(sign, margin, lower, upper, dual, residual, excess, with_intercept):
     """Return the intercept, the primal objective and the dual objective at a dual point.
 
     ``excess`` is what the squared norm of f is too large by, computed from the residual.
@@ -279,7 +284,7 @@ def _certificate(sign, margin, lower, upper, dual, residual, excess, with_interc
     return intercept, objective, gain - 0.5 * norm
 
 
-@compiled
+@compiled(work=_vector_work)
 def _rounding_error(sign, lower, upper, dual, residual, norms, rounding):
     """Return a bound of the error of the objectives by rounding errors of the residual.
 
@@ -294,7 +299,7 @@ def _rounding_error(sign, lower, upper, dual, residual, norms, rounding):
     return _objective_error(sign, errors, lower, upper, dual, residual, errors)
 
 
-@compiled
+@compiled(work=_vector_work)
 def _objective_error(sign, margin, lower, upper, dual, residual, errors):
     """Return a bound of the error of the objectives by errors of the residual.
 
@@ -308,3 +313,75 @@ def _objective_error(sign, margin, lower, upper, dual, residual, errors):
             total += cost * errors[k]
         total += abs(dual[k]) * errors[k]
     return total
+
+
+# The same in vector operations, which run until the functions above are compiled. The sums have the
+# same order.
+
+
+@uncompiled(_dual_form)
+def _dual_form_by_vectors(sign, margin, cost):
+    invalid = np.abs(sign) != 1.0, ~(np.abs(margin) < np.inf), ~(cost >= 0.0)
+    errors = np.select(invalid, [1, 2, 3])
+    error = int(errors[np.flatnonzero(errors)[-1]]) if errors.any() else 0
+    positive = sign > 0.0
+    return error, np.where(positive, 0.0, -cost), np.where(positive, cost, 0.0), sign * margin
+
+
+@uncompiled(certificate)
+def _certificate_by_vectors(sign, margin, lower, upper, dual, residual, excess, with_intercept):
+    norm = _sum_in_order(-excess, dual * (sign * margin - residual))
+    gain = _sum_in_order(0.0, dual * sign * margin)
+    intercept = 0.0
+    if with_intercept:
+        free = (lower < dual) & (dual < upper)
+        rising = ~free & (dual < upper)
+        falling = ~free & ~rising & (dual > lower)
+        least = residual[rising].max(initial=-np.inf)
+        greatest = residual[falling].min(initial=np.inf)
+        if free.any():
+            intercept = _sum_in_order(0.0, residual[free]) / np.count_nonzero(free)
+        elif least > -np.inf and greatest < np.inf:
+            intercept = 0.5 * (least + greatest)
+        elif least > -np.inf:
+            intercept = least
+        elif greatest < np.inf:
+            intercept = greatest
+    cost, slack, scale = upper - lower, sign * (residual - intercept), 1.0
+    hard = cost == np.inf
+    if hard.any():
+        scores = margin - slack
+        below = hard & (scores < margin)
+        if not (scores[below] > 0.0).all():
+            return intercept, np.inf, gain - 0.5 * norm
+        scale = max(scale, (margin[below] / scores[below]).max(initial=1.0))
+    if not scale < np.inf:
+        return intercept, np.inf, gain - 0.5 * norm
+    if scale > 1.0:
+        slack = margin - scale * (margin - slack)
+    objective = _sum_in_order(0.5 * norm * scale * scale, (cost * np.maximum(slack, 0.0))[~hard])
+    if (hard & (slack > 1e-12 * np.abs(margin))).any():
+        objective = np.inf
+    return intercept, objective, gain - 0.5 * norm
+
+
+@uncompiled(_rounding_error)
+def _rounding_error_by_vectors(sign, lower, upper, dual, residual, norms, rounding):
+    roots = np.sqrt(np.abs(norms))
+    size = _sum_in_order(0.0, np.abs(dual) * roots)
+    errors = max(rounding, EPSILON) * (size * roots + np.abs(residual))
+    return _objective_error_by_vectors(sign, errors, lower, upper, dual, residual, errors)
+
+
+@uncompiled(_objective_error)
+def _objective_error_by_vectors(sign, margin, lower, upper, dual, residual, errors):
+    cost = upper - lower
+    counted = (cost < np.inf) & (sign * residual > -errors)
+    # Adding 0.0 changes no bits of a sum that is not negative.
+    terms = np.where(counted, cost * errors, 0.0), np.abs(dual) * errors
+    return _sum_in_order(0.0, np.column_stack(terms).ravel())
+
+
+def _sum_in_order(first: float, terms: np.ndarray) -> float:
+    """Return first + terms[0] + terms[1] + ..., added from left to right."""
+    return float(np.add.accumulate(np.concatenate(((first,), terms)))[-1])

@@ -91,6 +91,35 @@ def solve_hinge(
     return finish(state, exact)
 
 
+def solve_from(
+    problem: HingeProblem,
+    start: tuple[np.ndarray | None, np.ndarray | None],
+    *,
+    report: Report = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
+) -> tuple[Solution, np.ndarray]:
+    """Solve a hinge problem from a point; return f without its intercept at all samples, too.
+
+    Parameters
+    ----------
+    problem : HingeProblem
+    start : tuple of ndarray of shape (n,) or None
+        ``dual`` and ``values`` of `State`.
+    report, checkpoint, **parameters
+        See `solve_hinge`.
+
+    Returns
+    -------
+    solution : Solution
+    values : ndarray of shape (n,)
+    """
+    state = State(problem, dual=start[0], values=start[1], **parameters)
+    run_in_slices(advance, state, report, checkpoint)
+    solution = finish(state)
+    return solution, problem.linear() - state.active.residual
+
+
 def _is_plain(
     tol: float = 1e-3, gap_tol: Any = None, max_iter: int = -1, shrinking: bool = True,
     strict: bool = True, dual: Any = None, values: Any = None,

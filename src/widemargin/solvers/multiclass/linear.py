@@ -140,16 +140,19 @@ def finish(state: State) -> Solution:
 def solution_at(state: State) -> Solution:
     """Return the solution at the state."""
     # Not the weights of the state, which carry the rounding errors of all steps.
-    return _certified(state, _combine(state.X, state.problem.bias, state.dual))
+    weights = _combine(state.X, state.problem.bias, state.dual)
+    return _certified(state, weights, weights)
 
 
-def _certified(state: State, weights: np.ndarray) -> Solution:
+def _certified(state: State, weights: np.ndarray, combined: np.ndarray) -> Solution:
     """Return the solution at ``weights``, with the bound given by the dual variables.
+
+    ``combined`` are the weights that the dual variables stand for.
 
     Where rounding errors may matter, the sums have twice the digits of float64 if that does not
     take too long.
     """
-    bias, combined = state.problem.bias, _combine(state.X, state.problem.bias, state.dual)
+    bias = state.problem.bias
     scores, norm = _scores(state.X, bias, weights).T, float(np.sum(weights * weights))
     roots = np.sqrt(state.norms)
     sizes = float(np.abs(state.dual).sum(axis=1) @ roots), np.sqrt(norm)
@@ -185,7 +188,8 @@ def _end_by_interior_point(state: State) -> None:
         found = []
         for dual, weights in interior.points(inner):
             state.dual = dual
-            found.append(_certified(state, weights))
+            combined = _combine(state.X, state.problem.bias, dual)
+            found.append(_certified(state, weights, combined))
     best = min([before, *found], key=lambda solution: solution.gap)
     state.dual = best.dual
     enough = options.accepted_gap if state.gap_tol is None else state.gap_tol
@@ -194,8 +198,11 @@ def _end_by_interior_point(state: State) -> None:
 
 
 def _combine(X: Any, bias: float, dual: np.ndarray) -> np.ndarray:
+    weights = np.empty((X.shape[1] + 1, dual.shape[1]))
     with single_threaded_blas():
-        return np.vstack([X.T @ dual, bias * dual.sum(axis=0)])
+        weights[:-1] = X.T @ dual
+    weights[-1] = bias * dual.sum(axis=0)
+    return weights
 
 
 def _scores(X: Any, bias: float, weights: np.ndarray) -> np.ndarray:

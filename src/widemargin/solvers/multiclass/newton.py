@@ -24,7 +24,7 @@ def free_samples(problem: CrammerSingerProblem, dual: np.ndarray) -> np.ndarray:
 
     With more than twice as many free variables as a Newton step may have, none are returned.
     """
-    spare = np.count_nonzero(dual < problem.upper(), axis=1) - 1
+    spare = (dual < problem.upper).sum(axis=1) - 1
     samples = np.flatnonzero(spare > 0)
     total = np.cumsum(spare[samples])
     return samples[(total <= options.most_free) & (total[-1:] <= 2 * options.most_free)]
@@ -58,7 +58,7 @@ def newton_step(
     """
     gradient = np.ascontiguousarray(problem.gradients(scores).T)
     new_dual, slope = dual.copy(), gradient.copy()
-    arrays = matrix, problem.upper(), gradient, dual, new_dual, slope
+    arrays = matrix, problem.upper, gradient, dual, new_dual, slope
     _take_steps(*arrays, options.most_free, float(work))
     # The dual is quadratic: its gain is the change times the mean of both slopes.
     gain = -np.sum((new_dual - dual) * (gradient + slope))

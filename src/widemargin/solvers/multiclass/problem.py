@@ -32,6 +32,7 @@ large scale multi-class linear SVMs. KDD 2008.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,9 @@ class CrammerSingerProblem:
             self.label[index], self.cost[index], self.n_classes, self.margin[index], self.bias
         )
 
+    @cached_property
     def upper(self) -> np.ndarray:
-        """Return the upper bounds of the dual variables."""
+        """The upper bounds of the dual variables."""
         upper = np.zeros(self.shape)
         upper[np.arange(self.size), self.label] = self.cost
         return upper
