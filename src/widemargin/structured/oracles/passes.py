@@ -89,8 +89,9 @@ def frank_wolfe_pass(
         sum_of_factors += steps
         average_loss += (2.0 / (steps + 1.0) if averaging else 1.0) * (total - average_loss)
     if averaging:
+        lag -= sum_of_factors * weights
         average *= earlier
-        average += sum_of_factors * weights - lag
+        average -= lag
         average /= earlier + sum_of_factors
     else:
         average[:] = weights
