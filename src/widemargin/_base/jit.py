@@ -43,6 +43,7 @@ def compiled(
     function: Callable | None = None,
     *,
     work: Callable[..., float] | None = None,
+    cost: float = 1.0,
     lists: bool = False,
 ) -> Any:
     """Compile ``function`` with numba when its work is worth it.
@@ -55,6 +56,9 @@ def compiled(
     work : callable, optional
         Returns, for the same arguments, about how many microseconds the function takes uncompiled.
         By default as many as the arrays have entries.
+    cost : float, default=1.0
+        How many times as long as usual compilation takes. The function runs uncompiled for as many
+        times as long before it is compiled.
     lists : bool, default=False
         Whether the function runs on lists in place of arrays while it is not compiled, which takes
         half the time. It may then read and write single entries and rows of its arrays only, and
@@ -67,15 +71,14 @@ def compiled(
         ``NUMBA_DISABLE_JIT=1`` it runs ``function`` as plain Python.
     """
     if function is None:
-        return functools.partial(compiled, work=work, lists=lists)
+        return functools.partial(compiled, work=work, cost=cost, lists=lists)
 
     @functools.wraps(function)
     def call(*arguments):
         return (call.dispatcher or _choose(call, arguments))(*arguments)  # type: ignore[attr-defined]
 
-    vars(call).update(dispatcher=None, inner=None, plain=None, substitute=None, key=None)
-    vars(call)["seconds"] = 0.0
-    vars(call).update(work=work or _entries, lists=lists)
+    vars(call).update(dispatcher=None, inner=None, plain=None, substitute=None, loops=None)
+    vars(call).update(work=work or _entries, lists=lists, key=None, seconds=0.0, cost=cost)
     return call
 
 
@@ -90,6 +93,14 @@ def uncompiled(call: Any) -> Callable[[Callable], Callable]:
         return function
 
     return register
+
+
+def loops_of(call: Any) -> Callable:
+    """Return a function as plain Python, for arguments that its `uncompiled` one does not take."""
+    with _lock:
+        if call.loops is None:
+            call.loops = _copy(call, "plain", lambda copy: copy)
+    return call.loops
 
 
 @contextlib.contextmanager
@@ -113,7 +124,7 @@ def _choose(call: Any, arguments: tuple) -> Callable:
     if _eager.get() or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return _materialize(call)
     estimate = 1e-6 * call.work(*arguments)
-    if call.seconds + estimate > options.compile_seconds:
+    if call.seconds + estimate > call.cost * options.compile_seconds:
         return _materialize(call)
     loaded = "numba" in sys.modules
     if loaded or _Interpreted.seconds + estimate > options.load_seconds:

@@ -33,12 +33,12 @@ class checkpoint_options:
 class jit_options:
     """Options of compilation; measured by `benchmarks/first_use.py`."""
 
-    load_seconds = 0.2
+    load_seconds = 0.45
     """Seconds that a process runs functions as plain Python whose code is in the cache: about the
-    time that loading numba and the code takes."""
+    time that loading numba takes."""
     compile_seconds = 0.5
-    """Seconds that one function runs as plain Python whose code is not in the cache: less than
-    compilation takes. Larger values make small fits faster at first, and medium ones slower."""
+    """Seconds that one function runs as plain Python whose code is not in the cache, unless its
+    compilation takes longer. Larger values make small fits faster at first, medium ones slower."""
     silent_seconds = 2.0
     """Seconds of compilation after which a message is logged."""
 
@@ -586,9 +586,21 @@ class structured_solver_options:
     plane_tol = 0.01
     """Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
     value costs more moves of weight, a larger one more rounds."""
+    slow_passes = 10
+    """Passes of block-coordinate Frank-Wolfe after which it is decided whether a small problem is
+    handed over to cutting planes. After fewer, the gap says less."""
+    most_passes = 100
+    """Passes that block-coordinate Frank-Wolfe may need for a small problem, if the gap falls as
+    their number: cutting planes solve it in about 50 rounds, which cost as much as 50 passes."""
+    plane_numbers = 20_000
+    """Largest number of samples times weights of a small problem: one whose fit by cutting planes
+    takes less than a second. Larger problems need accurate solutions less than early ones."""
     bound_rounds = 1000
     """Largest number of times that the problem over the planes is solved in a round if there are
     bounds on the weights, in turn with the multipliers of the bounds."""
+    steps_per_plane = 3
+    """Moves of weight for each plane between two Newton steps on the planes that have weight. A
+    Newton step costs about as much as that many moves."""
     plane_steps = 20_000
     """Largest number of moves of weight in a round, after which the interior-point method solves
     the problem over the planes: it is badly conditioned. Measured by `benchmarks/hard.py`."""

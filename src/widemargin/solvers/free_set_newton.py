@@ -326,42 +326,45 @@ def _longest_step_by_vectors(values, step, lower, upper, unbounded):
 
 @uncompiled(_set_residual)
 def _set_residual_by_vectors(matrix, linear, dual, residual):
-    residual[:] = linear
-    for j in np.flatnonzero(dual):
-        residual -= dual[j] * matrix[j]
+    active = np.flatnonzero(dual)
+    terms = np.vstack([linear, dual[active, np.newaxis] * matrix[active]])
+    residual[:] = np.subtract.accumulate(terms)[-1]
 
 
 @uncompiled(_factorize)
 def _factorize_by_vectors(matrix, free, shift):
     m = free.shape[0]
-    factor = np.tril(matrix[free[:, np.newaxis], free] + shift)
+    factor = matrix[free[:, np.newaxis], free] + shift  # nothing reads the upper triangle
     depends = np.zeros(m, np.bool_)
+    smallest = (_DEPENDENCE * (matrix[free, free] + shift)).tolist()
     for first in range(0, m, 4):
         last = min(first + 4, m)
-        four = np.zeros((4, m))
         for c in range(first, last):
             own = factor[c:, c]
             for before in range(first, c):
                 own -= factor[c:, before] * factor[c, before]
-            depends[c] = own[0] <= _DEPENDENCE * (matrix[free[c], free[c]] + shift)
-            own *= 0.0 if depends[c] else 1.0 / math.sqrt(own[0])
-            four[c - first, c:] = own
-        w, x, y, z = four[:, last:, np.newaxis]
-        a, b, c, d = four[:, last:]
-        factor[last:, last:] -= np.tril(w * a + x * b + (y * c + z * d))
+            pivot = float(own[0])
+            depends[c] = pivot <= smallest[c]
+            own *= 0.0 if depends[c] else 1.0 / math.sqrt(pivot)
+        if last < m:
+            w, x, y, z = factor[last:, first:last].T
+            change = np.multiply.outer(w, w) + np.multiply.outer(x, x)
+            change += np.multiply.outer(y, y) + np.multiply.outer(z, z)
+            factor[last:, last:] -= change
     return factor, depends
 
 
 @uncompiled(_solve_lower)
 def _solve_lower_by_vectors(factor, depends, right):
-    for b in range(right.shape[0]):
-        if not depends[b]:
-            right[b] /= factor[b, b]
-            right[b + 1 :] -= factor[b + 1 :, b] * right[b]
+    diagonal = factor.diagonal()
+    for b in np.flatnonzero(~depends).tolist():
+        right[b] /= diagonal[b]
+        right[b + 1 :] -= factor[b + 1 :, b] * right[b]
 
 
 @uncompiled(_solve_upper)
 def _solve_upper_by_vectors(factor, depends, right):
+    diagonal = factor.diagonal()
     for a in range(right.shape[0] - 1, -1, -1):
-        right[a] = 0.0 if depends[a] else right[a] / factor[a, a]
+        right[a] = 0.0 if depends[a] else right[a] / diagonal[a]
         right[:a] -= factor[a, :a] * right[a]

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
+
+_64_BITS = (1 << 64) - 1
 
 
 def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
@@ -108,3 +110,59 @@ def shuffle(order, count, random):
     """Shuffle the first ``count`` entries of ``order`` in place."""
     for position in range(count):
         draw(order, position, count, random)
+
+
+# The same for Python's numbers, which run until the functions above are compiled. The sums have the
+# same order.
+
+
+@uncompiled(dot_row)
+def _dot_row_of_numbers(data, indices, indptr, i, weights, lanes):
+    length, total = weights.shape[0] - 1, 0.0
+    if indices is not None:
+        first, last = indptr[i], indptr[i + 1]
+        for value, j in zip(data[first:last], indices[first:last], strict=True):
+            total += value * weights[j]
+        return total
+    if length >= 64:
+        return dot_row.__wrapped__(data, indices, indptr, i, weights, lanes)
+    for value, weight in zip(data[i * length : (i + 1) * length], weights, strict=False):
+        total += value * weight
+    return total
+
+
+@uncompiled(add_row)
+def _add_row_of_numbers(data, indices, indptr, i, factor, weights):
+    if indices is not None:
+        first, last = indptr[i], indptr[i + 1]
+        for value, j in zip(data[first:last], indices[first:last], strict=True):
+            weights[j] += factor * value
+        return
+    length = weights.shape[0] - 1
+    row = data[i * length : (i + 1) * length]
+    weights[:length] = [
+        weight + factor * value for weight, value in zip(weights, row, strict=False)
+    ]
+
+
+@uncompiled(random_below)
+def _random_number_below(random, bound):
+    z = _next_number(int(random[0]))
+    random[0] = z
+    return ((z >> 32) * int(bound)) >> 32
+
+
+@uncompiled(shuffle)
+def _shuffle_by_numbers(order, count, random):
+    z = int(random[0])
+    for position in range(count):
+        z = _next_number(z)
+        other = position + (((z >> 32) * (count - position)) >> 32)
+        order[position], order[other] = order[other], order[position]
+    random[0] = z
+
+
+def _next_number(z: int) -> int:
+    z ^= (z << 13) & _64_BITS
+    z ^= z >> 7
+    return z ^ ((z << 17) & _64_BITS)

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.checkpoint import TaskCheckpoint
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import coordinate_descent_options as options
 from widemargin._base.options import newton_options
@@ -418,8 +418,8 @@ def coordinate_steps(
             touched += _touch(data, indices, indptr, constants, dual, order[position + 1], constant)
         position += 1
         alpha = dual[i]
-        target, diagonal = constants[i, 0], constants[i, 1]
-        softness, bound = constants[i, 2], constants[i, 3]
+        own = constants[i]
+        target, diagonal, softness, bound = own[0], own[1], own[2], own[3]
         sign, ceiling = math.copysign(1.0, bound), abs(bound)
         score = bias * weights[constant] + dot_row(data, indices, indptr, i, weights, lanes)
         gradient = sign * (score - target) + softness * alpha
@@ -454,3 +454,9 @@ def _touch(data, indices, indptr, constants, dual, i, length):
     if first == indptr[i + 1]:
         return 0.0
     return data[first] + indices[first] + constants[i, 0] + dual[i]
+
+
+@uncompiled(_touch)
+def _touch_nothing(*arguments):
+    """Return 0: plain Python gains nothing from reading ahead."""
+    return 0.0

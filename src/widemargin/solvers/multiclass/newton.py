@@ -96,23 +96,29 @@ def _take_steps(matrix, upper, gradient, dual, new_dual, slope, most_free, work)
         )
         if not length < np.inf:
             return
-        for i in range(n):
-            for k in range(n_classes):
-                moved = new_dual[i, k] + length * change[i, k]
-                at_bound = i * n_classes + k == blocking or moved > upper[i, k]
-                new_dual[i, k] = upper[i, k] if at_bound else moved
-        # The sum is 0 to the last bit, so that samples leave the support vectors.
-        for a in range(m):
-            i = sample[a]
-            k, total = reference[i], 0.0
-            for c in range(n_classes):
-                total += new_dual[i, c] if c != k else 0.0
-            if i * n_classes + k != blocking:
-                new_dual[i, k] = min(-total, upper[i, k])
+        _move(upper, new_dual, change, length, blocking, reference, sample[:m])
         _set_slope(matrix, gradient, dual, new_dual, slope)
         done += m**3 + n * n * n_classes
         if blocking < 0:
             return
+
+
+@compiled
+def _move(upper, dual, change, length, blocking, reference, sample):
+    """Add the change times a length to the dual variables; the blocking one ends at its bound."""
+    n, n_classes = dual.shape
+    for i in range(n):
+        for k in range(n_classes):
+            moved = dual[i, k] + length * change[i, k]
+            at_bound = i * n_classes + k == blocking or moved > upper[i, k]
+            dual[i, k] = upper[i, k] if at_bound else moved
+    # The sum is 0 to the last bit, so that samples leave the support vectors.
+    for i in sample:
+        k, total = reference[i], 0.0
+        for c in range(n_classes):
+            total += dual[i, c] if c != k else 0.0
+        if i * n_classes + k != blocking:
+            dual[i, k] = min(-total, upper[i, k])
 
 
 @compiled
@@ -167,10 +173,39 @@ def _second_derivatives(matrix, sample, other, reference):
 
 @uncompiled(_set_slope)
 def _set_slope_by_vectors(matrix, gradient, dual, new_dual, slope):
-    slope[:] = gradient
     moved = new_dual - dual
-    for j, k in np.argwhere(moved):
-        slope[:, k] += matrix[j] * moved[j, k]
+    for k in range(dual.shape[1]):
+        active = np.flatnonzero(moved[:, k])
+        terms = np.vstack([gradient[:, k], matrix[active] * moved[active, k, np.newaxis]])
+        slope[:, k] = np.add.accumulate(terms)[-1]
+
+
+@uncompiled(_move)
+def _move_by_vectors(upper, dual, change, length, blocking, reference, sample):
+    moved = dual + length * change
+    at_bound = moved > upper
+    if blocking >= 0:
+        at_bound.ravel()[blocking] = True
+    dual[:] = np.where(at_bound, upper, moved)
+    index = reference[sample]
+    others = dual[sample]
+    others[np.arange(len(sample)), index] = 0.0
+    total = np.minimum(-np.add.accumulate(others, axis=1)[:, -1], upper[sample, index])
+    kept = dual[sample, index]
+    blocked = sample * dual.shape[1] + index == blocking
+    dual[sample, index] = np.where(blocked, kept, total)
+
+
+@uncompiled(_free_variables)
+def _free_variables_by_vectors(upper, dual, reference, sample, other):
+    room = upper - dual
+    free = dual < upper
+    reference[:] = np.where(free, room, -1.0).argmax(axis=1)
+    free[np.arange(len(dual)), reference] = False
+    samples, others = np.nonzero(free)
+    m = min(len(samples), len(sample))
+    sample[:m], other[:m] = samples[:m], others[:m]
+    return len(samples)
 
 
 @uncompiled(_second_derivatives)

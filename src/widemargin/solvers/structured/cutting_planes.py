@@ -31,7 +31,8 @@ import numpy as np
 from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
-from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot
+from widemargin.solvers.free_set_newton import free_set_newton
+from widemargin.solvers.structured.problem import SolverState, StructuredSolution, dot, dots
 from widemargin.solvers.structured.simplex import simplex_optimum
 
 
@@ -112,7 +113,7 @@ class CuttingPlanesState(SolverState):
         """Add a plane without weight."""
         self.planes = np.concatenate([self.planes, plane[np.newaxis]])
         self.offsets = np.append(self.offsets, offset)
-        row = np.array([dot(plane, other) for other in self.planes])
+        row = dots(self.planes, plane)
         gram = np.empty((len(row), len(row)))
         gram[:-1, :-1], gram[-1], gram[:, -1] = self.gram, row, row
         self.gram = gram
@@ -144,7 +145,8 @@ class CuttingPlanesState(SolverState):
             dual = self.lower_bound(self._sum_planes(), float(self.offsets @ weights))
         found = self.record_at(self.w, dual)
         offset = float(np.sum(self.cost * found.losses))
-        self.last_violation = self._violation(found.difference, offset)
+        if self.cache:
+            self.last_violation = self._violation(found.difference, offset)
         self.add_plane(found.difference, offset)
         if self.cache:
             self.cached_labels = [*self.cached_labels, found.labels][-self.cache :]
@@ -164,8 +166,8 @@ class CuttingPlanesState(SolverState):
 
     def _violation(self, plane: np.ndarray, offset: float) -> float:
         """Return by how much a plane exceeds the others at the current weights."""
-        planes = zip(self.planes, self.offsets, strict=True)
-        return offset - dot(self.w, plane) - max(b - dot(self.w, g) for g, b in planes)
+        highest = float(np.max(self.offsets - dots(self.planes, self.w)))
+        return offset - dot(self.w, plane) - highest
 
     def _dual_objective(self, weights: np.ndarray, linear: np.ndarray) -> float:
         return float(linear @ weights - 0.5 * weights @ self.gram @ weights)
@@ -178,10 +180,19 @@ class CuttingPlanesState(SolverState):
 
     def _solve_simplex(self, linear: np.ndarray, tol: float) -> int:
         """Solve over the planes for given linear terms; return the number of moves of weight."""
-        steps = simplex_ascent(self.gram, linear, self.weights, tol, options.plane_steps)
-        if steps == options.plane_steps:
-            found = simplex_optimum(self.gram, linear)
-            self.weights = max(self.weights, found, key=lambda a: self._dual_objective(a, linear))
+        steps, ends = 0, (np.zeros(len(linear)), np.ones(len(linear)))
+        while steps < options.plane_steps:
+            limit = options.steps_per_plane * len(linear)
+            moves = simplex_ascent(self.gram, linear, self.weights, tol, limit)
+            steps += moves
+            if moves < limit:
+                return steps
+            # Moves between two planes converge slowly where many are nearly parallel.
+            weights, residual = self.weights.copy(), linear - (self.gram * self.weights).sum(axis=1)
+            if free_set_newton(self.gram, linear, *ends, weights, residual, True) < np.inf:
+                self.weights = np.maximum(weights, 0.0)
+        found = simplex_optimum(self.gram, linear)
+        self.weights = max(self.weights, found, key=lambda a: self._dual_objective(a, linear))
         return steps
 
     def _solve_bounded(self, tol: float) -> None:
@@ -197,7 +208,7 @@ class CuttingPlanesState(SolverState):
         center = self.anchor if center is None else center
         if not center.any():
             return self.offsets
-        return self.offsets - np.array([dot(center, plane) for plane in self.planes])
+        return self.offsets - dots(self.planes, center)
 
 
 @compiled(work=lambda gram, *rest: 500.0 * len(gram))

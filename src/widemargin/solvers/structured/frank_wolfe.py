@@ -16,6 +16,9 @@ passes stores the block as weighted labels, in memory that does not depend on th
 weighted by their number, converges faster in the primal; it is checked and returned
 (Lacoste-Julien et al., 2013).
 
+The gap falls with the number of passes, no faster. A small problem that needs many passes is
+handed over to the cutting-plane method, which starts from the plane of the current blocks.
+
 References
 ----------
 S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher: Block-coordinate Frank-Wolfe optimization for
@@ -30,6 +33,8 @@ import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
 from widemargin._base.jit import compiled
+from widemargin._base.options import structured_solver_options as options
+from widemargin.solvers.structured.cutting_planes import CuttingPlanesState
 from widemargin.solvers.structured.problem import PassState, StructuredSolution
 
 SAMPLE_METHODS = ("perm", "rnd", "seq")
@@ -129,6 +134,30 @@ class FrankWolfeState(PassState):
             if not self.is_bounded:  # the average of projections is that of no block
                 dual = max(dual, self.lower_bound(w - self.anchor, self.average_loss))
         self.record_at(w, dual)
+        if self._is_slow():
+            self._solve_by_planes(shift)
+
+    def _is_slow(self) -> bool:
+        """Return whether to hand over to cutting planes; it depends on nothing but the passes."""
+        due = self.iterations - self.check_every < options.slow_passes <= self.iterations
+        small = self.oracle.n_samples * self.oracle.size <= options.plane_numbers
+        most = self.tol * min(self.max_iter, options.most_passes)
+        # A gap of nan, where inference is not exact, is never too large.
+        return due and small and self.record.gap * self.iterations > most
+
+    def _solve_by_planes(self, shift: np.ndarray) -> None:
+        """Run rounds of the cutting-plane method, each of which counts as a pass."""
+        bounds = {"floor": self.floor, "ceiling": self.ceiling}
+        planes = CuttingPlanesState(
+            self.oracle, self.cost, anchor=self.anchor, tol=self.tol,
+            max_iter=self.max_iter - self.iterations, planes=[shift],
+            offsets=[float(self.losses.sum())], **bounds,
+        )  # fmt: skip
+        while not planes.advance():
+            pass
+        found = planes.record
+        self.iterations += planes.iterations
+        self.record.add(self.iterations, found.w, found.objective, found.bound, found.dual)
 
     def _sum_blocks(self) -> np.ndarray:
         if self.implicit:

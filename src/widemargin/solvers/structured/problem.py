@@ -37,7 +37,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import structured_solver_options as options
 
@@ -391,6 +391,26 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     for j in range(whole, len(a)):
         sums[0] += a[j] * b[j]
     return sum_in_order(sums)
+
+
+@compiled
+def dots(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return the inner product of each row with a vector."""
+    products = np.empty(len(rows))
+    for k in range(len(rows)):
+        products[k] = dot(rows[k], vector)
+    return products
+
+
+@uncompiled(dots)
+def _dots_by_vectors(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    terms, whole = rows * vector, len(vector) - len(vector) % 8
+    sums = np.zeros((len(rows), 8))
+    for j in range(0, whole, 8):
+        sums += terms[:, j : j + 8]
+    for j in range(whole, len(vector)):
+        sums[:, 0] += terms[:, j]
+    return np.add.accumulate(sums, axis=1)[:, -1]
 
 
 @compiled

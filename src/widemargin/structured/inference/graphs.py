@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, loops_of, uncompiled
 from widemargin.structured.inference.search import incidence
 
 
@@ -179,7 +179,13 @@ def _find_forests(nodes, links, edges, order, parent, via, forest):
                     order[first + filled] = other
 
 
-@compiled
+def pass_work(graphs: Graphs, samples: np.ndarray) -> float:
+    """Return the time of uncompiled inference on samples, in microseconds."""
+    share = len(samples) / max(1, len(graphs.nodes) - 1)
+    return share * (3.0 * len(graphs.value) + 40.0 * len(graphs.truth))
+
+
+@compiled(work=lambda graphs, w, extra, samples, *rest: pass_work(graphs, samples), cost=2.0)
 def decode(
     graphs: Graphs,
     weights: np.ndarray,
@@ -199,7 +205,7 @@ def decode(
         scores[i] = max_product(graphs, i, unary, matrices, mixed, back, labels)
 
 
-@compiled
+@compiled(work=lambda graphs, w, extra, samples, *rest: pass_work(graphs, samples), cost=4.0)
 def violations(
     graphs: Graphs,
     weights: np.ndarray,
@@ -483,3 +489,140 @@ def add_edges(graphs: Graphs, i: int, labels: np.ndarray, weight: float, row: np
         for k in range(graphs.edge_first[e], graphs.edge_first[e + 1]):
             f, z = graphs.edge_index[k], weight * graphs.edge_value[k]
             row[layout.n_unary + layout.position[f, s, t]] += z * layout.factor[f, s, t]
+
+
+# The same in vector operations over all samples, which run until the functions above are compiled.
+# The sums have the same order.
+
+
+@uncompiled(violations)
+def _violations_by_vectors(graphs, weights, extra, samples, weight, rows):
+    if not (are_plain_chains(graphs) and np.isfinite(weights).all()):
+        return loops_of(violations)(graphs, weights, extra, samples, weight, rows)
+    node, sample = _ranges(graphs.nodes, samples)
+    unary = node_unaries(graphs, node, weights)
+    if len(extra):
+        unary += extra[node]
+    truth, every = graphs.truth[node], np.arange(len(node))
+    true_unary = unary[every, truth]
+    unary += graphs.cost[node, np.newaxis]
+    unary[every, truth] = true_unary
+    matrix = np.empty(graphs.layout.position.shape)
+    write_matrices(graphs.layout, weights, matrix)
+    labels = np.empty_like(graphs.truth)
+    losses, slacks = np.zeros(len(samples)), np.empty(len(samples))
+    begin = np.searchsorted(sample, np.arange(len(samples)))
+    count = np.diff(graphs.nodes)[samples]
+    for n in np.unique(count):
+        which = np.flatnonzero(count == n)
+        at = begin[which, np.newaxis] + np.arange(n)
+        best, found = chain_labels(unary[at], matrix[0])
+        labels[node[at]] = found
+        own, true_score = truth[at], np.zeros(len(which))
+        for v in range(n):
+            true_score += true_unary[at[:, v]]
+            losses[which] += np.where(found[:, v] != own[:, v], graphs.cost[node[at[:, v]]], 0.0)
+        for v in range(n - 1):
+            true_score += matrix[0, own[:, v], own[:, v + 1]]
+        slacks[which] = best - true_score
+    _add_differences_of_chains(graphs, labels, samples, weight, rows, node, sample)
+    return labels, losses, slacks
+
+
+@uncompiled(unaries)
+def _unaries_by_vectors(graphs, i, weights, unary):
+    node = np.arange(graphs.nodes[i], graphs.nodes[i + 1])
+    n_features = graphs.last[node] - graphs.first[node]
+    if graphs.layout.shared or len(node) == 0 or (n_features != n_features[0]).any():
+        loops_of(unaries)(graphs, i, weights, unary)
+    else:
+        unary[: len(node)] = node_unaries(graphs, node, weights)
+
+
+@uncompiled(_pass_down_rows)
+def _pass_down_rows_by_vectors(scores, matrix, message, arg):
+    candidates = scores[:, np.newaxis] + matrix
+    candidates.argmax(axis=0, out=arg)
+    candidates.max(axis=0, out=message)
+
+
+def are_plain_chains(graphs: Graphs) -> bool:
+    """Return whether samples are chains of nodes with equally many features and one matrix."""
+    layout, count = graphs.layout, np.diff(graphs.nodes)
+    n_features = graphs.last - graphs.first
+    if layout.shared or len(layout.barrier) or len(layout.position) != 1 or not len(n_features):
+        return False
+    if count.min() < 1 or (n_features != n_features[0]).any():
+        return False
+    if len(graphs.edge_value) != len(graphs.edges) or (graphs.edge_value != 1.0).any():
+        return False
+    local = np.arange(len(n_features)) - np.repeat(graphs.nodes[:-1], count)
+    inner = local[np.arange(len(local)) + 1 != np.repeat(graphs.nodes[1:], count)]
+    return (
+        np.array_equal(graphs.links, graphs.nodes - np.arange(len(graphs.nodes)))
+        and np.array_equal(graphs.edges[:, 0], inner)
+        and np.array_equal(graphs.edges[:, 1], inner + 1)
+        and np.array_equal(graphs.edge_first, np.arange(len(inner) + 1))
+    )
+
+
+def node_unaries(graphs: Graphs, node: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the unary potentials of nodes with equally many features and states of their own."""
+    n_states, first = len(graphs.layout.signs), graphs.first[node]
+    by_state = weights[: graphs.layout.n_unary].reshape(-1, n_states)
+    k = first[:, np.newaxis] + np.arange(graphs.last[node[0]] - first[0])
+    value, column = graphs.value[k], graphs.column[k] + graphs.shift[node, np.newaxis]
+    unary = np.zeros((len(node), n_states))
+    for f in range(k.shape[1]):
+        unary += value[:, f, np.newaxis] * by_state[column[:, f]]
+    return unary
+
+
+def chain_labels(unary: np.ndarray, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores and the labels of the best labelings of chains of one length."""
+    n_chains, n, n_states = unary.shape
+    back, every = np.empty((n, n_chains, n_states), np.int64), np.arange(n_chains)
+    scores = unary[:, 0]
+    for v in range(1, n):
+        candidates = scores[:, :, np.newaxis] + matrix
+        back[v] = candidates.argmax(axis=1)
+        scores = unary[:, v] + candidates.max(axis=1)
+    labels = np.empty((n_chains, n), np.int64)
+    labels[:, -1] = scores.argmax(axis=1)
+    for v in range(n - 1, 0, -1):
+        labels[:, v - 1] = back[v, every, labels[:, v]]
+    return 0.0 + scores.max(axis=1), labels
+
+
+def _ranges(ends: np.ndarray, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entries of samples one after the other, and which of ``samples`` each is of."""
+    count = ends[samples + 1] - ends[samples]
+    sample = np.repeat(np.arange(len(samples)), count)
+    within = np.arange(len(sample)) - np.repeat(np.cumsum(count) - count, count)
+    return ends[samples][sample] + within, sample
+
+
+def _add_differences_of_chains(graphs, labels, samples, weight, rows, node, sample):
+    """Add the differences of joint features of samples, in the order of `add_difference`."""
+    layout, n_states = graphs.layout, len(graphs.layout.signs)
+    row_of = np.minimum(np.arange(len(samples)), len(rows) - 1)
+    wrong = labels[node] != graphs.truth[node]
+    node, sample = node[wrong], sample[wrong]
+    k = graphs.first[node, np.newaxis] + np.arange(graphs.last[0] - graphs.first[0])
+    x = weight[sample, np.newaxis] * graphs.value[k]
+    position = (graphs.column[k] + graphs.shift[node, np.newaxis]) * n_states
+    both = np.stack([graphs.truth[node], labels[node]], axis=1)[:, np.newaxis]
+    place = np.broadcast_to(row_of[sample, np.newaxis, np.newaxis], (*k.shape, 2))
+    np.add.at(rows, (place, position[:, :, np.newaxis] + both), np.stack([x, -x], axis=2))
+    edge, sample = _ranges(graphs.links, samples)
+    first = graphs.nodes[samples][sample]
+    places, values, order = [], [], []
+    for states, sign in ((graphs.truth, 1.0), (labels, -1.0)):
+        s, t = states[first + graphs.edges[edge, 0]], states[first + graphs.edges[edge, 1]]
+        places.append(layout.n_unary + layout.position[0, s, t])
+        values.append(sign * weight[sample] * layout.factor[0, s, t])
+        order.append(2 * sample + (sign < 0.0))
+    # The true edges of a sample come before those of its labels.
+    sequence = np.argsort(np.concatenate(order), kind="stable")
+    place = np.tile(row_of[sample], 2)[sequence]
+    np.add.at(rows, (place, np.concatenate(places)[sequence]), np.concatenate(values)[sequence])

@@ -25,7 +25,8 @@ class FrankWolfeSSVM(StructuredLearner):
         + w \cdot \phi(x_i, y) - w \cdot \phi(x_i, y_i) \bigr)
 
     with sample weights :math:`s_i`. The solver stores one weight vector per sample. If that takes
-    too much memory, use `OneSlackSSVM` or `SubgradientSSVM`.
+    too much memory, use `OneSlackSSVM` or `SubgradientSSVM`. Small problems that would need many
+    passes are handed over to the method of `OneSlackSSVM`.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class FrankWolfeSSVM(StructuredLearner):
     ----------
     <<structured_fitted>>
     n_iter_ : int
-        Passes over the samples.
+        Passes over the samples, rounds of the method of `OneSlackSSVM` included.
     history_ : dict of ndarray
         ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` at each check.
 

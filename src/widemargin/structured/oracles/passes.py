@@ -25,12 +25,13 @@ from widemargin.structured.inference.graphs import (
     max_product,
     most_violating,
     node_losses,
+    pass_work,
     unaries,
     write_matrices,
 )
 
 
-@compiled
+@compiled(work=lambda graphs, *rest: pass_work(graphs, rest[3]), cost=12.0)
 def frank_wolfe_pass(
     graphs: Graphs, extra: np.ndarray, first: np.ndarray, samples: np.ndarray, order: np.ndarray,
     cost: np.ndarray, line_search: bool, averaging: bool, steps: int, weights: np.ndarray,
@@ -88,15 +89,16 @@ def frank_wolfe_pass(
         sum_of_factors += steps
         average_loss += (2.0 / (steps + 1.0) if averaging else 1.0) * (total - average_loss)
     if averaging:
+        lag -= sum_of_factors * weights
         average *= earlier
-        average += sum_of_factors * weights - lag
+        average -= lag
         average /= earlier + sum_of_factors
     else:
         average[:] = weights
     return average_loss
 
 
-@compiled
+@compiled(work=lambda graphs, first, samples, *rest: pass_work(graphs, samples), cost=4.0)
 def sum_blocks(
     graphs: Graphs, first: np.ndarray, samples: np.ndarray, cost: np.ndarray, blocks: np.ndarray,
     pairs: np.ndarray, row: np.ndarray,
@@ -108,7 +110,7 @@ def sum_blocks(
         row[graphs.layout.n_unary :] += cost[k] * pairs[k]
 
 
-@compiled
+@compiled(work=lambda graphs, order, *rest: pass_work(graphs, order), cost=2.0)
 def perceptron_pass(
     graphs: Graphs, order: np.ndarray, cost: np.ndarray, rate: float, steps: int,
     weights: np.ndarray, average: np.ndarray,
@@ -135,7 +137,7 @@ def perceptron_pass(
     return total
 
 
-@compiled
+@compiled(work=lambda graphs, order, *rest: pass_work(graphs, order), cost=6.0)
 def subgradient_pass(
     graphs: Graphs, order: np.ndarray, batch_size: int, n_samples: int, cost: np.ndarray,
     schedule: tuple[float, float, float], power: int, steps: int, smallest_scale: float,
