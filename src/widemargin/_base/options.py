@@ -862,6 +862,9 @@ class label_tree_options:
     large_node = 20_000
     """Samples of a node from which on threads share its children, one node after the other. Smaller
     nodes are trained side by side, with less to copy."""
+    common_start_children = 8
+    """Children of a node from which on their problems start at the solution of the problem without
+    positive samples. With fewer children, many samples are positive for each."""
     block_samples = 512
     """Samples that a thread walks down the tree together in prediction: those that reach the same
     node look its weights up in one table."""

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointJournal
 from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
 from widemargin._base.options import label_tree_options as options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context, naming
 from widemargin._base.targets import encode_targets
@@ -28,8 +29,9 @@ from widemargin._base.validation import (
     validate_training,
     validate_weights,
 )
+from widemargin.kernels.functions import squared_norms
 from widemargin.labeltree import labels as forms
-from widemargin.labeltree.beam import KINDS, LOG, merge_trees, score_labels, search
+from widemargin.labeltree.beam import KINDS, LOG, Scoring, merge_trees, score_labels, search
 from widemargin.labeltree.labels import EncodedLabels, numbers_of
 from widemargin.labeltree.node import NodeSolver
 from widemargin.labeltree.partition import (
@@ -44,7 +46,7 @@ from widemargin.svm.linear_svc import constant_feature, random_seeds
 from widemargin.svm.training import set_attributes
 
 # Parameters that a checkpoint does not depend on; a random state is known by its seeds.
-_NOT_TRAINED = ("beam_width", "checkpoint", "random_state")
+_NOT_TRAINED = ("score_exponent", "beam_width", "checkpoint", "random_state")
 
 
 def _gives_probabilities(model: "LabelTreeClassifier") -> bool:
@@ -65,9 +67,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         \min_w \tfrac12 \|w\|^2 + C \sum_i \ell\bigl(y_i \langle w, x_i \rangle\bigr)
 
     where :math:`y_i` is 1 if sample i has a label below the child, else -1. The score of a label is
-    the sum of :math:`-\ell(\langle w, x \rangle)` over the nodes on its path from the root. A beam
-    search finds the labels of the highest scores. With n samples of L labels, `fit` and `predict`
-    take time in proportion to :math:`n \log L`.
+    the sum of :math:`-\max(0, 1 - \langle w, x \rangle)^p` over the nodes on its path from the
+    root, or of the negative logistic losses. A beam search finds the labels of the highest scores.
+    With n samples of L labels, `fit` and `predict` take time in proportion to :math:`n \log L`.
 
     Samples have one class each (multi-class), or any number of labels (multi-label). Rows of X
     should have similar norms, as those of
@@ -109,6 +111,13 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         :math:`v_j` the root mean square of the nonzero values of the feature. This is `prune`
         itself for samples of norm 1 with equal values. Larger values give smaller models and faster
         predictions; 0 keeps all weights.
+
+    score_exponent : int, default=4
+        Exponent p of the scores :math:`-\max(0, 1 - \langle w, x \rangle)^p` of the hinge losses.
+        2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. A
+        larger exponent counts nodes with a slack below 1 less, and those with a slack above 1 more,
+        which ranks labels of few samples better. The slack of a joint node is that to its best
+        other child. Not used with 'log'.
 
     beam_width : int, default=10
         Number of nodes of each level that predictions follow. The larger it is, the closer
@@ -196,6 +205,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "loss": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "prune": [Interval(Real, 0.0, None, closed="left")],
+        "score_exponent": [Interval(Integral, 1, 8, closed="both")],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
@@ -215,6 +225,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         loss="squared_hinge",
         C=0.7,
         prune=0.07,
+        score_exponent=4,
         beam_width=10,
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -230,6 +241,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.C = C
         self.prune = prune
+        self.score_exponent = score_exponent
         self.beam_width = beam_width
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -418,9 +430,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any, numbers: np.ndarray) -> np.ndarray:
         """Return the scores of the labels with these numbers."""
-        X = self._validate_predict(X)
+        X, scoring = self._validate_predict(X), Scoring(self._kind, self._exponent)
         scores = np.array([
-            score_labels(X, tree, weights, self._kind, numbers)
+            score_labels(X, tree, weights, scoring, numbers)
             for tree, weights in zip(self.trees_, self.weights_, strict=True)
         ])  # fmt: skip
         best = scores.max(axis=0)
@@ -431,13 +443,13 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _search(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the k best labels of every sample, and their scores."""
         check_is_fitted(self)
-        X = self._validate_predict(X)
+        X, scoring = self._validate_predict(X), Scoring(self._kind, self._exponent)
         several = len(self.trees_) > 1
         most = int(np.sum(self.trees_[0].label >= 0))
         wanted = min(most, max(k, options.candidates)) if several else k
         beam = max(self._beam_width, k)
         found = [
-            search(X, tree, weights, self._kind, beam, wanted)
+            search(X, tree, weights, scoring, beam, wanted)
             for tree, weights in zip(self.trees_, self.weights_, strict=True)
         ]
         return merge_trees(found, k)
@@ -506,7 +518,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if kind != "label_features":
             features = _centroids(X, matrix, weight)
             features = features if kind == "centroids" else sp.hstack([features, own]).tocsr()
-        features, shape = canonical_csr(normalize(features)), (self.branching, self.max_leaf_size)
+        features, shape = (
+            canonical_csr(normalize(features, copy=False)),
+            (self.branching, self.max_leaf_size),
+        )
         return [LabelTree.of(balanced_tree(features, present, *shape, seed)) for seed in seeds]
 
     def _solver(self, X: Any, weight: Any) -> NodeSolver:
@@ -525,6 +540,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "weights_": training.weights(),
             "n_iter_": training.most_passes(),
             "_kind": KINDS[self.loss],
+            "_exponent": int(self.score_exponent),
             "_beam_width": self.beam_width,
             "_form": encoded.form,
             "_dtype": encoded.dtype,
@@ -547,7 +563,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
     """Return the sums of the normalized samples of each label."""
-    X = normalize(X)
-    if weight is not None:
-        X = sp.diags_array(weight) @ X
-    return sp.csr_array(labels.T.tocsr() @ X)
+    # Samples are scaled by the entries of the labels: a copy of X would need more memory.
+    scale = 1.0 / np.sqrt(np.maximum(squared_norms(X), TINY))
+    scale = scale if weight is None else scale * weight
+    centroids = sp.csr_array((sp.diags_array(scale) @ labels).T.tocsr() @ X)
+    centroids.sum_duplicates()  # sorts the features of each label, in place
+    return centroids
