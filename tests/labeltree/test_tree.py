@@ -133,6 +133,17 @@ def test_scores_are_the_sums_of_negative_powers_of_the_slack_on_the_path(exponen
     np.testing.assert_array_equal(subset, model.decision_function(X)[:, [7, 3]])
 
 
+def test_the_exponent_of_scores_follows_the_number_of_labels_per_sample():
+    X, Y = documents()
+    Y = Y.toarray()
+    for y, exponent in ((Y, 4), (np.tile(Y, 2), 3), (np.tile(Y, 8), 2)):
+        automatic = LabelTreeClassifier().fit(X, y).predict_topk(X)[1]
+        passed = LabelTreeClassifier(score_exponent=exponent).fit(X, y)
+        np.testing.assert_array_equal(automatic, passed.predict_topk(X)[1])
+        passed.set_params(score_exponent=1)  # a fitted model does not depend on its parameters
+        np.testing.assert_array_equal(automatic, passed.predict_topk(X)[1])
+
+
 @pytest.mark.parametrize("partition", ["centroids", "huffman"])
 @pytest.mark.parametrize("k", [1, 3, 12])
 def test_nodes_that_cannot_change_the_best_labels_are_left_out_without_loss(partition, k):
@@ -196,18 +207,6 @@ def test_single_samples_score_as_in_a_batch():
         label, score = model.predict_topk(X[[i]], 3)
         np.testing.assert_array_equal(label[0], labels[i])
         np.testing.assert_array_equal(score[0], scores[i])
-
-
-def test_problems_that_start_at_a_common_solution_reach_the_same_optimum(monkeypatch):
-    X, Y = documents()
-    wide = {"branching": 3, "max_leaf_size": 20}
-    from_zero = []
-    for children in (8, 1000):
-        monkeypatch.setattr(label_tree_options, "common_start_children", children)
-        model = LabelTreeClassifier(**wide, **PRECISE).fit(X, Y)
-        from_zero.append(model.decision_function(X))
-    np.testing.assert_allclose(from_zero[0], from_zero[1], atol=1e-5)
-    assert not np.array_equal(from_zero[0], from_zero[1])
 
 
 def test_nodes_may_have_more_children_than_a_byte_counts():

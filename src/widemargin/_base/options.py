@@ -862,9 +862,10 @@ class label_tree_options:
     large_node = 20_000
     """Samples of a node from which on threads share its children, one node after the other. Smaller
     nodes are trained side by side, with less to copy."""
-    common_start_children = 8
-    """Children of a node from which on their problems start at the solution of the problem without
-    positive samples. With fewer children, many samples are positive for each."""
+    few_labels, many_labels = 3.0, 10.0
+    """Mean numbers of labels per sample: the exponent of scores is 4 up to the first, 3 up to the
+    second, and 2 beyond, unless `score_exponent` is passed. The true labels of a sample with many
+    labels often have a slack above 1, which a large exponent counts most."""
     block_samples = 512
     """Samples that a thread walks down the tree together in prediction: those that reach the same
     node look its weights up in one table."""

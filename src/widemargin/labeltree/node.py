@@ -32,7 +32,7 @@ from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.logistic import logistic_steps
 from widemargin.solvers.hinge.losses import LOSSES
 from widemargin.solvers.hinge.newton import solve_primal
-from widemargin.solvers.jit import add_row, random_state, row_arrays
+from widemargin.solvers.jit import random_state, row_arrays
 from widemargin.solvers.multiclass.linear import solve_linear
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 from widemargin.solvers.states import ACTIVE, CONVERGED, PASSES
@@ -152,13 +152,12 @@ class NodeSolver:
     def _solve(self, data: "NodeData") -> tuple:
         """Return pruned weights of all children, passes, and whether they were enough."""
         n_children = len(data.ends) - 1
-        start = self._start(data, n_children)
 
         def solve(block: np.ndarray) -> tuple:
             # A copy: the signs of positive samples are changed in place.
             constants, limits = self.constants[data.rows], data.ends[block[0] : block[-1] + 2]
             return _train_children(
-                *data.arrays, constants, data.positives, limits, data.thresholds, *start, self.bias,
+                *data.arrays, constants, data.positives, limits, data.thresholds, self.bias,
                 self.loss == "log", self.tol, self._most_passes, random_state(self.seed)[0],
             )  # fmt: skip
 
@@ -169,23 +168,6 @@ class NodeSolver:
         if not converged.all() and self.max_iter > self._most_passes:
             pruned = [*self._solve_again(data, pruned, passes, converged)]
         return pruned, passes, converged
-
-    def _start(self, data: "NodeData", n_children: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the dual variables and weights at which the problems of all children start.
-
-        With many children, most samples are negative for each of them. The problem without any
-        positive sample is then close to all of theirs, and is solved once.
-        """
-        n, length = len(data.rows), len(data.thresholds)
-        dual, weights = np.zeros(n), np.zeros(length)
-        if n_children >= options.common_start_children and self.loss != "log":
-            coordinate_steps(
-                *data.arrays, self.bias, self.constants[data.rows], dual, weights,
-                np.arange(n, dtype=np.uint32), _fresh_counts(n), _fresh_extremes(),
-                random_state(self.seed), self.tol, True, self._most_passes,
-                n * (self._most_passes + 1),
-            )  # fmt: skip
-        return dual, weights
 
     def _solve_again(self, data: "NodeData", pruned: Any, passes: Any, converged: Any) -> tuple:
         """Solve problems on which coordinate descent is slow by the methods of `LinearSVC`."""
@@ -300,33 +282,29 @@ def _typical_values(X: Any) -> np.ndarray:
 
 @compiled(work=lambda *arguments: 100.0 * arguments[0].size)
 def _train_children(
-    data, indices, indptr, constants, positives, ends, thresholds, start_dual, start_weights, bias,
-    logistic, tol, max_iter, seed,
+    data, indices, indptr, constants, positives, ends, thresholds, bias, logistic, tol, max_iter,
+    seed,
 ):  # fmt: skip
     """Return the pruned weights of children: how many of each, their features, and the values.
 
     ``positives[ends[k] : ends[k + 1]]`` are the positive samples of child k, and ``constants`` are
-    those of `coordinate_steps` for negative samples only. Each problem starts at the solution of
-    the one without positive samples, which leave it. The last feature is the constant one, whose
-    weight is multiplied by its value.
+    those of `coordinate_steps` for negative samples only. The last feature is the constant one,
+    whose weight is multiplied by its value.
     """
     n, n_children, length = len(constants), len(ends) - 1, len(thresholds)
     sizes, counts = np.zeros(n_children, np.int64), np.zeros((n_children, 7), np.int64)
     features, values = np.empty(length, np.uint32), np.empty(length, np.float32)
     dual, weights, order = np.empty(n), np.empty(length), np.empty(n, np.uint32)
-    random, total = np.empty(1, np.uint64), 0
+    extremes, random, total = np.empty(4), np.empty(1, np.uint64), 0
     for child in range(n_children):
-        dual[:], weights[:], random[0] = start_dual, start_weights, seed
+        dual[:], weights[:], random[0] = 0.0, 0.0, seed
         for i in range(n):
             order[i] = i
-        counts[child], extremes = _fresh_counts(n), _fresh_extremes()
+        counts[child, ACTIVE] = n
+        extremes[0], extremes[1], extremes[2], extremes[3] = -np.inf, np.inf, np.inf, -np.inf
         members = positives[ends[child] : ends[child + 1]]
         for i in members:
             constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
-            if dual[i] != 0.0:
-                add_row(data, indices, indptr, i, dual[i], weights)
-                weights[length - 1] += dual[i] * bias
-                dual[i] = 0.0
         if logistic:
             logistic_steps(
                 data, indices, indptr, bias, constants, dual, weights, order, counts[child],
@@ -351,20 +329,6 @@ def _train_children(
                 total += 1
         sizes[child] = total - before
     return sizes, features[:total].copy(), values[:total].copy(), counts
-
-
-@compiled
-def _fresh_counts(n):
-    """Return the counts of `coordinate_steps` before its first pass over n samples."""
-    counts = np.zeros(7, np.int64)
-    counts[ACTIVE] = n
-    return counts
-
-
-@compiled
-def _fresh_extremes():
-    """Return the extremes of `coordinate_steps` before its first pass."""
-    return np.array([-np.inf, np.inf, np.inf, -np.inf])
 
 
 @compiled

@@ -112,12 +112,13 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         itself for samples of norm 1 with equal values. Larger values give smaller models and faster
         predictions; 0 keeps all weights.
 
-    score_exponent : int, default=4
+    score_exponent : int or 'auto', default='auto'
         Exponent p of the scores :math:`-\max(0, 1 - \langle w, x \rangle)^p` of the hinge losses.
         2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. A
         larger exponent counts nodes with a slack below 1 less, and those with a slack above 1 more,
-        which ranks labels of few samples better. The slack of a joint node is that to its best
-        other child. Not used with 'log'.
+        which ranks labels of few samples better. 'auto' is 4 for samples with up to 3 labels on
+        average, 3 for up to 10, and 2 for more. The slack of a joint node is that to its best other
+        child. Not used with 'log'.
 
     beam_width : int, default=10
         Number of nodes of each level that predictions follow. The larger it is, the closer
@@ -205,7 +206,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "loss": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "prune": [Interval(Real, 0.0, None, closed="left")],
-        "score_exponent": [Interval(Integral, 1, 8, closed="both")],
+        "score_exponent": [Interval(Integral, 1, 8, closed="both"), StrOptions({"auto"})],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
@@ -225,7 +226,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         loss="squared_hinge",
         C=0.7,
         prune=0.07,
-        score_exponent=4,
+        score_exponent="auto",
         beam_width=10,
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -540,7 +541,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "weights_": training.weights(),
             "n_iter_": training.most_passes(),
             "_kind": KINDS[self.loss],
-            "_exponent": int(self.score_exponent),
+            "_exponent": _exponent(self.score_exponent, matrix),
             "_beam_width": self.beam_width,
             "_form": encoded.form,
             "_dtype": encoded.dtype,
@@ -559,6 +560,14 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X = canonical_csr(sp.csr_array(validate_predict(self, X)))
         check_magnitude(X)
         return X
+
+
+def _exponent(chosen: Any, labels: Any) -> int:
+    """Return the exponent of scores for samples with these labels."""
+    if chosen != "auto":
+        return int(chosen)
+    mean = labels.nnz / max(1, np.count_nonzero(np.diff(labels.indptr)))
+    return 4 if mean <= options.few_labels else 3 if mean <= options.many_labels else 2
 
 
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
