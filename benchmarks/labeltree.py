@@ -1,7 +1,7 @@
 """Label trees compared with omikuji, napkinXC and PECOS: P@k, time, memory, size of the model.
 
     python benchmarks/labeltree.py --data DIR [--pecos PYTHON] [--full] [--json FILE] [--help]
-                                   [--sets NAME ...] [--libraries NAME ...] [--update]
+        [--sets NAME ...] [--libraries NAME ...] [--trees N ...] [--update]
 
 debian_depends, bibtex, delicious and sector from DIR, and generated sets. Samples have norm 1. All
 libraries run with their default parameters and two threads; PECOS with a leaf size of 100. omikuji
@@ -10,8 +10,8 @@ since it needs NumPy 1. omikuji reads its training data from a file and predicts
 the other, which is how it works from Python.
 
 The default run takes about twenty minutes. ``--full`` adds generated data of 131,073 labels, which
-take another half an hour. ``--sets`` and ``--libraries`` run a part, and ``--update`` keeps the
-other results of FILE, if they are from the same machine and versions.
+take another half an hour. ``--sets``, ``--libraries`` and ``--trees`` run a part, and
+``--update`` keeps the other results of FILE, if they are from the same machine and versions.
 """
 
 import argparse
@@ -47,13 +47,14 @@ def main(arguments=None):
     parser.add_argument("--pecos", help="interpreter in whose environment libpecos is installed")
     parser.add_argument("--sets", nargs="+", help="data sets, all by default")
     parser.add_argument("--libraries", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--trees", nargs="+", type=int, default=[1, 3], choices=[1, 3])
     parser.add_argument("--update", action="store_true", help="keep the other results of --json")
     own, others = parser.parse_known_args(arguments)
     chosen = options(__doc__.splitlines()[0], PARTS, others)
     if chosen.task:
         answer(chosen.task, TASKS)
         return
-    chosen.pecos, chosen.libraries = own.pecos, own.libraries
+    chosen.pecos, chosen.libraries, chosen.trees = own.pecos, own.libraries, own.trees
     chosen.sets = [*(REAL if chosen.data else ()), *GENERATED, *(["131k"] if chosen.full else [])]
     chosen.sets = [name for name in chosen.sets if own.sets is None or name in own.sets]
     facts = machine("widemargin", "numpy", "scipy", "numba", "omikuji", "napkinxc")
@@ -84,7 +85,7 @@ def peers(bench, report, chosen):
         sizes = bench.run("prepare", name=name, data=chosen.data, folder=folder, rows=chosen.rows)
         runs = dict(report.kept.get(name, {}))
         for method in chosen.libraries:
-            for n_trees in METHODS[method]:
+            for n_trees in set(METHODS[method]) & set(chosen.trees):
                 run = run_method(bench, chosen, method, folder, n_trees)
                 if run is not None:
                     runs[f"{method}, {n_trees}"] = run | bench.run("score", folder=folder)

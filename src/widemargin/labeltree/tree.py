@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -29,7 +30,6 @@ from widemargin._base.validation import (
     validate_training,
     validate_weights,
 )
-from widemargin.kernels.functions import squared_norms
 from widemargin.labeltree import labels as forms
 from widemargin.labeltree.beam import KINDS, LOG, Scoring, merge_trees, score_labels, search
 from widemargin.labeltree.labels import EncodedLabels, numbers_of
@@ -91,7 +91,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Most children of a node, except for nodes whose children are labels. 2 gives deep trees
         (Parabel), 100 and more shallow ones (Bonsai).
 
-    max_leaf_size : int, default=100
+    max_leaf_size : int, default=80
         Most labels that are children of one node. Ignored by 'huffman'.
 
     loss : {'squared_hinge', 'hinge', 'log', 'crammer_singer'}, default='squared_hinge'
@@ -105,7 +105,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         C. Must be strictly positive and finite. The default was chosen on the training samples of
         four data sets of texts, for samples of norm 1.
 
-    prune : float, default=0.07
+    prune : float, default=0.1
         Weights of small contributions are set to 0: those up to :math:`\mathrm{prune} / (\sqrt m
         v_j)` for feature j, where m is the mean number of nonzero features of a sample and
         :math:`v_j` the root mean square of the nonzero values of the feature. This is `prune`
@@ -222,10 +222,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_trees=1,
         partition="centroids",
         branching=16,
-        max_leaf_size=100,
+        max_leaf_size=80,
         loss="squared_hinge",
         C=0.7,
-        prune=0.07,
+        prune=0.1,
         score_exponent="auto",
         beam_width=10,
         fit_intercept=True,
@@ -573,7 +573,7 @@ def _exponent(chosen: Any, labels: Any) -> int:
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
     """Return the sums of the normalized samples of each label."""
     # Samples are scaled by the entries of the labels: a copy of X would need more memory.
-    scale = 1.0 / np.sqrt(np.maximum(squared_norms(X), TINY))
+    scale = 1.0 / np.sqrt(np.maximum(row_norms(X, squared=True), TINY))
     scale = scale if weight is None else scale * weight
     centroids = sp.csr_array((sp.diags_array(scale) @ labels).T.tocsr() @ X)
     centroids.sum_duplicates()  # sorts the features of each label, in place
