@@ -870,8 +870,8 @@ class label_tree_options:
     """Entries of X, or as many as there are features, whose squares are summed at a time."""
     few_labels, many_labels = 3.0, 10.0
     """Mean numbers of labels per sample: the exponent of scores is 4 up to the first, 3 up to the
-    second, and 2 beyond, unless `score_exponent` is passed. The true labels of a sample with many
-    labels often have a slack above 1, which a large exponent counts most."""
+    second, and 2 beyond, unless `score_exponent` is passed. A larger exponent gives the classifiers
+    of the labels more say against those of the nodes above them."""
     block_samples = 512
     """Samples that a thread walks down the tree together in prediction: those that reach the same
     node look its weights up in one table."""

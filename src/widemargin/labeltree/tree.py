@@ -114,11 +114,11 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     score_exponent : int or 'auto', default='auto'
         Exponent p of the scores :math:`-\max(0, 1 - \langle w, x \rangle)^p` of the hinge losses.
-        2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. A
-        larger exponent counts nodes with a slack below 1 less, and those with a slack above 1 more,
-        which ranks labels of few samples better. 'auto' is 4 for samples with up to 3 labels on
-        average, 3 for up to 10, and 2 for more. The slack of a joint node is that to its best other
-        child. Not used with 'log'.
+        2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. The
+        classifiers of labels, where slack is often above 1, have more say against those of the
+        nodes above them the larger the exponent is, which ranks labels of few samples better.
+        'auto' is 4 for samples with up to 3 labels on average, 3 for up to 10, and 2 for more. The
+        slack of a joint node is that to its best other child. Not used with 'log'.
 
     beam_width : int, default=10
         Number of nodes of each level that predictions follow. The larger it is, the closer
