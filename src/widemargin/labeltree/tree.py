@@ -117,8 +117,8 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. The
         classifiers of labels, where slack is often above 1, have more say against those of the
         nodes above them the larger the exponent is, which ranks labels of few samples better.
-        'auto' is 4 for samples with up to 3 labels on average, 3 for up to 10, and 2 for more. The
-        slack of a joint node is that to its best other child. Not used with 'log'.
+        'auto' is 4 for samples with up to 3 labels on average, 3 for up to 10, and 2 for more; it
+        is 1 for joint nodes, whose slack is that to the best other child. Not used with 'log'.
 
     beam_width : int, default=10
         Number of nodes of each level that predictions follow. The larger it is, the closer
@@ -541,12 +541,21 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "weights_": training.weights(),
             "n_iter_": training.most_passes(),
             "_kind": KINDS[self.loss],
-            "_exponent": _exponent(self.score_exponent, matrix),
+            "_exponent": self._exponent_for(matrix),
             "_beam_width": self.beam_width,
             "_form": encoded.form,
             "_dtype": encoded.dtype,
             "_most_labels": int(np.diff(matrix.indptr).max()),
         }
+
+    def _exponent_for(self, labels: Any) -> int:
+        """Return the exponent of scores for samples with these labels."""
+        if self.score_exponent != "auto":
+            return int(self.score_exponent)
+        if self.loss == "crammer_singer":
+            return 1
+        mean = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
+        return 4 if mean <= options.few_labels else 3 if mean <= options.many_labels else 2
 
     def _check_loaded(self) -> None:
         """Raise a ValueError if compiled code would read beyond the arrays of a loaded model."""
@@ -560,14 +569,6 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X = canonical_csr(sp.csr_array(validate_predict(self, X)))
         check_magnitude(X)
         return X
-
-
-def _exponent(chosen: Any, labels: Any) -> int:
-    """Return the exponent of scores for samples with these labels."""
-    if chosen != "auto":
-        return int(chosen)
-    mean = labels.nnz / max(1, np.count_nonzero(np.diff(labels.indptr)))
-    return 4 if mean <= options.few_labels else 3 if mean <= options.many_labels else 2
 
 
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
