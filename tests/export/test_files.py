@@ -506,7 +506,7 @@ HOSTILE_TREES = [
     ("weights_", "features", 0, 4),
     ("weights_", "entry_start", 1, 10**9),
     ("weights_", "entry_start", -1, 10**9),
-    ("weights_", "child", 0, 1000),
+    ("weights_", "child", 0, 200),
     ("weights_", "value", 0, np.nan),
 ]
 
