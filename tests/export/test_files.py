@@ -522,6 +522,15 @@ def test_arrays_of_label_trees_that_would_crash_compiled_code_are_refused(fault,
         load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("exponent", [0, 10**9, "4"])
+def test_exponents_of_label_trees_that_fit_would_refuse_are_refused(exponent, tmp_path):
+    model = LabelTreeClassifier().fit(*classification())
+    model._exponent = exponent
+    save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="exponent of scores"):
+        load(tmp_path / "model")
+
+
 @pytest.mark.parametrize("name", ["first_child", "label"])
 def test_arrays_of_label_trees_of_other_types_are_refused(name, tmp_path):
     model = LabelTreeClassifier().fit(*classification())

@@ -868,6 +868,8 @@ class label_tree_options:
     the load, and each copies a few numbers for every sample."""
     summed_entries = 1 << 16
     """Entries of X, or as many as there are features, whose squares are summed at a time."""
+    largest_exponent = 8
+    """Largest exponent of scores, which bounds the time of a score."""
     few_labels, many_labels = 3.0, 10.0
     """Mean numbers of labels per sample: the exponent of scores is 4 up to the first, 3 up to the
     second, and 2 beyond, unless `score_exponent` is passed. A larger exponent gives the classifiers

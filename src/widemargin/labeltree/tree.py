@@ -206,7 +206,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "loss": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "prune": [Interval(Real, 0.0, None, closed="left")],
-        "score_exponent": [Interval(Integral, 1, 8, closed="both"), StrOptions({"auto"})],
+        "score_exponent": [
+            Interval(Integral, 1, options.largest_exponent, closed="both"),
+            StrOptions({"auto"}),
+        ],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
@@ -564,6 +567,8 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for tree, weights in zip(self.trees_, self.weights_, strict=True):
             tree.check(len(self.classes_))
             weights.check(tree, self.n_features_in_)
+        if self._exponent not in range(1, options.largest_exponent + 1):
+            raise ValueError(f"The exponent of scores is {self._exponent!r}.")
 
     def _validate_predict(self, X: Any) -> Any:
         X = canonical_csr(sp.csr_array(validate_predict(self, X)))
