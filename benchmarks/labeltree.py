@@ -1,6 +1,7 @@
 """Label trees compared with omikuji, napkinXC and PECOS: P@k, time, memory, size of the model.
 
     python benchmarks/labeltree.py --data DIR [--pecos PYTHON] [--full] [--json FILE] [--help]
+        [--sets NAME ...] [--libraries NAME ...] [--trees N ...] [--update]
 
 debian_depends, bibtex, delicious and sector from DIR, and generated sets. Samples have norm 1. All
 libraries run with their default parameters and two threads; PECOS with a leaf size of 100. omikuji
@@ -8,10 +9,13 @@ and napkinXC are used where they are installed, PECOS (libpecos) through an inte
 since it needs NumPy 1. omikuji reads its training data from a file and predicts one sample after
 the other, which is how it works from Python.
 
-The default run takes about twenty minutes. ``--full`` adds generated data of 131,073 labels.
+The default run takes about twenty minutes. ``--full`` adds generated data of 131,073 labels, which
+take another half an hour. ``--sets``, ``--libraries`` and ``--trees`` run a part, and
+``--update`` keeps the other results of FILE, if they are from the same machine and versions.
 """
 
 import argparse
+import json
 import os
 import tempfile
 from importlib.util import find_spec
@@ -41,40 +45,67 @@ K = 5
 def main(arguments=None):
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--pecos", help="interpreter in whose environment libpecos is installed")
+    parser.add_argument("--sets", nargs="+", help="data sets, all by default")
+    parser.add_argument("--libraries", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--trees", nargs="+", type=int, default=[1, 3], choices=[1, 3])
+    parser.add_argument("--update", action="store_true", help="keep the other results of --json")
     own, others = parser.parse_known_args(arguments)
     chosen = options(__doc__.splitlines()[0], PARTS, others)
     if chosen.task:
         answer(chosen.task, TASKS)
         return
-    chosen.pecos = own.pecos
+    chosen.pecos, chosen.libraries, chosen.trees = own.pecos, own.libraries, own.trees
+    chosen.sets = [*(REAL if chosen.data else ()), *GENERATED, *(["131k"] if chosen.full else [])]
+    chosen.sets = [name for name in chosen.sets if own.sets is None or name in own.sets]
     facts = machine("widemargin", "numpy", "scipy", "numba", "omikuji", "napkinxc")
     report = Report("labeltree", chosen.json, facts)
+    if own.update:
+        restore(report, chosen.json)
     with tempfile.TemporaryDirectory() as folder:
         chosen.folder = folder
         for part in chosen.only:
             PARTS[part](Bench(__file__), report, chosen)
+    for kind, key in (("tables", "title"), ("bars", "bar")):  # the last of each name
+        report.kept[kind] = list({entry[key]: entry for entry in report.kept[kind]}.values())
     report.close()
+
+
+def restore(report, path):
+    """Take over the results of an earlier run."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if stored["machine"] != report.kept["machine"]:
+        raise SystemExit(f"{path} has results of another machine or of other versions.")
+    report.kept |= stored
 
 
 def peers(bench, report, chosen):
     """Compare all libraries on all sets."""
-    found = {}
-    for name in [*(REAL if chosen.data else ()), *GENERATED, *(["131k"] if chosen.full else [])]:
+    for name in chosen.sets:
         folder = f"{chosen.folder}/{name}"
         sizes = bench.run("prepare", name=name, data=chosen.data, folder=folder, rows=chosen.rows)
-        rows = []
-        for method, trees in METHODS.items():
-            for n_trees in trees:
+        runs = dict(report.kept.get(name, {}))
+        for method in chosen.libraries:
+            for n_trees in set(METHODS[method]) & set(chosen.trees):
                 run = run_method(bench, chosen, method, folder, n_trees)
-                if run is None:
-                    continue
-                run |= bench.run("score", folder=folder)
-                found[name, method, n_trees] = run
-                rows.append(row_of(method, n_trees, run))
+                if run is not None:
+                    runs[f"{method}, {n_trees}"] = run | bench.run("score", folder=folder)
+        order = [f"{method}, {n}" for method, trees in METHODS.items() for n in trees]
+        runs = {key: runs[key] for key in order if key in runs}
         text = "{train} training and {test} test samples, {features} features, {labels} labels."
+        rows = [row_of(*key.split(", "), run) for key, run in runs.items()]
         report.table(name, text.format(**sizes), HEADER, rows)
-        report.keep(name, {f"{m}, {t}": run for (n, m, t), run in found.items() if n == name})
-    judge(report, found)
+        report.keep(name, runs)
+    judge(report, results(report))
+
+
+def results(report):
+    """Return the figures by set, library and number of trees."""
+    found = {}
+    for name in [*REAL, *GENERATED, "131k"]:
+        for key, run in report.kept.get(name, {}).items():
+            method, n_trees = key.split(", ")
+            found[name, method, int(n_trees)] = run
+    return found
 
 
 HEADER = [
@@ -87,7 +118,7 @@ def row_of(method, n_trees, run):
     precision = [f"{100 * run[f'P@{k}']:.2f}" for k in (1, 3, 5)]
     seconds = [f"{run[key]:.2f}" for key in ("fit", "fit_cpu", "predict", "predict_cpu")]
     memory = [f"{run[key]:.1f}" for key in ("memory", "size")]
-    return [method, str(n_trees), *precision, f"{100 * run['PSP@5']:.2f}", *seconds, *memory]
+    return [method, n_trees, *precision, f"{100 * run['PSP@5']:.2f}", *seconds, *memory]
 
 
 def run_method(bench, chosen, method, folder, n_trees):
@@ -176,6 +207,8 @@ SETTINGS = {
     "Huffman": {"partition": "huffman"},
     "binary tree": {"branching": 2},
     "branching 256": {"branching": 256},
+    "exponent 2": {"score_exponent": 2},
+    "exponent 3": {"score_exponent": 3},
 }
 # Tried on the smaller sets only, to save time.
 SMALL = ("bibtex", "delicious", "sector")
@@ -191,9 +224,11 @@ TUNING = {
 
 def settings(bench, report, chosen):
     """Compare the settings of label trees."""
-    names = [*(REAL if chosen.data else ()), *GENERATED]
-    found: dict = {setting: {} for setting in [*SETTINGS, *TUNING]}
-    for name in names:
+    stored = report.kept.get("settings", {})
+    found: dict = {setting: dict(stored.get(setting, {})) for setting in [*SETTINGS, *TUNING]}
+    for name in chosen.sets:
+        if name == "131k":
+            continue
         folder = f"{chosen.folder}/{name}"
         bench.run("prepare", name=name, data=chosen.data, folder=folder, rows=chosen.rows)
         generated = name in GENERATED
@@ -202,6 +237,7 @@ def settings(bench, report, chosen):
             if "label features" not in setting or generated:
                 run = bench.run("widemargin", folder=folder, n_trees=1, parameters=parameters)
                 found[setting][name] = run | bench.run("score", folder=folder)
+    names = [name for name in [*REAL, *GENERATED] if name in found["default"]]
     for key, title, scale, text in (
         ("P@1", "P@1 by setting", 100, "Percent."),
         ("P@3", "P@3 by setting", 100, "Percent."),

@@ -45,8 +45,9 @@ def place(node, first):
 place(0, 0)
 
 # %%
-# The score of a node is the sum of the negative losses on its path. A beam of width two keeps the
-# two best nodes of each level. Its paths are drawn in color; true labels are marked.
+# The score of a node is the sum of the negative fourth powers of the slack on its path
+# (`score_exponent`). A beam of width two keeps the two best nodes of each level. Its paths are
+# drawn in color; true labels are marked.
 
 number = 8
 document, true = X_test[[number]].toarray()[0], set(Y_test[[number]].indices.tolist())
@@ -58,7 +59,7 @@ for node in tree.inner_nodes():
         entries = slice(weights.entry_start[j], weights.entry_start[j + 1])
         value = np.append(document, 1.0)[weights.features[j]]  # the last feature is constant
         sums[weights.child[entries]] += value * weights.value[entries]
-    path[children] = path[node] - np.maximum(0.0, 1.0 - sums) ** 2
+    path[children] = path[node] - np.maximum(0.0, 1.0 - sums) ** 4
 
 leaves = np.flatnonzero(tree.label >= 0)
 beam, kept = [0], {0}

@@ -506,7 +506,7 @@ HOSTILE_TREES = [
     ("weights_", "features", 0, 4),
     ("weights_", "entry_start", 1, 10**9),
     ("weights_", "entry_start", -1, 10**9),
-    ("weights_", "child", 0, 1000),
+    ("weights_", "child", 0, 200),
     ("weights_", "value", 0, np.nan),
 ]
 
@@ -519,6 +519,15 @@ def test_arrays_of_label_trees_that_would_crash_compiled_code_are_refused(fault,
     getattr(getattr(model, attribute)[1], name)[position] = value
     save(model, tmp_path / "model")
     with pytest.raises(ModelFileError, match=r"is damaged .*The arrays of"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("exponent", [0, 10**9, "4"])
+def test_exponents_of_label_trees_that_fit_would_refuse_are_refused(exponent, tmp_path):
+    model = LabelTreeClassifier().fit(*classification())
+    model._exponent = exponent
+    save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="exponent of scores"):
         load(tmp_path / "model")
 
 

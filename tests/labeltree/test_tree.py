@@ -114,9 +114,10 @@ def test_a_beam_of_full_width_equals_exhaustive_scores(loss, partition):
     assert (np.diff(found, axis=1) <= 0).all()
 
 
-def test_scores_are_the_sums_of_negative_losses_on_the_path():
+@pytest.mark.parametrize("exponent", [1, 2, 4])
+def test_scores_are_the_sums_of_negative_powers_of_the_slack_on_the_path(exponent):
     X, Y = documents()
-    model = LabelTreeClassifier(**SMALL).fit(X, Y)
+    model = LabelTreeClassifier(score_exponent=exponent, **SMALL).fit(X, Y)
     tree = model.trees_[0]
     parents, expected = tree.parents(), np.zeros((X.shape[0], 40))
     for leaf in np.flatnonzero(tree.label >= 0):
@@ -125,11 +126,51 @@ def test_scores_are_the_sums_of_negative_losses_on_the_path():
             parent = parents[node]
             weights = dense_weights(model, 0, parent, X.shape[1])[node - tree.first_child[parent]]
             slack = np.maximum(0.0, 1.0 - X @ weights[:-1] - weights[-1])
-            expected[:, tree.label[leaf]] -= slack**2
+            expected[:, tree.label[leaf]] -= slack**exponent
             node = parent
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-9)
     subset = model.decision_function(X, candidates=[7, 3])
     np.testing.assert_array_equal(subset, model.decision_function(X)[:, [7, 3]])
+
+
+def test_the_exponent_of_scores_follows_the_number_of_labels_per_sample():
+    X, Y = documents()
+    Y = Y.toarray()
+    for y, exponent in ((Y, 4), (np.tile(Y, 2), 3), (np.tile(Y, 8), 2)):
+        automatic = LabelTreeClassifier().fit(X, y).predict_topk(X)[1]
+        passed = LabelTreeClassifier(score_exponent=exponent).fit(X, y)
+        np.testing.assert_array_equal(automatic, passed.predict_topk(X)[1])
+        passed.set_params(score_exponent=1)  # a fitted model does not depend on its parameters
+        np.testing.assert_array_equal(automatic, passed.predict_topk(X)[1])
+
+
+@pytest.mark.parametrize("partition", ["centroids", "huffman"])
+@pytest.mark.parametrize("k", [1, 3, 12])
+def test_nodes_that_cannot_change_the_best_labels_are_left_out_without_loss(partition, k):
+    X, Y = documents(n_samples=120)
+    model = LabelTreeClassifier(partition=partition, beam_width=3, **SMALL).fit(X, Y)
+    labels, scores = model.predict_topk(X, k)
+    for i in range(len(labels)):
+        best, values = plain_beam_search(model, X[[i]], max(3, k), k)
+        np.testing.assert_array_equal(labels[i], best)
+        np.testing.assert_allclose(scores[i], values, rtol=1e-9)
+
+
+def plain_beam_search(model, x, beam, k):
+    """Return the k best labels and their scores: every node of the beam is evaluated."""
+    tree, level, found = model.trees_[0], [(0.0, 0)], []
+    while level:
+        children = []
+        for path, node in level:
+            weights = dense_weights(model, 0, node, x.shape[1])
+            slack = np.maximum(0.0, 1.0 - weights @ np.append(x.toarray(), 1.0))
+            first = tree.first_child[node]
+            children += [(path - loss, first + c) for c, loss in enumerate(slack**4)]
+        found += [(path, tree.label[node]) for path, node in children if tree.label[node] >= 0]
+        inner = [child for child in children if tree.label[child[1]] < 0]
+        level = sorted(inner, key=lambda child: (-child[0], child[1]))[:beam]
+    best = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:k]
+    return [label for _, label in best], [path for path, _ in best]
 
 
 def test_probabilities_are_averaged_over_trees():
@@ -166,6 +207,15 @@ def test_single_samples_score_as_in_a_batch():
         label, score = model.predict_topk(X[[i]], 3)
         np.testing.assert_array_equal(label[0], labels[i])
         np.testing.assert_array_equal(score[0], scores[i])
+
+
+def test_nodes_may_have_more_children_than_a_byte_counts():
+    X, y = classes(n_samples=600, n_classes=300)
+    wide = LabelTreeClassifier(max_leaf_size=300, C=10.0).fit(X, y)
+    assert wide.weights_[0].child.dtype == np.uint16
+    assert wide.weights_[0].child.max() == 299
+    assert LabelTreeClassifier().fit(X, y).weights_[0].child.dtype == np.uint8
+    assert wide.score(X, y) > 0.8
 
 
 def test_pruning_drops_the_weights_of_small_contribution():
@@ -390,5 +440,8 @@ def test_values_whose_scores_would_overflow_are_refused():
     model = LabelTreeClassifier().fit(X, y)
     with pytest.raises(ValueError, match="values of magnitude up to"):
         model.predict(1e200 * X)
+    labels, scores = model.predict_topk(1e140 * X, 5)  # powers of the slack would overflow
+    assert np.isfinite(scores).all()
+    assert all(len(set(row)) == 5 for row in labels)
     with pytest.raises(ValueError, match="k must be an integer"):
         model.predict_topk(X, True)

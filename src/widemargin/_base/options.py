@@ -871,9 +871,21 @@ class label_tree_options:
     most_passes = 200
     """Passes of coordinate descent over the samples of a node, after which its problem is solved by
     the methods of `LinearSVC`. Samples of texts take about 20."""
-    large_node = 20_000
-    """Samples of a node from which on threads share its children, one node after the other. Smaller
-    nodes are trained side by side, with less to copy."""
+    large_node, large_share = 20_000, 0.125
+    """Samples of a node, and their share of all samples, from which on threads share its children,
+    one node after the other: copies of several large nodes would take memory. Smaller nodes are
+    trained side by side."""
+    blocks_per_thread = 4
+    """Parts into which the children of a large node are split for each thread. More parts balance
+    the load, and each copies a few numbers for every sample."""
+    summed_entries = 1 << 16
+    """Entries of X, or as many as there are features, whose squares are summed at a time."""
+    largest_exponent = 8
+    """Largest exponent of scores, which bounds the time of a score."""
+    few_labels, many_labels = 3.0, 10.0
+    """Mean numbers of labels per sample: the exponent of scores is 4 up to the first, 3 up to the
+    second, and 2 beyond, unless `score_exponent` is passed. A larger exponent gives the classifiers
+    of the labels more say against those of the nodes above them."""
     block_samples = 512
     """Samples that a thread walks down the tree together in prediction: those that reach the same
     node look its weights up in one table."""

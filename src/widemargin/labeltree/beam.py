@@ -1,16 +1,17 @@
 """Scores of labels: the sums of the scores of the nodes on their paths, and a search for the best.
 
-The score of a child is the negative loss that it would have if it were right. Weights are stored by
-node and feature, so that a sample meets the weights of all children of a node at once. A block of
-samples walks down the tree level by level; samples at the same node look its features up in a
-table if there are enough of them, and by bisection otherwise. Sums are in the order of the features
-either way.
+The score of a child is a negative power of the slack that it would have if it were right, or the
+negative logistic loss (see `Scoring`). Weights are stored by node and feature, so that a sample
+meets the weights of all children of a node at once. A block of samples walks down the tree level by
+level; samples at the same node look its features up in a table if there are enough of them, and by
+bisection otherwise. Sums are in the order of the features either way. The best nodes of a beam come
+first, and those that cannot change the result any more are left out.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,9 +31,29 @@ KINDS = {
     "crammer_singer": CRAMMER_SINGER,
 }
 
+
+class Scoring(NamedTuple):
+    """How the values of linear functions become scores of children.
+
+    Attributes
+    ----------
+    kind : int
+        One of `KINDS`. The slack is max(0, 1 - s) for the value s of a child, and for joint nodes
+        for its difference to the best other child.
+    exponent : int
+        The score is -slack ** exponent. It is not used by the logistic loss.
+    """
+
+    kind: int
+    exponent: int
+
+
 _NO_WEIGHTS: Any = tuple(
-    np.zeros(0, dtype) for dtype in (np.uint32, np.int64, np.uint16, np.float32)
+    np.zeros(0, dtype) for dtype in (np.uint32, np.int64, np.uint8, np.float32)
 )
+
+# Powers of larger ones overflow: they count as this, which is far beyond any other.
+_LARGEST_SLACK = 1e30
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,7 @@ class TreeWeights:
         feature.
     entry_start : ndarray of uint32 (int64 if that is too small), shape (len(features) + 1,)
         The weights of feature position j are those from ``entry_start[j]`` on.
-    child : ndarray of uint16
+    child : ndarray of uint8, or uint16 if a node has more than 256 children
         Number of the child among those of its node.
     value : ndarray of float32
         Weight.
@@ -68,11 +89,13 @@ class TreeWeights:
 
         Compiled code trusts the arrays. Those of a fit are right; those of a file may be anything.
         """
-        types = [(array.dtype, array.ndim) for array in self.arrays()]
-        expected = [(np.dtype(t), 1) for t in (np.int64, np.uint32, np.uint16, np.float32)]
+        index, child = (np.uint32, np.int64), (np.uint8, np.uint16)
+        accepted: list[tuple] = [(np.int64,), (np.uint32,), index, child, (np.float32,)]
         sound = (
-            types[:2] + types[3:] == expected
-            and types[2] in ((np.dtype(np.uint32), 1), (np.dtype(np.int64), 1))
+            all(
+                array.dtype in types and array.ndim == 1
+                for array, types in zip(self.arrays(), accepted, strict=True)
+            )
             and len(self.child) == len(self.value)
             and _are_starts(self.feature_start, tree.n_nodes, len(self.features))
             and _are_starts(self.entry_start, len(self.features), len(self.value))
@@ -111,7 +134,7 @@ def _are_starts(starts: np.ndarray, n: int, total: int) -> bool:
 
 
 def search(
-    X: Any, tree: LabelTree, weights: TreeWeights, kind: int, beam: int, k: int
+    X: Any, tree: LabelTree, weights: TreeWeights, scoring: Scoring, beam: int, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the k best labels of every sample found by a beam search, and their scores.
 
@@ -126,7 +149,7 @@ def search(
         last = min(first + height, n)
         _walk(
             *row_arrays(X), first, last, X.shape[1], tree.first_child, tree.label,
-            *weights.arrays(), kind, beam, labels, scores,
+            *weights.arrays(), *scoring, beam, labels, scores,
         )  # fmt: skip
 
     for_each(walk, range(0, n, height))
@@ -134,7 +157,7 @@ def search(
 
 
 def score_labels(
-    X: Any, tree: LabelTree, weights: TreeWeights, kind: int, labels: np.ndarray
+    X: Any, tree: LabelTree, weights: TreeWeights, scoring: Scoring, labels: np.ndarray
 ) -> np.ndarray:
     """Return the scores of these labels, of shape (n_samples, len(labels)).
 
@@ -156,7 +179,7 @@ def score_labels(
         last = min(first + height, n)
         _score_all(
             *row_arrays(X), first, last, X.shape[1], tree.first_child, tree.label,
-            *weights.arrays(), kind, inner, column, scores,
+            *weights.arrays(), *scoring, inner, column, scores,
         )  # fmt: skip
 
     for_each(score, range(0, n, height))
@@ -195,7 +218,7 @@ def _merge(labels, scores, n_trees, best, values):
 @compiled(work=lambda *arguments: 10.0 * sum(map(np.size, arguments)))
 def _score_all(
     data, indices, indptr, start, stop, n_features, first_child, label, feature_start, features,
-    entry_start, child, value, kind, inner, column, scores,
+    entry_start, child, value, kind, exponent, inner, column, scores,
 ):  # fmt: skip
     """Write the scores of the labels that have a column, for samples ``start`` to ``stop - 1``."""
     m = stop - start
@@ -210,7 +233,7 @@ def _score_all(
         _score_pairs(
             data, indices, indptr, n_features, np.full(m, inner[t]), rows,
             np.arange(m + 1) * (last - first), feature_start, features, entry_start, child, value,
-            kind, table, found,
+            kind, exponent, table, found,
         )  # fmt: skip
         for node in range(first, last):
             if label[node] >= 0 and column[label[node]] >= 0:
@@ -225,7 +248,7 @@ def _score_all(
 @compiled(work=lambda *arguments: 10.0 * sum(map(np.size, arguments)))
 def _walk(
     data, indices, indptr, start, stop, n_features, first_child, label, feature_start, features,
-    entry_start, child, value, kind, beam, labels, scores,
+    entry_start, child, value, kind, exponent, beam, labels, scores,
 ):  # fmt: skip
     """Walk samples ``start`` to ``stop - 1`` down the tree, and write their best labels."""
     m = stop - start
@@ -233,59 +256,63 @@ def _walk(
     next_nodes, next_paths = nodes.copy(), paths.copy()
     nodes[:, 0], paths[:, 0] = 0, 0.0
     table = np.full(n_features if m > 1 else 0, -1, np.int32)
-    while True:
-        at, row, offset = _pairs(nodes, first_child)
-        if len(at) == 0:
-            break
-        found = np.zeros(offset[len(at)])
-        _score_pairs(
-            data, indices, indptr, n_features, at, row + start, offset, feature_start, features,
-            entry_start, child, value, kind, table, found,
-        )  # fmt: skip
+    while np.any(nodes[:, 0] >= 0):
         next_nodes[:], next_paths[:] = -1, -np.inf
-        p = 0
-        for r in range(m):
-            for b in range(beam):
-                if nodes[r, b] < 0:
-                    break
-                first = first_child[at[p]]
+        begin, end = 0, 1
+        while begin < beam:
+            at, row, rank, offset = _pairs(
+                nodes[:, begin:end], paths[:, begin:end], first_child, label, scores[start:stop],
+                next_paths,
+            )  # fmt: skip
+            found = np.zeros(offset[len(at)])
+            _score_pairs(
+                data, indices, indptr, n_features, at, row + start, offset, feature_start,
+                features, entry_start, child, value, kind, exponent, table, found,
+            )  # fmt: skip
+            for p in range(len(at)):
+                r, first = row[p], first_child[at[p]]
                 for c in range(offset[p + 1] - offset[p]):
-                    path = paths[r, b] + found[offset[p] + c]
+                    path = paths[r, begin + rank[p]] + found[offset[p] + c]
                     if label[first + c] >= 0:
                         _insert(labels[start + r], scores[start + r], label[first + c], path)
                     else:
                         _insert(next_nodes[r], next_paths[r], first + c, path)
-                p += 1
+            begin, end = end, min(2 * end, beam)
         nodes, next_nodes = next_nodes, nodes
         paths, next_paths = next_paths, paths
 
 
 @compiled
-def _pairs(nodes, first_child):
-    """Return the pairs of a node and a sample, and where the scores of each pair begin."""
-    count = 0
-    for r in range(nodes.shape[0]):
-        for node in nodes[r]:
-            if node < 0:
-                break
-            count += 1
-    at, row = np.empty(count, np.int64), np.empty(count, np.int64)
+def _pairs(nodes, paths, first_child, label, scores, next_paths):
+    """Return the pairs of a node and a sample that can change the result.
+
+    Returns the nodes, the samples, the places of the nodes in the beam, and where the scores of
+    each pair begin. Scores are at most 0, so that no score below a node exceeds that of its path: a
+    node with a path worse than the last one of the best labels, or of the next beam, is left out.
+    """
+    count = nodes.size
+    at, row, rank = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     offset = np.zeros(count + 1, np.int64)
     p = 0
     for r in range(nodes.shape[0]):
-        for node in nodes[r]:
-            if node < 0:
+        worst_label, worst_node = scores[r, -1], next_paths[r, -1]
+        for b in range(nodes.shape[1]):
+            node = nodes[r, b]
+            if node < 0 or paths[r, b] < worst_label:
                 break
-            at[p], row[p] = node, r
-            offset[p + 1] = offset[p] + first_child[node + 1] - first_child[node]
+            first, last = first_child[node], first_child[node + 1]
+            if paths[r, b] < worst_node and np.all(label[first:last] < 0):
+                continue
+            at[p], row[p], rank[p] = node, r, b
+            offset[p + 1] = offset[p] + last - first
             p += 1
-    return at, row, offset
+    return at[:p], row[:p], rank[:p], offset[: p + 1]
 
 
 @compiled
 def _score_pairs(
     data, indices, indptr, n_features, at, row, offset, feature_start, features, entry_start,
-    child, value, kind, table, found,
+    child, value, kind, exponent, table, found,
 ):  # fmt: skip
     """Compute the scores of the children of all pairs, node after node."""
     order = np.argsort(at, kind="mergesort")
@@ -315,7 +342,7 @@ def _score_pairs(
                 if j >= 0:
                     for e in range(entry_start[first + j], entry_start[first + j + 1]):
                         sums[child[e]] += data[q] * value[e]
-            _negative_losses(sums, kind)
+            _negative_losses(sums, kind, exponent)
         if tabled:
             for j in range(len(own)):
                 table[own[j]] = -1
@@ -330,28 +357,27 @@ def _position(features, feature):
 
 
 @compiled
-def _negative_losses(sums, kind):
-    """Replace the values of linear functions by negative losses."""
+def _negative_losses(sums, kind, exponent):
+    """Replace the values of linear functions by scores, which are at most 0."""
+    best, second = -np.inf, -np.inf
     if kind == CRAMMER_SINGER:
-        best, second = -np.inf, -np.inf
         for s in sums:
             if s > best:
                 best, second = s, best
             elif s > second:
                 second = s
-        for c in range(len(sums)):
-            other = second if sums[c] == best else best
-            sums[c] = -max(0.0, 1.0 + other - sums[c])
-        return
     for c in range(len(sums)):
-        slack = max(0.0, 1.0 - sums[c])
-        if kind == SQUARED_HINGE:
-            sums[c] = -slack * slack
-        elif kind == HINGE:
-            sums[c] = -slack
-        else:
-            s = sums[c]
+        s = sums[c]
+        if kind == LOG:
             sums[c] = min(s, 0.0) - math.log1p(math.exp(-abs(s)))
+            continue
+        if kind == CRAMMER_SINGER:
+            s -= second if s == best else best
+        slack = min(max(0.0, 1.0 - s), _LARGEST_SLACK)
+        power = slack
+        for _ in range(exponent - 1):
+            power *= slack
+        sums[c] = -power
 
 
 @compiled

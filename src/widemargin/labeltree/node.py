@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 
 from widemargin._base.jit import compiled
 from widemargin._base.numeric import TINY
 from widemargin._base.options import label_tree_options as options
-from widemargin._base.threads import for_each
-from widemargin.kernels.functions import squared_norms
+from widemargin._base.threads import effective_threads, for_each
 from widemargin.labeltree.partition import LabelTree
 from widemargin.labeltree.rows import gather_rows
 from widemargin.solvers.hinge.dual_coordinate_descent import coordinate_steps, solve_dual
@@ -47,7 +47,7 @@ class NodeWeights(NamedTuple):
         Features with a weight, in increasing order; the last one may be the constant feature.
     counts : ndarray of int64
         Number of weights of each feature.
-    child : ndarray of uint16
+    child : ndarray of uint8, or uint16 for more than 256 children
         Number of the child of each weight.
     value : ndarray of float32
         Weights.
@@ -104,7 +104,7 @@ class NodeSolver:
         """What a step reads for a negative sample, as in `dual_coordinate_descent.State`."""
         loss = LOSSES.get(self.loss, LOSSES["hinge"])
         softness, ceiling = loss.softness(self.cost), loss.ceiling(self.cost)
-        diagonal = np.maximum(squared_norms(self.X) + self.bias**2 + softness, TINY)
+        diagonal = np.maximum(row_norms(self.X, squared=True) + self.bias**2 + softness, TINY)
         return np.column_stack([np.full(len(self.cost), -1.0), diagonal, softness, -ceiling])
 
     @property
@@ -118,6 +118,14 @@ class NodeSolver:
         per_sample = max(1.0, self.X.nnz / self.X.shape[0])
         return self.prune / (np.sqrt(per_sample) * _typical_values(self.X))
 
+    def shares_children(self, n_samples: int) -> bool:
+        """Return whether threads share the children of a node with this many samples.
+
+        Other nodes are trained side by side, each with a copy of its samples.
+        """
+        share = options.large_share * self.X.shape[0]
+        return n_samples >= min(options.large_node, share)
+
     def train(self, tree: LabelTree, reach: Any, node: int) -> NodeWeights:
         """Train the classifiers of the children of a node.
 
@@ -130,10 +138,13 @@ class NodeSolver:
         """
         n_samples, n_features = self.X.shape
         rows = _rows(reach, node, node + 1)
-        if node == 0:  # with the samples that have no label
-            rows = np.arange(n_samples, dtype=rows.dtype)
         first, last = tree.first_child[node], tree.first_child[node + 1]
-        *arrays, features = gather_rows(*row_arrays(self.X), rows, n_features)
+        arrays: Any
+        if node == 0:  # all samples, also those that have no label: they need not be copied
+            rows = np.arange(n_samples, dtype=rows.dtype)
+            arrays, features = row_arrays(self.X), np.arange(n_features, dtype=np.uint32)
+        else:
+            *arrays, features = gather_rows(*row_arrays(self.X), rows, n_features)
         positives = np.searchsorted(rows, _rows(reach, first, last))
         ends = (reach.indptr[first : last + 1] - reach.indptr[first]).astype(np.int64)
         thresholds = np.append(self.thresholds[features], 0.0)
@@ -141,11 +152,14 @@ class NodeSolver:
         solve = self._solve_jointly if self.loss == "crammer_singer" else self._solve
         pruned, passes, converged = solve(data)
         number, child, value, present = _by_feature(*pruned, len(thresholds))
+        if last - first <= 256:
+            child = child.astype(np.uint8)
         names = np.append(features, np.uint32(n_features))[present]
         return NodeWeights(names, number, child, value, passes, converged)
 
     def _solve(self, data: "NodeData") -> tuple:
         """Return pruned weights of all children, passes, and whether they were enough."""
+        n_children = len(data.ends) - 1
 
         def solve(block: np.ndarray) -> tuple:
             # A copy: the signs of positive samples are changed in place.
@@ -155,8 +169,9 @@ class NodeSolver:
                 self.loss == "log", self.tol, self._most_passes, random_state(self.seed)[0],
             )  # fmt: skip
 
-        n_children = len(data.ends) - 1
-        n_blocks = n_children if len(data.rows) >= options.large_node else 1
+        n_blocks = 1
+        if self.shares_children(len(data.rows)):
+            n_blocks = min(n_children, options.blocks_per_thread * effective_threads())
         solved = for_each(solve, np.array_split(np.arange(n_children), n_blocks))
         *pruned, counts = map(np.concatenate, zip(*solved, strict=True))
         passes, converged = counts[:, PASSES], counts[:, CONVERGED] > 0
@@ -269,9 +284,13 @@ def _rows(matrix: Any, first: int, last: int) -> np.ndarray:
 
 def _typical_values(X: Any) -> np.ndarray:
     """Return the root mean square of the nonzero values of each feature; 1 if there are none."""
-    squares = np.bincount(X.indices, X.data * X.data, minlength=X.shape[1])
-    counts = np.bincount(X.indices, X.data != 0.0, minlength=X.shape[1])
-    typical = np.sqrt(squares / np.maximum(counts, 1))
+    squares, counts = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    step = max(options.summed_entries, X.shape[1])
+    for first in range(0, X.nnz, step):  # in parts, since bincount copies what it gets
+        columns, values = X.indices[first : first + step], X.data[first : first + step]
+        squares += np.bincount(columns, values * values, minlength=X.shape[1])
+        counts += np.bincount(columns, values != 0.0, minlength=X.shape[1])
+    typical = np.sqrt(squares / np.maximum(counts, 1.0))
     return np.where(typical > 0.0, typical, 1.0)
 
 

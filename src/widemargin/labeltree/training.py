@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.checkpoint import CheckpointJournal
-from widemargin._base.options import label_tree_options as options
 from widemargin._base.threads import for_each
 from widemargin.labeltree.beam import TreeWeights
 from widemargin.labeltree.node import NodeSolver, NodeWeights, reaching_samples
@@ -55,8 +54,8 @@ class TreeTraining:
                         place = {"tree": np.array(number), "node": np.array(node)}  # noqa: B023
                         self.journal.append(place | weights._asdict())
 
-            # Threads share the children of a large node, and the nodes of the others.
-            large = np.diff(reach.indptr)[inner] >= options.large_node
+            sizes = np.diff(reach.indptr)[inner]
+            large = np.array([self.solver.shares_children(size) for size in sizes], bool)
             for node in inner[large]:
                 train(int(node))
             for_each(train, inner[~large].tolist())

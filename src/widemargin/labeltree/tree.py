@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.checkpoint import CheckpointJournal
 from widemargin._base.docs import shared_docs
+from widemargin._base.numeric import TINY
 from widemargin._base.options import label_tree_options as options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context, naming
 from widemargin._base.targets import encode_targets
@@ -29,7 +31,7 @@ from widemargin._base.validation import (
     validate_weights,
 )
 from widemargin.labeltree import labels as forms
-from widemargin.labeltree.beam import KINDS, LOG, merge_trees, score_labels, search
+from widemargin.labeltree.beam import KINDS, LOG, Scoring, merge_trees, score_labels, search
 from widemargin.labeltree.labels import EncodedLabels, numbers_of
 from widemargin.labeltree.node import NodeSolver
 from widemargin.labeltree.partition import (
@@ -44,7 +46,7 @@ from widemargin.svm.linear_svc import constant_feature, random_seeds
 from widemargin.svm.training import set_attributes
 
 # Parameters that a checkpoint does not depend on; a random state is known by its seeds.
-_NOT_TRAINED = ("beam_width", "checkpoint", "random_state")
+_NOT_TRAINED = ("score_exponent", "beam_width", "checkpoint", "random_state")
 
 
 def _gives_probabilities(model: "LabelTreeClassifier") -> bool:
@@ -65,9 +67,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         \min_w \tfrac12 \|w\|^2 + C \sum_i \ell\bigl(y_i \langle w, x_i \rangle\bigr)
 
     where :math:`y_i` is 1 if sample i has a label below the child, else -1. The score of a label is
-    the sum of :math:`-\ell(\langle w, x \rangle)` over the nodes on its path from the root. A beam
-    search finds the labels of the highest scores. With n samples of L labels, `fit` and `predict`
-    take time in proportion to :math:`n \log L`.
+    the sum of :math:`-\max(0, 1 - \langle w, x \rangle)^p` over the nodes on its path from the
+    root, or of the negative logistic losses. A beam search finds the labels of the highest scores.
+    With n samples of L labels, `fit` and `predict` take time in proportion to :math:`n \log L`.
 
     Samples have one class each (multi-class), or any number of labels (multi-label). Rows of X
     should have similar norms, as those of
@@ -89,7 +91,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Most children of a node, except for nodes whose children are labels. 2 gives deep trees
         (Parabel), 100 and more shallow ones (Bonsai).
 
-    max_leaf_size : int, default=100
+    max_leaf_size : int, default=80
         Most labels that are children of one node. Ignored by 'huffman'.
 
     loss : {'squared_hinge', 'hinge', 'log', 'crammer_singer'}, default='squared_hinge'
@@ -103,12 +105,20 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         C. Must be strictly positive and finite. The default was chosen on the training samples of
         four data sets of texts, for samples of norm 1.
 
-    prune : float, default=0.07
+    prune : float, default=0.1
         Weights of small contributions are set to 0: those up to :math:`\mathrm{prune} / (\sqrt m
         v_j)` for feature j, where m is the mean number of nonzero features of a sample and
         :math:`v_j` the root mean square of the nonzero values of the feature. This is `prune`
         itself for samples of norm 1 with equal values. Larger values give smaller models and faster
         predictions; 0 keeps all weights.
+
+    score_exponent : int or 'auto', default='auto'
+        Exponent p of the scores :math:`-\max(0, 1 - \langle w, x \rangle)^p` of the hinge losses.
+        2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. The
+        classifiers of labels, where slack is often above 1, have more say against those of the
+        nodes above them the larger the exponent is, which ranks labels of few samples better.
+        'auto' is 4 for samples with up to 3 labels on average, 3 for up to 10, and 2 for more; it
+        is 1 for joint nodes, whose slack is that to the best other child. Not used with 'log'.
 
     beam_width : int, default=10
         Number of nodes of each level that predictions follow. The larger it is, the closer
@@ -196,6 +206,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "loss": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0.0, np.inf, closed="neither")],
         "prune": [Interval(Real, 0.0, None, closed="left")],
+        "score_exponent": [
+            Interval(Integral, 1, options.largest_exponent, closed="both"),
+            StrOptions({"auto"}),
+        ],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
@@ -211,10 +225,11 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_trees=1,
         partition="centroids",
         branching=16,
-        max_leaf_size=100,
+        max_leaf_size=80,
         loss="squared_hinge",
         C=0.7,
-        prune=0.07,
+        prune=0.1,
+        score_exponent="auto",
         beam_width=10,
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -230,6 +245,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.C = C
         self.prune = prune
+        self.score_exponent = score_exponent
         self.beam_width = beam_width
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -418,9 +434,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any, numbers: np.ndarray) -> np.ndarray:
         """Return the scores of the labels with these numbers."""
-        X = self._validate_predict(X)
+        X, scoring = self._validate_predict(X), Scoring(self._kind, self._exponent)
         scores = np.array([
-            score_labels(X, tree, weights, self._kind, numbers)
+            score_labels(X, tree, weights, scoring, numbers)
             for tree, weights in zip(self.trees_, self.weights_, strict=True)
         ])  # fmt: skip
         best = scores.max(axis=0)
@@ -431,13 +447,13 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _search(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the k best labels of every sample, and their scores."""
         check_is_fitted(self)
-        X = self._validate_predict(X)
+        X, scoring = self._validate_predict(X), Scoring(self._kind, self._exponent)
         several = len(self.trees_) > 1
         most = int(np.sum(self.trees_[0].label >= 0))
         wanted = min(most, max(k, options.candidates)) if several else k
         beam = max(self._beam_width, k)
         found = [
-            search(X, tree, weights, self._kind, beam, wanted)
+            search(X, tree, weights, scoring, beam, wanted)
             for tree, weights in zip(self.trees_, self.weights_, strict=True)
         ]
         return merge_trees(found, k)
@@ -506,7 +522,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if kind != "label_features":
             features = _centroids(X, matrix, weight)
             features = features if kind == "centroids" else sp.hstack([features, own]).tocsr()
-        features, shape = canonical_csr(normalize(features)), (self.branching, self.max_leaf_size)
+        features, shape = (
+            canonical_csr(normalize(features, copy=False)),
+            (self.branching, self.max_leaf_size),
+        )
         return [LabelTree.of(balanced_tree(features, present, *shape, seed)) for seed in seeds]
 
     def _solver(self, X: Any, weight: Any) -> NodeSolver:
@@ -525,11 +544,21 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "weights_": training.weights(),
             "n_iter_": training.most_passes(),
             "_kind": KINDS[self.loss],
+            "_exponent": self._exponent_for(matrix),
             "_beam_width": self.beam_width,
             "_form": encoded.form,
             "_dtype": encoded.dtype,
             "_most_labels": int(np.diff(matrix.indptr).max()),
         }
+
+    def _exponent_for(self, labels: Any) -> int:
+        """Return the exponent of scores for samples with these labels."""
+        if self.score_exponent != "auto":
+            return int(self.score_exponent)
+        if self.loss == "crammer_singer":
+            return 1
+        mean = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
+        return 4 if mean <= options.few_labels else 3 if mean <= options.many_labels else 2
 
     def _check_loaded(self) -> None:
         """Raise a ValueError if compiled code would read beyond the arrays of a loaded model."""
@@ -538,6 +567,8 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for tree, weights in zip(self.trees_, self.weights_, strict=True):
             tree.check(len(self.classes_))
             weights.check(tree, self.n_features_in_)
+        if self._exponent not in range(1, options.largest_exponent + 1):
+            raise ValueError(f"The exponent of scores is {self._exponent!r}.")
 
     def _validate_predict(self, X: Any) -> Any:
         X = canonical_csr(sp.csr_array(validate_predict(self, X)))
@@ -547,7 +578,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
     """Return the sums of the normalized samples of each label."""
-    X = normalize(X)
-    if weight is not None:
-        X = sp.diags_array(weight) @ X
-    return sp.csr_array(labels.T.tocsr() @ X)
+    # Samples are scaled by the entries of the labels: a copy of X would need more memory.
+    scale = 1.0 / np.sqrt(np.maximum(row_norms(X, squared=True), TINY))
+    scale = scale if weight is None else scale * weight
+    centroids = sp.csr_array((sp.diags_array(scale) @ labels).T.tocsr() @ X)
+    centroids.sum_duplicates()  # sorts the features of each label, in place
+    return centroids
