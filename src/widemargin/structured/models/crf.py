@@ -720,7 +720,7 @@ class CRF(InferredSizes, StructuredModel):
         Inference is augmented by the loss if ``y`` is given.
         """
         if self.unknown_sizes():
-            sized = self._sized(x, w)
+            sized = self.with_sizes(x, w)
             output = sized._infer(x, y, w, relaxed, return_energy, extra)
             self.last_inference_ = sized.last_inference_
             return output
@@ -740,11 +740,23 @@ class CRF(InferredSizes, StructuredModel):
         output = self.make_output(found.labels, graph.output_shape)
         return (output, -found.score) if return_energy else output
 
-    def _sized(self, x: Any, w: Any) -> Any:
-        """Return a copy with sizes that follow from an input and the number of weights.
+    def with_sizes(self, x: Any, w: Any) -> Any:
+        """Return a copy with the sizes that follow from an input and the number of weights.
 
         A learner does not initialize the model that it is given, only its clone `model_`.
+
+        Parameters
+        ----------
+        <<input>>
+        <<weights>>
+
+        Returns
+        -------
+        model : CRF
+            The model itself if its sizes are known.
         """
+        if not self.unknown_sizes():
+            return self
         graph, model = self.parse_input(x), copy.copy(self)
         seen = {"n_features": graph.features.shape[1]}
         if graph.edge_features is not None and graph.edge_features.ndim == 2:
