@@ -592,9 +592,7 @@ def ours_chunker(way, features, labels):
 
     def learner(setting):
         if way == "perceptron":
-            return StructuredPerceptron(
-                ChainCRF(), max_iter=setting[0], average=True, shuffle=True
-            )
+            return StructuredPerceptron(ChainCRF(), max_iter=setting[0], average=True, shuffle=True)
         kind = FrankWolfeSSVM if way == "frank-wolfe" else SubgradientSSVM
         options = {} if way == "frank-wolfe" else {"decay_t0": 1e4, **AVERAGED}
         passes, C = setting

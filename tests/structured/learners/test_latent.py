@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from tests.structured.cases import samples
 from tests.structured.models.test_latent import LATENT, all_latent
+from tests.structured.models.test_models import OwnClasses
 
 from widemargin.structured import (
     FrankWolfeSSVM,
-    GridCRF,
     LatentGraphCRF,
     LatentGridCRF,
     LatentNodeCRF,
@@ -125,7 +125,7 @@ def test_a_fit_changes_no_parameter():
 def test_other_learners_and_models_are_refused():
     X, Y = generate_crosses(n_samples=2, noise=3, n_crosses=1, total_size=6)
     with pytest.raises(TypeError, match="base_ssvm must be a structured SVM whose model has"):
-        LatentSSVM(OneSlackSSVM(GridCRF())).fit(X, Y)
+        LatentSSVM(OneSlackSSVM(OwnClasses())).fit(X, Y)
     with pytest.raises(TypeError, match="base_ssvm must be a structured SVM whose model has"):
         LatentSSVM(StructuredPerceptron(LatentGridCRF())).fit(X, Y)
     with pytest.raises(ValueError, match="The 'base_ssvm' parameter"):

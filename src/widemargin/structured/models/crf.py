@@ -648,7 +648,10 @@ class CRF(InferredSizes, StructuredModel):
             raise ValueError(f"{name} must have {expected} labels, got {len(states)}.")
         if len(states) and not 0 <= states.min() <= states.max() < self.n_states:
             labels = f"labels 0 to {self.n_states - 1}" if self.n_states > 0 else "labels from 0"
-            raise ValueError(f"{name} must contain {labels}, got {states.min()} to {states.max()}.")
+            hint = " LatentSSVM trains with unknown labels, -1." if states.min() == -1 else ""
+            raise ValueError(
+                f"{name} must contain {labels}, got {states.min()} to {states.max()}.{hint}"
+            )
         return states
 
     def _true_states(self, y: Any) -> np.ndarray:
