@@ -30,11 +30,14 @@ pytestmark = [
 LIMIT_TESTS = f"""
 import signal
 
+import numpy as np
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def limit_time():
+    np.random.seed(0)  # some data are drawn from the global generator
+
     def stop(*_):
         raise TimeoutError("{LIMITS[0]} seconds")
 

