@@ -266,7 +266,10 @@ class LatentSSVM(BaseEstimator):
         model.initialize(X, Y if latent else fill_labels(Y))
         sizes = {name: getattr(model, name) for name in model._sizes}
         # Set sizes are not inferred again from latent outputs, which need not have all states.
-        return learner.set_params(model=clone(model).set_params(**sizes), warm_start=True)
+        sized = clone(model).set_params(**sizes)
+        if hasattr(model, "classes_"):
+            sized.classes_ = model.classes_
+        return learner.set_params(model=sized, warm_start=True)
 
 
 def _complete(model: Any, x: Any, y: Any, w: np.ndarray) -> Any:
