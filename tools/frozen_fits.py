@@ -580,7 +580,8 @@ def _structured():
               "DirectionalGridCRF": {"neighborhood": 8}}
     learners = {"FrankWolfeSSVM": {"random_state": 3, "max_iter": 30},
                 "OneSlackSSVM": {"inference_cache": 3, "max_iter": 200},
-                "SubgradientSSVM": {"random_state": 3, "max_iter": 20}}
+                "SubgradientSSVM": {"random_state": 3, "max_iter": 20, "averaging": "linear",
+                                    "shuffle": True}}
     few = {"n_estimators": 3, "C": 0.5, "tol": 0.1, "random_state": 0}
     ensembles = {
         "CoulombSSVM": {"": {"n_steps": 6}, " reranked": {"n_steps": 4}, **{

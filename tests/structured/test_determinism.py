@@ -25,8 +25,12 @@ ESTIMATORS = {
     "frank-wolfe": FrankWolfeSSVM(None, C=0.5, max_iter=10, random_state=3),
     "one slack": OneSlackSSVM(None, C=0.5, max_iter=10, inference_cache=3),
     "subgradient": SubgradientSSVM(None, C=0.5, max_iter=10, batch_size=None, random_state=3),
-    "online subgradient": SubgradientSSVM(None, C=0.5, max_iter=10, random_state=3),
-    "perceptron": StructuredPerceptron(None, max_iter=5, random_state=3),
+    "online subgradient": SubgradientSSVM(
+        None, C=0.5, max_iter=10, random_state=3, averaging="linear", shuffle=True
+    ),
+    "perceptron": StructuredPerceptron(
+        None, max_iter=5, random_state=3, average=True, shuffle=True
+    ),
     "coulomb": CoulombSSVM(None, 3, assignment="sampled", n_steps=5, **ENSEMBLE),
     "anchored": CoulombSSVM(None, 3, solver="anchored", n_steps=2, **ENSEMBLE),
     "multiple choice": MultipleChoiceSSVM(None, 3, n_rounds=2, **ENSEMBLE),

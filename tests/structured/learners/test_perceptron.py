@@ -70,7 +70,7 @@ def test_samples_that_can_be_separated_end_in_a_pass_without_mistakes():
 def test_models_of_users_are_trained_by_their_methods():
     X, Y = samples(MODELS["classes"][1], n=20)
     own, ours = (
-        StructuredPerceptron(model, max_iter=4, random_state=3).fit(X, Y)
+        StructuredPerceptron(model, max_iter=4, average=True, shuffle=True).fit(X, Y)
         for model in (OwnClasses(), MultiClassClf())
     )
     assert_allclose(own.w, ours.w, atol=1e-10)
@@ -79,7 +79,7 @@ def test_models_of_users_are_trained_by_their_methods():
 def test_samples_of_weight_zero_do_not_count():
     X, Y = samples(MODELS["chain"][1], n=6)
     weight = [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
-    options = {"max_iter": 4, "shuffle": False}
+    options = {"max_iter": 4, "average": True}
     learner = StructuredPerceptron(ChainCRF(n_states=3), **options).fit(X, Y, weight)
     rest = [0, 1, 3, 5]
     again = StructuredPerceptron(ChainCRF(n_states=3), **options)
@@ -91,7 +91,7 @@ def test_samples_of_weight_zero_do_not_count():
 def test_sparse_features_give_the_weights_of_dense_ones():
     X, Y = samples(MODELS["chain"][1])
     dense, sparse = (
-        StructuredPerceptron(ChainCRF(), max_iter=5).fit(inputs, Y)
+        StructuredPerceptron(ChainCRF(), max_iter=5, average=True, shuffle=True).fit(inputs, Y)
         for inputs in (X, [sp.csr_array(x) for x in X])
     )
     assert_array_equal(dense.w, sparse.w)
@@ -100,9 +100,11 @@ def test_sparse_features_give_the_weights_of_dense_ones():
 def test_a_resumed_fit_is_one_that_was_never_interrupted(tmp_path):
     X, Y = samples(MODELS["grid"][1])
     file = tmp_path / "state"
-    whole = StructuredPerceptron(GridCRF(), max_iter=6).fit(X, Y)
-    StructuredPerceptron(GridCRF(), max_iter=3, checkpoint=file).fit(X, Y)
-    resumed = StructuredPerceptron(GridCRF(), max_iter=6, checkpoint=file).fit(X, Y)
+    options = {"average": True, "shuffle": True}
+    whole = StructuredPerceptron(GridCRF(), max_iter=6, **options).fit(X, Y)
+    options["checkpoint"] = file
+    StructuredPerceptron(GridCRF(), max_iter=3, **options).fit(X, Y)
+    resumed = StructuredPerceptron(GridCRF(), max_iter=6, **options).fit(X, Y)
     assert_array_equal(resumed.w, whole.w)
     assert resumed.n_iter_ == 6
     assert_array_equal(resumed.loss_curve_, whole.loss_curve_)
@@ -116,3 +118,22 @@ def test_it_has_no_objective_and_says_so(capsys):
     assert "pass 2, loss" in capsys.readouterr().out
     with pytest.raises(ValueError, match="Invalid parameter 'C'"):
         learner.set_params(C=1.0)
+
+
+@pytest.mark.parametrize("kind", ["chain", "grid"])
+def test_averages_begin_with_a_pass(kind):
+    X, Y = samples(MODELS[kind][1])
+    make = {"chain": ChainCRF, "grid": GridCRF}[kind]
+
+    def fit(average, max_iter=4):
+        return StructuredPerceptron(make(), max_iter=max_iter, average=average).fit(X, Y)
+
+    whole, late = fit(True), fit(2)
+    assert whole.n_iter_ == 4  # the samples are not separable in so few passes
+    assert_array_equal(fit(0).w, whole.w)
+    # The sum over all passes is that over the first two, plus that over the others.
+    assert_allclose(4 * whole.w, 2 * fit(True, max_iter=2).w + 2 * late.w, atol=1e-12)
+    assert_array_equal(fit(-1).w, fit(3).w)
+    assert_array_equal(fit(7).w, whole.w)  # there is no such pass
+    with pytest.raises(ValueError, match="average"):
+        fit(-2)

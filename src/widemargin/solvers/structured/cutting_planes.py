@@ -102,7 +102,12 @@ class CuttingPlanesState(SolverState):
         else:
             self.add_plane(*cached)
         self.solve_planes()
-        self.finished = self.record.has_converged(self.tol) or self.iterations >= self.max_iter
+        # Inference that is not exact may find nothing that changes the weights, while its bounds
+        # leave a gap.
+        least = options.plane_tol * self.tol * self.record.level
+        stalled = self.last_violation <= least and not self.is_bounded
+        converged = self.record.has_converged(self.tol)
+        self.finished = converged or stalled or self.iterations >= self.max_iter
 
     def finish(self) -> StructuredSolution:
         if not self.record.curves["iteration"]:

@@ -37,6 +37,8 @@ class PerceptronState(SolverState):
         Exponent and t0 of the rate.
     averaging : bool, default=True
         Whether to return the average of the weights after all steps.
+    average_from : int, default=0
+        The first pass that is averaged; -1 for the last one alone.
     shuffle : bool, default=True
         Whether to shuffle the samples in each pass.
     """
@@ -45,6 +47,7 @@ class PerceptronState(SolverState):
     decay: float = 0.0
     offset: float = 10.0
     averaging: bool = True
+    average_from: int = 0
     shuffle: bool = True
     average: np.ndarray = field(init=False)
     steps: int = 0
@@ -64,6 +67,8 @@ class PerceptronState(SolverState):
         order = np.flatnonzero(self.cost > 0.0)
         if self.shuffle and not self.batch:
             order = self.random.permutation(order)
+        if self.iterations > 0 and self.average_from in (self.iterations, -1):
+            self.steps = 0  # the average starts again
         run = getattr(self.oracle, "perceptron_pass", None)
         loss = None if run is None or self.batch or self.is_bounded else run(order, self)
         if loss is None:

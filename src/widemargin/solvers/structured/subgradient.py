@@ -5,7 +5,7 @@
 (H_i is defined in `structured.problem`). With g = w - anchor - (n / |B|) sum_{i in B} cost_i d_i
 over a batch B of samples, a step is
 
-    velocity <- momentum * velocity - eta_t * g,    w <- w + velocity,
+    velocity <- momentum * velocity - (1 - momentum) * eta_t * g,    w <- w + velocity,
     eta_t = rate / (1 + t / t0) ** decay
 
 where rate = 1 / t0 makes eta_t = 1 / (t0 + t), the step for a strongly convex function. The steps
@@ -38,7 +38,7 @@ class SubgradientState(PassState):
     decay : float, default=1.0
         Exponent of the schedule.
     momentum : float, default=0.0
-        Fraction of the last step that is repeated.
+        Fraction of the last step that is repeated, with the rest of the new one.
     averaging : {'linear', 'squared'}, optional
         Weights of the iterates in the average that is returned; None returns the last iterate.
     shuffle : bool, default=True
@@ -116,7 +116,8 @@ class SubgradientState(PassState):
         self.steps += 1
         rate, offset, decay = self.schedule()
         eta = rate / (1.0 + self.steps / offset) ** decay
-        self.velocity = self.momentum * self.velocity - eta * (self.w - self.anchor - pull)
+        gradient = self.w - self.anchor - pull
+        self.velocity = self.momentum * self.velocity - (1.0 - self.momentum) * eta * gradient
         self.w = self.project(self.w + self.velocity)
         if self.averaging is not None:
             weight = float(self.steps) ** (1 if self.averaging == "linear" else 2)

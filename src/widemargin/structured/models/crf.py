@@ -648,7 +648,10 @@ class CRF(InferredSizes, StructuredModel):
             raise ValueError(f"{name} must have {expected} labels, got {len(states)}.")
         if len(states) and not 0 <= states.min() <= states.max() < self.n_states:
             labels = f"labels 0 to {self.n_states - 1}" if self.n_states > 0 else "labels from 0"
-            raise ValueError(f"{name} must contain {labels}, got {states.min()} to {states.max()}.")
+            hint = " LatentSSVM trains with unknown labels, -1." if states.min() == -1 else ""
+            raise ValueError(
+                f"{name} must contain {labels}, got {states.min()} to {states.max()}.{hint}"
+            )
         return states
 
     def _true_states(self, y: Any) -> np.ndarray:
@@ -720,7 +723,7 @@ class CRF(InferredSizes, StructuredModel):
         Inference is augmented by the loss if ``y`` is given.
         """
         if self.unknown_sizes():
-            sized = self._sized(x, w)
+            sized = self.with_sizes(x, w)
             output = sized._infer(x, y, w, relaxed, return_energy, extra)
             self.last_inference_ = sized.last_inference_
             return output
@@ -740,11 +743,23 @@ class CRF(InferredSizes, StructuredModel):
         output = self.make_output(found.labels, graph.output_shape)
         return (output, -found.score) if return_energy else output
 
-    def _sized(self, x: Any, w: Any) -> Any:
-        """Return a copy with sizes that follow from an input and the number of weights.
+    def with_sizes(self, x: Any, w: Any) -> Any:
+        """Return a copy with the sizes that follow from an input and the number of weights.
 
         A learner does not initialize the model that it is given, only its clone `model_`.
+
+        Parameters
+        ----------
+        <<input>>
+        <<weights>>
+
+        Returns
+        -------
+        model : CRF
+            The model itself if its sizes are known.
         """
+        if not self.unknown_sizes():
+            return self
         graph, model = self.parse_input(x), copy.copy(self)
         seen = {"n_features": graph.features.shape[1]}
         if graph.edge_features is not None and graph.edge_features.ndim == 2:

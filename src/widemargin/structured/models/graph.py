@@ -4,6 +4,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_edges, check_method
@@ -225,7 +226,7 @@ class EdgeFeatureGraphCRF(CRF):
         + \sum_{e = (u, v)} \sum_k z_{ek} P_k[y_u, y_v]
 
     An input is a triple (node features, edges, edge features), an output is the array of the labels
-    of the nodes.
+    of the nodes. Features of nodes and of edges may be sparse.
 
     Parameters
     ----------
@@ -286,10 +287,13 @@ class EdgeFeatureGraphCRF(CRF):
         features, edges, edge_features = unpack(x, ("features", "edges", "edge_features"))
         features = check_features(features)
         edges = check_edges(edges, features.shape[0])
-        edge_features = check_real(np.asarray(edge_features), "edge_features").astype(float)
+        if sp.issparse(edge_features):
+            edge_features = sp.csr_array(check_real(edge_features, "edge_features"), dtype=float)
+        else:
+            edge_features = check_real(np.asarray(edge_features), "edge_features").astype(float)
         if len(edges) == edge_features.size == 0:
             edge_features = np.empty((0, self.n_edge_features or 0))
-        if edge_features.ndim != 2 or len(edge_features) != len(edges):
+        if edge_features.ndim != 2 or edge_features.shape[0] != len(edges):
             raise ValueError(
                 f"edge_features must have one row for each of {len(edges)} edges, got shape "
                 f"{edge_features.shape}."
@@ -311,7 +315,10 @@ class EdgeFeatureGraphCRF(CRF):
                 f"edge_features must have {self.n_edge_features} columns, got {features.shape[1]}."
             )
         # Tied features are there twice: the second time they read their matrix transposed.
-        both = np.concatenate([features, features[:, self._tied()[0]]], axis=1)
+        tied = features[:, self._tied()[0]]
+        if sp.issparse(features):
+            return graph._replace(edge_features=sp.hstack([features, tied], format="csr"))
+        both = np.concatenate([features, tied], axis=1)
         return graph._replace(edge_features=both)
 
     def pairwise_weights(self) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,8 @@ class InputGraph(NamedTuple):
         Features of the nodes.
     edges : ndarray of shape (n_edges, 2)
         Nodes that an edge joins.
-    edge_features : ndarray of shape (n_edges, n_edge_features) or (n_edges,), or None
+    edge_features : ndarray or CSR array of shape (n_edges, n_edge_features), ndarray of shape \
+            (n_edges,), or None
         Features of the edges. An array of integers, one for each edge, is the index of the only
         feature of the edge, of value 1; None is index 0 for all edges.
     shape : tuple or None
@@ -27,7 +28,7 @@ class InputGraph(NamedTuple):
 
     features: Any
     edges: np.ndarray = np.empty((0, 2), dtype=np.int64)
-    edge_features: np.ndarray | None = None
+    edge_features: Any = None
     shape: tuple | None = None
     allowed: np.ndarray | None = None
 
@@ -41,7 +42,7 @@ class InputGraph(NamedTuple):
         """Shape of outputs."""
         return (self.n_nodes,) if self.shape is None else self.shape
 
-    def edge_matrix(self, n_features: int) -> np.ndarray:
+    def edge_matrix(self, n_features: int) -> Any:
         """Return the features of the edges, one row per edge."""
         kind = np.zeros(len(self.edges), int) if self.edge_features is None else self.edge_features
         return np.eye(n_features)[kind] if kind.ndim == 1 else kind
@@ -56,10 +57,13 @@ class ParsedSamples(NamedTuple):
         Inputs.
     states : list of ndarray, or None
         States of the nodes of the outputs, if there are any.
+    known : list of ndarray of bool, or None
+        Nodes whose labels are known, if some are not: the others have no loss.
     """
 
     inputs: list[InputGraph]
     states: list[np.ndarray] | None
+    known: list[np.ndarray] | None = None
 
 
 def parse_samples(model: Any, X: Sequence, Y: Any) -> ParsedSamples:
@@ -86,7 +90,11 @@ def parse_samples(model: Any, X: Sequence, Y: Any) -> ParsedSamples:
         raise ValueError("X must contain at least one input, got none.")
     if Y is not None and len(inputs) != len(Y):
         raise ValueError(f"X and Y must have equal lengths, got {len(inputs)} and {len(Y)}.")
-    return ParsedSamples(inputs, None if Y is None else [model.states(y) for y in Y])
+    if Y is None:
+        return ParsedSamples(inputs, None)
+    states = [model.states(y) for y in Y]
+    partial = any(hasattr(y, "known") for y in Y)
+    return ParsedSamples(inputs, states, [y.known for y in Y] if partial else None)
 
 
 def check_features(features: Any) -> Any:

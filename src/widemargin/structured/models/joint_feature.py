@@ -154,7 +154,9 @@ class JointFeature:
             _check_edge_features(graph, len(position), "x")
             edge_features = graph.edge_matrix(len(position))
             check_finite(edge_features, "edge_features")
-            pairwise = np.tensordot(edge_features, factor * w[self.nodes.size + position], axes=1)
+            matrices = factor * w[self.nodes.size + position]
+            pairwise = edge_features @ matrices.reshape(len(position), -1)
+            pairwise = np.asarray(pairwise).reshape(-1, *position.shape[1:])
         unary, pairwise = np.ascontiguousarray(unary), np.ascontiguousarray(pairwise)
         if len(self.layout.barrier):
             unary[:1] += self.layout.barrier[-1]

@@ -77,6 +77,8 @@ class LatentModel(CRF):
         h : ndarray
             States.
         """
+        if self.unknown_sizes():
+            return self.with_sizes(x, w).latent(x, y, w)
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
         allowed = self.allowed_states(graph, self.check_labels(graph, y))
         found = infer(joint.potentials(graph, w), check_method(self.inference_method), allowed)
@@ -204,8 +206,20 @@ class StatesOfLabels(LatentModel):
     """Base class of models each of whose labels has several states."""
 
     n_states_per_label: Any
+    _n_labels: Any = None
     _sizes = ("n_labels", "n_features")
     class_weight = None
+
+    @property
+    def n_labels(self) -> Any:  # type: ignore[override]
+        """Number of labels; that of `n_states_per_label` unless it is given."""
+        if self._n_labels is None and np.ndim(self.n_states_per_label) == 1:
+            return len(self.n_states_per_label)
+        return self._n_labels
+
+    @n_labels.setter
+    def n_labels(self, value: Any) -> None:
+        self._n_labels = value
 
     @property
     def n_states(self) -> Any:
@@ -263,7 +277,7 @@ class LatentGraphCRF(StatesOfLabels, GraphCRF):
     Parameters
     ----------
     n_labels : int, default=None
-        Number of labels; inferred from the data by default.
+        Number of labels; by default that of `n_states_per_label` or of the data.
     <<n_node_features>>
     n_states_per_label : int or array-like of shape (n_labels,), default=2
         Number of states of each label. The states of label 0 come first.
@@ -322,7 +336,7 @@ class LatentGridCRF(StatesOfLabels, GridCRF):
     Parameters
     ----------
     n_labels : int, default=None
-        Number of labels; inferred from the data by default.
+        Number of labels; by default that of `n_states_per_label` or of the data.
     <<n_node_features>>
     n_states_per_label : int or array-like of shape (n_labels,), default=2
         Number of states of each label.
@@ -379,7 +393,7 @@ class LatentDirectionalGridCRF(LatentGridCRF, DirectionalGridCRF):
     Parameters
     ----------
     n_labels : int, default=None
-        Number of labels; inferred from the data by default.
+        Number of labels; by default that of `n_states_per_label` or of the data.
     <<n_node_features>>
     n_states_per_label : int or array-like of shape (n_labels,), default=2
         Number of states of each label.

@@ -140,13 +140,12 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
             edges.append(own + first[ends])
             name = f"edge features of types {ends[0]} and {ends[1]}"
             edge_features.append(_check_columns(values, counts[tuple(ends)], name, len(own)))
-        sparse = any(sp.issparse(own) for own in features)
-        nodes = sp.block_diag(features, "csr") if sparse else linalg.block_diag(*features)
+        nodes = _block_diagonal(features)
         types = np.repeat(np.arange(self.n_types), n_nodes)
         return InputGraph(
             check_features(nodes),
             check_edges(np.concatenate(edges), len(types)),
-            linalg.block_diag(*edge_features),
+            _block_diagonal(edge_features),
             allowed=self._types_of_states() == types[:, np.newaxis],
         )
 
@@ -258,6 +257,13 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
                 f"{counts.tolist()}."
             )
         return counts
+
+
+def _block_diagonal(blocks: list) -> Any:
+    """Return a block-diagonal matrix, sparse if a block is."""
+    if any(sp.issparse(own) for own in blocks):
+        return sp.csr_array(sp.block_diag(blocks, "csr"))
+    return linalg.block_diag(*blocks)
 
 
 def _check_columns(values: Any, n_columns: int, name: str, n_rows: int | None = None) -> Any:

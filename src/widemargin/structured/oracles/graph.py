@@ -34,7 +34,10 @@ class GraphOracle(StructuredOracle):
         if samples.states is not None:
             pairs = enumerate(zip(self.inputs, samples.states, strict=True))
             truth = np.concatenate([model.check_states(*pair, f"Y[{i}]") for i, pair in pairs])
-            self.graphs = self.graphs._replace(truth=truth, cost=model.state_costs(truth))
+            cost = model.state_costs(truth)
+            if samples.known is not None:
+                cost = cost * np.concatenate(samples.known)
+            self.graphs = self.graphs._replace(truth=truth, cost=cost)
         self.method = check_method(model.inference_method)
         self.n_samples, self.size = len(self.inputs), self.joint.full_size
         self.groups = model.state_groups()
