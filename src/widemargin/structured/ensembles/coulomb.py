@@ -99,8 +99,9 @@ class CoulombSSVM(StructuredEnsemble):
     alpha_ : float
         Strength of the repulsion.
     objective_ : float
-        Value of the objective, by which the iterate is selected. Unless `assignment` is 'all', a
-        member counts only the samples assigned to it, scaled to the number of all samples.
+        Value of the objective, by which the iterate is selected. With `assignment` 'best' and
+        'sampled' a member counts only the samples assigned to it, each of them `n_estimators`
+        times.
     energy_ : float
         Value of the sum over pairs in the objective.
     dual_gap_ : float
@@ -224,6 +225,7 @@ class CoulombSSVM(StructuredEnsemble):
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
             tol=self.tol, passes=min(options.anchored_passes, self.max_iter), bounds=problem.bounds,
             clusters=clusters, cluster_steps=self.cluster_steps if clusters else 0,
+            score_all=self.assignment == "stochastic",
         )  # fmt: skip
 
         def report_last(state: CoulombState) -> bool:
