@@ -62,7 +62,7 @@ STRENGTHS = {
     "random": (0.3, (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4, 0.5, 0.7, 1.0, 1.5, 3.0)),
     "DivMBest": (0.1, (0.01, 0.03, 0.3, 1.0)),
 }
-"""The middle strength and the others: alpha of CSSVM relative to `alpha="auto"`, the diversity of
+"""The middle strength and the others: alpha of CSSVM relative to "auto" of "all", the diversity of
 DivMCL and DivMBest, the spread of random controls. MCL has none, but three more values of C.
 """
 

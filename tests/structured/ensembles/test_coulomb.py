@@ -66,6 +66,9 @@ def test_the_default_repulsion_is_the_objective_of_the_single_ssvm_per_ten_weigh
     own += 0.5 * np.sum(PlainOracle(ensemble.model_, X, Y).violations(ensemble.w).slacks)
     assert len(ensemble.w) > 10
     assert_allclose(ensemble.alpha_, own * 10 / len(ensemble.w))
+    # Members with samples of their own differ already.
+    assigned = ensemble.set_params(assignment="best").fit(X, Y)
+    assert_allclose(assigned.alpha_, own / len(ensemble.w))
 
 
 def test_the_default_repulsion_of_few_weights_is_the_whole_objective():

@@ -52,7 +52,8 @@ class CoulombSSVM(StructuredEnsemble):
     alpha : float or 'auto', default='auto'
         Strength of the repulsion. If 0, all members equal the single structured SVM. 'auto' uses
         the objective of the single structured SVM, multiplied by 10 / size_joint_feature if there
-        are more than ten weights.
+        are more than ten weights, and by 0.1 if `assignment` is 'best' or 'sampled', where samples
+        drive the members apart as well.
     exponent : float, default=1
         Exponent s of the distance; 1 is that of Coulomb's law.
     assignment : {'all', 'best', 'sampled', 'stochastic'}, default='all'
@@ -190,7 +191,7 @@ class CoulombSSVM(StructuredEnsemble):
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         single = self._fit_single(problem)
-        alpha = default_repulsion(single.objective, problem.oracle.size)
+        alpha = default_repulsion(single.objective, problem.oracle.size, self.assignment)
         alpha = alpha if self.alpha == "auto" else float(self.alpha)
         if alpha == 0.0 or self.n_estimators == 1:
             W, iterations = np.tile(single.w, (self.n_estimators, 1)), 0
@@ -263,10 +264,11 @@ class CoulombSSVM(StructuredEnsemble):
         return samples_of_members(member, self.n_estimators)
 
 
-def default_repulsion(objective: float, size: int) -> float:
+def default_repulsion(objective: float, size: int, assignment: str = "all") -> float:
     """Return the default strength of the repulsion for the objective of a single SSVM."""
-    few = coulomb_options.few_weights
-    return objective * few / max(few, size)
+    few, specialized = coulomb_options.few_weights, assignment in ("best", "sampled")
+    share = coulomb_options.assigned_share if specialized else 1.0
+    return share * objective * few / max(few, size)
 
 
 def _default_offset(oracle: Any, cost: np.ndarray, w: np.ndarray) -> float:
