@@ -5,8 +5,9 @@
 DIR contains the data sets ocr_letters and weizmann_horses and a ``load.py`` whose ``load(name)``
 returns lists of inputs and outputs. The experiments are in kind those of the paper on CSSVM: (i)
 one training image ("horse", and generated images with clutter), (ii) many images: 166 horses in
-five folds, train on one, validate on two, test on two ("folds"), (iii) generated images with five
-classes, the Jaccard index, and a loss with class_weight="balanced" ("classes"); and words.
+five folds, train on one, validate on two, test on two ("folds"), (iii) several classes: generated
+scan lines of pixels with five classes, the Jaccard index, and a loss with class_weight="balanced"
+("classes"); and words.
 
 In images the weights of pairs of labels are constrained as in the paper, so that graph cuts are
 exact with two labels. Every row selects C and its strength of diversity on validation data, for six
@@ -43,7 +44,7 @@ TITLES = {
     "clutter": "Generated images with clutter: one training image",
     "horse": "Horses: one training image",
     "folds": "Horses: five folds of 166 images, train on one, validate on two, test on two",
-    "classes": "Generated images with five classes: Jaccard index, balanced loss",
+    "classes": "Generated scan lines with five classes: Jaccard index, balanced loss",
     "letters50": "Letters: 50 training words",
     "letters704": "Letters: 704 training words",
 }
@@ -266,11 +267,9 @@ class Task:
             self.train, self.valid, self.test = clutter(random, rows or 20)
             self.costs, self.make = (0.003, 0.03, 0.3), lambda: GridCRF(n_states=2)
         elif part == "classes":
-            self.train, self.valid, self.test = classes(random, rows or (50 if full else 15))
+            self.train, self.valid, self.test = classes(random, rows or 60)
             self.costs = 0.001, 0.01, 0.1
-            self.make = lambda: GridCRF(
-                n_states=5, class_weight="balanced", inference_method="alpha-expansion"
-            )
+            self.make = lambda: ChainCRF(n_states=5, class_weight="balanced")
         elif part.startswith("letters"):
             n = min(int(part[len("letters") :]), rows or 10_000)
             self.train, self.valid, self.test = words(data, random, n, rows or 300)
@@ -286,7 +285,7 @@ class Task:
         self.more_costs = (low * middle) ** 0.5, (middle * high) ** 0.5, 3.0 * high
         self.model_ = self.make()
         self.model_.initialize(*self.train)
-        self.signs = {} if part.startswith("letters") else potts(self.model_)
+        self.signs = {} if isinstance(self.model_, ChainCRF) else potts(self.model_)
 
     @cached_property
     def singles(self):
@@ -384,26 +383,25 @@ def clutter(random, n_test):
 
 
 def classes(random, n_test):
-    """Return images with five classes, from most of the pixels to some percent of them.
+    """Return scan lines of pixels with five classes, from half of the pixels to some percent.
 
-    Each image belongs to one of three scenes, in which the classes have other colors.
+    Each line belongs to one of three scenes, in which the classes have other colors.
     """
     import numpy as np
 
-    n = 6
+    n, shares = 6, (0.5, 0.25, 0.13, 0.08, 0.04)
     common, scenes = random.normal(size=(5, n)), random.normal(size=(3, 5, n))
 
-    def image(scene):
-        labels = np.zeros((12, 12), dtype=int)
-        for label, size in ((1, 4.0), (2, 3.0), (3, 2.2), (4, 1.6)):
-            labels[discs(random, 12, 1, size) == 1] = label
-        colors = (common + 0.8 * scenes[scene])[labels] + 1.2 * random.normal(size=(12, 12, n))
-        return np.concatenate([colors, np.ones((12, 12, 1))], axis=-1), labels
+    def line(scene):
+        labels = np.repeat(random.choice(5, size=15, p=shares), random.integers(2, 7, size=15))
+        colors = (common + 0.8 * scenes[scene])[labels]
+        colors += 1.2 * random.normal(size=colors.shape)
+        return np.column_stack([colors, np.ones(len(labels))]), labels
 
-    return split([image(k % 3) for k in range(24 + n_test)], 12, 12)
+    return split([line(k % 3) for k in range(60 + n_test)], 30, 30)
 
 
-def discs(random, size=16, n_discs=3, radius=None):
+def discs(random, size=16, n_discs=3):
     import numpy as np
 
     row, column = np.indices((size, size))
@@ -411,7 +409,7 @@ def discs(random, size=16, n_discs=3, radius=None):
     for _ in range(n_discs):
         place = random.uniform(2, size - 2, size=2)
         inside = (row - place[0]) ** 2 + (column - place[1]) ** 2
-        labels[inside < (radius or random.uniform(2.5, size / 4)) ** 2] = 1
+        labels[inside < random.uniform(2.5, size / 4) ** 2] = 1
     return labels
 
 

@@ -12,7 +12,7 @@ titles = {
     "horse": "horses, 1 image, 79 weights",
     "letters50": "letters, 50 words, 4004 weights",
     "folds": "horses, 33 images, 79 weights",
-    "classes": "five classes, 12 images, 50 weights",
+    "classes": "five classes, 30 lines, 60 weights",
 }
 looks = {
     "CSSVM chosen": ("#0072b2", "o-"),

@@ -112,14 +112,25 @@ def test_peers_have_the_passes_of_the_single_ssvm(ensembles):
     assert rival.diversity == 0.5
 
 
-def test_images_with_five_classes_have_rare_classes(ensembles):
+def test_lines_with_five_classes_have_rare_classes(ensembles):
     task = ensembles.Task("classes", 0, None, None, False)
-    shares = np.bincount(np.concatenate([y.ravel() for y in task.train[1]])) / (12 * 144)
+    labels = np.concatenate(task.train[1])
+    shares = np.bincount(labels) / len(labels)
     assert len(shares) == 5
-    assert shares[0] > 0.4
+    assert shares[0] > 0.3
     assert 0.005 < shares[4] < 0.1
+    assert task.model_.class_weight_[4] > 3.0 * task.model_.class_weight_[0]
     assert task.error(task.valid[1]) == 0.0
     assert task.error([np.zeros_like(y) for y in task.valid[1]]) > 0.8
+
+
+def test_constraints_make_neighbors_at_best_equal(ensembles):
+    task = ensembles.Task("clutter", 0, None, 5, False)
+    # Two labels: the last three weights are those of the pairs 00, 10 and 11.
+    size = task.model_.size_joint_feature
+    assert size == 29
+    assert task.signs["zero_constraint"] == [size - 3, size - 1]
+    assert task.signs["negativity_constraint"] == [size - 2]
 
 
 def test_a_member_is_useful_where_it_alone_is_the_best(ensembles):
