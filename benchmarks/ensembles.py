@@ -3,22 +3,31 @@
 ``python benchmarks/ensembles.py --data DIR [--full] [--json FILE] [--only PART ...]``
 
 DIR contains the data sets ocr_letters and weizmann_horses and a ``load.py`` whose ``load(name)``
-returns lists of inputs and outputs. For each seed, C is selected for a single structured SVM on
-validation data. The strength of diversity of a method is selected for two members there, for up to
-three members, or for six, for more (for two throughout on the 704 words). Errors are those on test
-data. The training of a member has as many passes as that of the single SSVM. MCL and DivMCL train
-their members up to ten times; Coulomb starts from the single SSVM and takes steps, or for
-"anchored" three rounds (--full: ten; two on the 704 words) of as many passes, at most 50.
+returns lists of inputs and outputs. The experiments are in kind those of the paper on CSSVM: (i)
+one training image ("horse", and generated images with clutter), (ii) many images: 166 horses in
+five folds, train on one, validate on two, test on two ("folds"), (iii) several classes: generated
+scan lines of pixels with five classes, the Jaccard index, and a loss with class_weight="balanced"
+("classes"); and words.
 
-"random" perturbs the single SSVM in any direction, "random outputs" in directions in which outputs
-of the training data differ; "kept" is "anchored" with the single SSVM as first member; "in turn"
-rewards the members of "kept", or of "random", for differing from the earlier proposals, as DivMBest
-does with a single SSVM; "chosen" is the variant of Coulomb, or of the random controls, with the
-smallest error on validation data. A member is useful for a sample if it alone is the best.
+In images the weights of pairs of labels are constrained as in the paper, so that graph cuts are
+exact with two labels. Every row selects C and its strength of diversity on validation data, for six
+members, for the error of the best proposal: first C with the middle strength, then the strength
+with that C. The rows of CSSVM have six candidates, as MCL and DivMCL have; "CSSVM chosen" is the
+row of CSSVM with the smallest error on validation data, "random chosen" that of the two random
+controls, which have as many candidates together as all rows of CSSVM together. Errors are those on
+test data.
 
-Seeds run in parallel, which changes no result. The default is 1, 2, 4, 6 and 10 members (1, 2 and 6
-on the 704 words) and five seeds, ten for groups of five, which are two groups; --full uses all
-numbers from 1 to 10, ten seeds, and more steps and test data.
+"CSSVM all", "best", "sampled" and "stochastic" are the assignments of the paper, with the
+subgradient solver; "anchored" is our solver with all samples. "random weights" perturbs the single
+SSVM in any direction, "random outputs" in directions in which outputs of the training data differ.
+The rows "with DivMBest" reward each member of the chosen ensemble for differing from the earlier
+proposals, as DivMBest does with a single SSVM. The training loss of DivMCL is ours: that of its
+paper was not available. A member is useful for a sample if it alone is the best.
+
+CSSVM takes 40 steps, or two rounds of "anchored": more steps decrease the objective, but increase
+the error of the best proposal with assignment "best". Seeds run in parallel, which changes no
+result. The default is 2, 4, 6 and 10 members and five seeds or folds; --full uses all numbers from
+1 to 10, more passes and rounds, and 704 words.
 """
 
 import os
@@ -26,37 +35,38 @@ import runpy
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, pstdev
 
 from _harness import Bench, Report, answer, machine, options
 
-PARTS = ("grid9", "grid43", "letters50", "horses", "folds", "letters704")
 TITLES = {
-    "grid9": "One image of a grid, 9 weights",
-    "grid43": "One image of a grid, 43 weights",
-    "letters50": "Letters, 50 words, 4004 weights",
-    "letters704": "Letters, 704 words, 4004 weights",
-    "horses": "Horses, one image, 79 weights",
-    "folds": "Horses, groups of five: train on one, validate on two, test on two",
+    "clutter": "Generated images with clutter: one training image",
+    "horse": "Horses: one training image",
+    "folds": "Horses: five folds of 166 images, train on one, validate on two, test on two",
+    "classes": "Generated scan lines with five classes: Jaccard index, balanced loss",
+    "letters50": "Letters: 50 training words",
+    "letters704": "Letters: 704 training words",
 }
-COULOMB = (
-    "Coulomb all",
-    "Coulomb best",
-    "Coulomb sampled",
-    "Coulomb stochastic",
-    "Coulomb anchored",
-    "Coulomb kept",
-    "Coulomb in turn",
-)
-RANDOM = ("random", "random outputs", "random in turn")
+PARTS = tuple(TITLES)
+COULOMB = tuple(f"CSSVM {way}" for way in ("all", "best", "sampled", "stochastic", "anchored"))
+RANDOM = ("random weights", "random outputs")
 OTHERS = ("DivMBest", "MCL", "DivMCL")
-OURS, CONTROL = "Coulomb chosen", "random chosen"
+OURS, CONTROL = "CSSVM chosen", "random chosen"
 CHOSEN = {OURS: COULOMB, CONTROL: RANDOM}
-# Coulomb is selected among several variants: so is the control.
-RIVALS = (CONTROL, *OTHERS)
-METHODS = (*COULOMB, OURS, *RANDOM, *RIVALS)
+COMBINED = {"CSSVM with DivMBest": OURS, "random with DivMBest": CONTROL}
+METHODS = (*COULOMB, OURS, *RANDOM, CONTROL, *OTHERS, *COMBINED)
+STRENGTHS = {
+    "CSSVM": (0.1, (0.01, 1.0, 10.0)),
+    "MCL": (0.0, ()),
+    "DivMCL": (0.3, (0.03, 0.1, 1.0)),
+    "random": (0.3, (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4, 0.5, 0.7, 1.0, 1.5, 3.0)),
+    "DivMBest": (0.1, (0.01, 0.03, 0.3, 1.0)),
+}
+"""The middle strength and the others: alpha of CSSVM relative to "auto" of "all", the diversity of
+DivMCL and DivMBest, the spread of random controls. MCL has none, but three more values of C.
+"""
 
 
 def main():
@@ -67,7 +77,6 @@ def main():
     packages = "numpy", "scipy", "scikit-learn", "numba", "widemargin"
     report = Report("ensembles", wanted.json, machine(*packages))
     bench = Bench(__file__)
-    parts = [part for part in wanted.only if part.startswith("grid") or wanted.data is not None]
     workers = os.cpu_count() or 1
 
     def work(order):
@@ -78,21 +87,27 @@ def main():
     curves = {}
     report.keep("curves", curves)
     with ThreadPoolExecutor(workers) as pool:
-        coming = {part: pool.map(work, orders(part, wanted)) for part in parts}
+        coming = {part: pool.map(work, orders(part, wanted)) for part in parts(wanted)}
         for part, found in coming.items():
             show(part, report, list(found), curves)
     report.close()
     return None
 
 
+def parts(wanted):
+    """Return the parts that are run: those without data need no folder."""
+    generated = ("clutter", "classes")
+    here = [part for part in wanted.only if part in generated or wanted.data is not None]
+    return [part for part in here if part != "letters704" or wanted.full]
+
+
 def orders(part, wanted):
-    seeds = 10 if wanted.full or part == "folds" else 5
-    return [(part, seed) for seed in range(1 if wanted.rows else seeds)]
+    return [(part, seed) for seed in range(1 if wanted.rows else 5)]
 
 
 def show(part, report, found, curves):
     """Report the tables and bars of a part; store the curves for the figures."""
-    members = sorted(map(int, found[0]["errors"]["random"]))
+    members = sorted(map(int, found[0]["errors"]["MCL"]))
     singles = [own["single"] for own in found]
     single = fmean(singles)
     errors = {name: over_seeds([own["errors"][name] for own in found], members) for name in METHODS}
@@ -100,7 +115,7 @@ def show(part, report, found, curves):
         "members": members,
         "single": single,
         "errors": errors,
-        "choices": [{key: own[key] for key in ("C", "choices", "chosen")} for own in found],
+        "choices": [{key: own[key] for key in ("choices", "chosen")} for own in found],
     }
     at = members.index(6) if 6 in members else -1
     header = ["method", *(f"M={m}" for m in members)]
@@ -112,19 +127,21 @@ def show(part, report, found, curves):
         ]
         for name, own in errors.items()
     ]
-    chosen = sorted({name for own in found for name in own["chosen"][OURS].values()})
+    chosen = sorted({own["chosen"][OURS] for own in found})
+    measure = "One minus the Jaccard index" if part == "classes" else "Error"
     text = (
-        f"Error of the best proposal of M, mean and standard deviation over {len(found)} seeds, "
-        f"and on which share of the test samples the least useful of {members[at]} members is the "
-        "best and no other as good, for the seed where that is least. Error of the single SSVM: "
-        f"{single:.4f} ± {pstdev(singles):.4f}. Chosen on validation data: {', '.join(chosen)}."
+        f"{measure} of the best proposal of M, mean and standard deviation over {len(found)} "
+        f"{'folds' if part == 'folds' else 'seeds'}, and on which share of the test samples the "
+        f"least useful of {members[at]} members is the best and no other as good, for the seed "
+        f"where that is least. Single SSVM: {single:.4f} ± {pstdev(singles):.4f}. CSSVM chosen on "
+        f"validation data: {', '.join(chosen)}."
     )
     report.table(TITLES[part], text, [*header, "least useful"], rows)
     rows = [
         [name, *(f"{a:.3f}, {b:.3f}" for a, b in zip(own["mean"], own["worst"], strict=True))]
         for name, own in errors.items()
     ]
-    text = "Error of the members: their mean, and the worst of them."
+    text = f"{measure} of the members: their mean, and the worst of them."
     report.table(f"{TITLES[part]}: the members", text, header, rows)
     bars(part, report, members, single, errors)
 
@@ -143,111 +160,95 @@ def over_seeds(found, members):
 
 
 def bars(part, report, members, single, errors):
+    """Compare the chosen CSSVM with its peers and, with many images, assignment "best"."""
     several = [k for k, m in enumerate(members) if m > 1]
-    ours = errors[OURS]["pick"]
-    worst = max(ours[k] / single for k in several)
-    report.bar(f"{part}: Coulomb below the single SSVM for every M", worst, worst < 1, " times")
-    for rival in RIVALS:
-        theirs = errors[rival]["pick"]
-        worst = max(ours[k] / theirs[k] for k in several)
-        report.bar(f"{part}: Coulomb below {rival} for every M", worst, worst < 1, " times")
-    # With two test images, six members cannot all be the best sometimes.
-    at = several[-1] if part != "folds" else members.index(2)
-    least = errors[OURS]["least"][at]
-    report.bar(f"{part}: each of {members[at]} members is the best sometimes", least, least > 0)
+    names = [OURS, "CSSVM best"] if part == "folds" else [OURS]
+    for name in names:
+        ours = errors[name]["pick"]
+        peers = {"the single SSVM": [single] * len(members)}
+        peers |= {peer: errors[peer]["pick"] for peer in (CONTROL, *OTHERS)}
+        for peer, theirs in peers.items():
+            worst = max(ours[k] / theirs[k] for k in several)
+            claim = f"{part}: {name} at or below {peer} for every M"
+            report.bar(claim, worst, worst <= 1, " times")
 
 
 def run(part, seed, data, rows, full):
     """Return the errors of all methods on the test data of one seed."""
-    from widemargin.structured import FrankWolfeSSVM
-
     task = Task(part, seed, data, rows, full)
-    tried = {}
-    for C in task.costs:
-        learner = FrankWolfeSSVM(task.model(), C=C, tol=0.02, max_iter=task.passes)
-        tried[C] = learner.fit(*task.train)
-    learner = max(tried.values(), key=lambda own: own.score(*task.valid))
-    task.C, task.w, task.objective = learner.C, learner.w, learner.objective_
-    errors, choices = {}, {}
-    for name in (*COULOMB, *RANDOM, *OTHERS):
-        if name == "Coulomb stochastic" and len(task.train[0]) == 1:
-            # One random sample of one is all of them.
-            errors[name], choices[name] = errors["Coulomb all"], choices["Coulomb all"]
-            continue
-        choices[name] = {m: choose(task, name, m, choices) for m in task.choose_at}
-        errors[name] = curve(task, name, choices[name])
-    chosen = {}
-    for kind, ways in CHOSEN.items():
-        best = {m: min(ways, key=lambda name: choices[name][m][0]) for m in task.choose_at}
-        errors[kind] = {m: errors[best[chosen_at(task, m)]][m] for m in task.members}
-        chosen[kind] = best
-    # The first output of DivMBest is that of the single SSVM, summed in the same order.
-    single = errors["DivMBest"][1]["pick"]
-    kept = {"C": task.C, "choices": choices, "chosen": chosen}
-    return {"single": single, "errors": errors, **kept}
+    choices = {name: choose(task, name) for name in (*COULOMB, *RANDOM, *OTHERS)}
+    chosen = {kind: min(ways, key=lambda name: choices[name][0]) for kind, ways in CHOSEN.items()}
+    for name, kind in COMBINED.items():
+        choices[name] = combine(task, chosen[kind], choices[chosen[kind]][1])
+    errors = {name: curve(task, name, chosen, choices[name][1]) for name in choices}
+    errors |= {kind: errors[name] for kind, name in chosen.items()}
+    single = min(task.singles.values(), key=lambda own: task.error(own.predict(task.valid[0])))
+    error = task.error(single.predict(task.test[0]), task.test)
+    return {"single": error, "errors": errors, "choices": choices, "chosen": chosen}
 
 
-def choose(task, name, m, choices):
-    """Return the least error of ``m`` members on validation data, and its strength."""
-    kind, *way = name.split()
-    values = STRENGTHS[kind]
-    if way == ["in", "turn"]:
-        spread = choices["Coulomb kept" if kind == "Coulomb" else "random"][m][1]
-        values = [(spread, diversity) for diversity in (0.0, *STRENGTHS["DivMBest"])]
-    picks = {value: propose(task, name, value, m, task.valid).min(axis=0).sum() for value in values}
-    return min((float(error), value) for value, error in picks.items())
+def choose(task, name):
+    """Return the least error of the best proposal on validation data, with C and strength."""
+    middle, others = STRENGTHS[name.split()[0]]
+    costs = task.costs if name != "MCL" else sorted({*task.costs, *task.more_costs})
+    tried = {(C, middle): validate(task, name, (C, middle)) for C in costs}
+    C = min(tried, key=tried.get)[0]
+    tried |= {(C, other): validate(task, name, (C, other)) for other in others}
+    best = min(tried, key=tried.get)
+    return tried[best], best
 
 
-def chosen_at(task, m):
-    """Return the number of members for which the strength for ``m`` was selected."""
-    return task.choose_at[0] if m < 4 else task.choose_at[-1]
+def combine(task, name, value):
+    """Return the least error on validation data with members in sequence, and its setting."""
+    middle, others = STRENGTHS["DivMBest"]
+    tried = {
+        (*value, diversity): validate(task, name, (*value, diversity))
+        for diversity in (middle, *others)
+    }
+    best = min(tried, key=tried.get)
+    return tried[best], best
 
 
-def curve(task, name, choice):
+def validate(task, name, value):
+    return measure(task, task.valid, propose(task, name, value, task.choose_at, task.valid))["pick"]
+
+
+def curve(task, name, chosen, value):
     """Return the errors on test data for each number of members."""
+    name = chosen[COMBINED[name]] if name in COMBINED else name
+    return {
+        m: measure(task, task.test, propose(task, name, value, m, task.test)) for m in task.members
+    }
+
+
+def measure(task, samples, proposals):
+    """Return the errors of the best proposals and of the members."""
     import numpy as np
 
-    most = np.array([task.model_.max_loss(y) for y in task.test[1]]).sum()
-    found = {}
-    for m in task.members:
-        losses = propose(task, name, choice[chosen_at(task, m)][1], m, task.test)
-        best = losses == losses.min(axis=0)
-        alone = best & (best.sum(axis=0) == 1)
-        found[m] = {
-            "pick": float(losses.min(axis=0).sum() / most),
-            "mean": float(losses.mean(axis=0).sum() / most),
-            "worst": float(losses.sum(axis=1).max() / most),
-            "least": float(alone.mean(axis=1).min()),
-        }
-    return found
+    Y = samples[1]
+    pairs = zip(Y, proposals, strict=True)
+    losses = np.array([[task.model_.loss(y, own) for own in outputs] for y, outputs in pairs])
+    picked = [outputs[m] for outputs, m in zip(proposals, losses.argmin(axis=1), strict=True)]
+    members = [task.error(own, samples) for own in zip(*proposals, strict=True)]
+    best = losses == losses.min(axis=1, keepdims=True)
+    alone = best & (best.sum(axis=1, keepdims=True) == 1)
+    return {
+        "pick": task.error(picked, samples),
+        "mean": fmean(members),
+        "worst": max(members),
+        "least": float(alone.mean(axis=0).min()),
+    }
 
 
 def propose(task, name, value, m, samples):
-    """Return the losses of ``m`` proposals for each sample."""
-    import numpy as np
-
+    """Return ``m`` proposals for each sample; a third number in ``value`` is for DivMBest."""
     from widemargin.structured import batch_diverse_predictions
 
+    C, strength, *diversity = value
     if name == "DivMBest":
-        X, Y = samples
-        found = batch_diverse_predictions(task.model_, task.w, X, m, value)
-        pairs = zip(Y, found, strict=True)
-        return np.array([[task.model_.loss(y, own) for own in outputs] for y, outputs in pairs]).T
-    if name.endswith("in turn"):
-        base = "Coulomb kept" if name.startswith("Coulomb") else "random"
-        return task.fitted(base, value[0], m).member_losses(*samples, diversity=value[1])
-    return task.fitted(name, value, m).member_losses(*samples)
-
-
-STRENGTHS = {
-    "Coulomb": (0.1, 1.0, 10.0),
-    "random": (0.1, 0.3, 1.0, 3.0),
-    "DivMBest": (0.03, 0.1, 0.3, 1.0),
-    "MCL": (1.0, 3.0),
-    "DivMCL": tuple(product((0.3, 1.0), (1.0, 3.0))),
-}
-"""Alpha of Coulomb relative to `alpha="auto"`, C of MCL relative to that of the single SSVM, the
-diversity of DivMCL and such a C, and the corresponding parameters of the others."""
+        w = task.singles[C].w
+        return batch_diverse_predictions(task.model_, w, samples[0], m, strength)
+    return task.fitted(name, C, strength, m).predict_all(samples[0], *diversity)
 
 
 class Task:
@@ -258,43 +259,62 @@ class Task:
 
         from widemargin.structured import ChainCRF, GraphCRF, GridCRF
 
-        self.seed, self.fits = seed, {}
-        self.members = tuple(range(1, 11)) if full else (1, 2, 4, 6, 10)
-        self.choose_at, self.passes = (2, 6), 60
-        self.steps, self.rounds = (200, 10) if full else (50, 3)
+        self.seed, self.fits, self.jaccard = seed, {}, part == "classes"
+        self.members, self.choose_at = tuple(range(1, 11)) if full else (2, 4, 6, 10), 6
+        self.steps, self.rounds, self.passes = (40, 10, 100) if full else (40, 2, 30)
         random = np.random.default_rng(seed)
-        if part.startswith("grid"):
-            make = few_colors if part == "grid9" else many_colors
-            self.train, self.valid, self.test = make(random, 6 if rows else 20)
-            self.costs, self.make = (0.01, 0.1), lambda: GridCRF(n_states=2)
+        if part == "clutter":
+            self.train, self.valid, self.test = clutter(random, rows or 20)
+            self.costs, self.make = (0.003, 0.03, 0.3), lambda: GridCRF(n_states=2)
+        elif part == "classes":
+            self.train, self.valid, self.test = classes(random, rows or 60)
+            self.costs = 0.001, 0.01, 0.1
+            self.make = lambda: ChainCRF(n_states=5, class_weight="balanced")
         elif part.startswith("letters"):
             n = min(int(part[len("letters") :]), rows or 10_000)
-            self.train, self.valid, self.test = words(
-                data, random, n, rows or (2000 if full else 300)
-            )
+            self.train, self.valid, self.test = words(data, random, n, rows or 300)
             self.costs, self.make = (0.03, 0.1, 0.3), lambda: ChainCRF(n_states=26)
-            if n > 100:
-                self.choose_at, self.steps, self.rounds, self.passes = (2,), 20, 2, 11
-                self.members = self.members if full else (1, 2, 6)
         else:
-            sizes = (1, 2, 2) if part == "folds" else (1, 3, rows or (324 if full else 40))
-            self.train, self.valid, self.test = horses(data, seed, sizes)
-            self.costs, self.make = (0.001, 0.01), lambda: GraphCRF(n_states=2)
+            self.train, self.valid, self.test = (
+                horse_folds(data, seed) if part == "folds" else one_horse(data, seed, rows or 40)
+            )
+            self.costs, self.make = (0.001, 0.01, 0.1), lambda: GraphCRF(n_states=2)
         if rows:
             self.members, self.steps, self.rounds, self.passes = (1, 2, 6), 10, 2, 10
-        self.model_ = self.model()
+        low, middle, high = self.costs
+        self.more_costs = (low * middle) ** 0.5, (middle * high) ** 0.5, 3.0 * high
+        self.model_ = self.make()
         self.model_.initialize(*self.train)
+        self.signs = {} if isinstance(self.model_, ChainCRF) else potts(self.model_)
 
-    def model(self):
-        return self.make()
+    @cached_property
+    def singles(self):
+        """The single structured SVM of each C."""
+        from widemargin.structured import FrankWolfeSSVM
 
-    def fitted(self, name, value, m):
+        options = {"tol": 0.02, "max_iter": self.passes, **self.signs}
+        return {C: FrankWolfeSSVM(self.make(), C=C, **options).fit(*self.train) for C in self.costs}
+
+    def error(self, outputs, samples=None):
+        """Return the share of wrong parts, or one minus the Jaccard index."""
+        import numpy as np
+
+        from widemargin.structured import jaccard_index
+
+        Y = (samples or self.valid)[1]
+        if self.jaccard:
+            return 1.0 - jaccard_index(Y, outputs)
+        wrong = sum(np.sum(y != own) for y, own in zip(Y, outputs, strict=True))
+        return float(wrong / sum(np.size(y) for y in Y))
+
+    def fitted(self, name, C, strength, m):
         """Return the ensemble, trained once."""
-        if (name, value, m) not in self.fits:
-            self.fits[name, value, m] = self.ensemble(name, value, m).fit(*self.train)
-        return self.fits[name, value, m]
+        if (name, C, strength, m) not in self.fits:
+            ensemble = self.ensemble(name, C, strength, m)
+            self.fits[name, C, strength, m] = ensemble.fit(*self.train)
+        return self.fits[name, C, strength, m]
 
-    def ensemble(self, name, value, m):
+    def ensemble(self, name, C, strength, m):
         from widemargin.structured import (
             CoulombSSVM,
             DiverseMultipleChoiceSSVM,
@@ -303,76 +323,99 @@ class Task:
         )
         from widemargin.structured.ensembles.coulomb import default_repulsion
 
-        kind, *rest = name.split()
-        common = {"C": self.C, "tol": 0.02, "random_state": self.seed, "max_iter": self.passes}
-        if kind == "Coulomb":
-            anchored = rest[0] in ("anchored", "kept")
+        kind, *way = name.split()
+        common = {"C": C, "tol": 0.02, "max_iter": self.passes, **self.signs}
+        common["random_state"] = self.seed
+        if kind == "CSSVM":
+            anchored = way == ["anchored"]
+            single = self.singles[C]
             return CoulombSSVM(
-                self.model(), m, value * default_repulsion(self.objective, len(self.w)),
-                assignment="all" if anchored else rest[0],
+                self.make(), m, strength * default_repulsion(single.objective_, len(single.w)),
+                assignment="all" if anchored else way[0],
                 solver="anchored" if anchored else "subgradient",
-                n_steps=self.rounds if anchored else self.steps,
-                keep_single=rest[0] == "kept", **common,
+                n_steps=self.rounds if anchored else self.steps, **common,
             )  # fmt: skip
         if kind == "random":
-            directions = "outputs" if rest else "weights"
-            return PerturbedSSVM(self.model(), m, value, directions=directions, **common)
+            return PerturbedSSVM(self.make(), m, strength, directions=way[0], **common)
         if kind == "MCL":
-            return MultipleChoiceSSVM(self.model(), m, **{**common, "C": value * self.C})
-        diversity, factor = value
-        return DiverseMultipleChoiceSSVM(
-            self.model(), m, diversity, **{**common, "C": factor * self.C}
-        )
+            return MultipleChoiceSSVM(self.make(), m, **common)
+        return DiverseMultipleChoiceSSVM(self.make(), m, strength, **common)
 
 
-def few_colors(random, n_test):
-    """Return images of discs that differ from the background in two colors.
+def potts(model):
+    """Return constraints with which labels of neighbors are at best equal, so that cuts are exact.
 
-    In the training image both colors differ equally; in the others the light has another color,
-    between those two.
+    The last weights are those of pairs of states, the lower triangle of a symmetric matrix.
     """
     import numpy as np
 
-    def image(angle):
-        labels = discs(random)
-        colors = 2.1 * np.multiply.outer(labels - 0.5, [np.cos(angle), np.sin(angle)])
-        colors += random.normal(size=colors.shape)
-        return np.concatenate([colors, np.ones((*labels.shape, 1))], axis=-1), labels
-
-    angles = random.uniform(-np.pi / 4, 3 * np.pi / 4, size=5 + n_test)
-    return split(image(np.pi / 4), [image(angle) for angle in angles])
+    rows, columns = np.tril_indices(model.n_states)
+    at = model.size_joint_feature - len(rows) + np.arange(len(rows))
+    return {
+        "zero_constraint": at[rows == columns].tolist(),
+        "negativity_constraint": at[rows != columns].tolist(),
+    }
 
 
-def many_colors(random, n_test):
-    """Return images of discs with nineteen colors, a different mixture in each image."""
+def clutter(random, n_test):
+    """Return images of discs among others that are background, each in a light of its own.
+
+    Discs and clutter differ in all of twelve colors, by vectors at an angle of 50 degrees. The
+    light of an image multiplies its colors by a random matrix, so that it moves the signal in all
+    directions, changes its contrast, and makes clutter look more or less like discs. The first
+    image has no such change.
+    """
     import numpy as np
 
-    def image(shown):
-        labels = discs(random)
-        colors = np.multiply.outer(labels - 0.5, shown)
-        colors += random.normal(size=colors.shape)
+    n = 12
+    signal, other = np.linalg.qr(random.normal(size=(n, 2)))[0].T
+    other = np.cos(0.87) * signal + np.sin(0.87) * other
+
+    def image(change):
+        labels, others = discs(random), discs(random, n_discs=2)
+        others[labels == 1] = 0
+        shown = np.multiply.outer(labels - 0.5, signal) + np.multiply.outer(others, other)
+        light = np.eye(n) + change * random.normal(size=(n, n)) / np.sqrt(n)
+        colors = 2.5 * shown @ light + random.normal(size=(*labels.shape, n))
         return np.concatenate([colors, np.ones((*labels.shape, 1))], axis=-1), labels
 
-    first = np.full(19, 2.1 / np.sqrt(19))
-    others = first + 0.6 * random.normal(size=(5 + n_test, 19))
-    others *= 2.1 / np.linalg.norm(others, axis=1, keepdims=True)
-    return split(image(first), [image(shown) for shown in others])
+    return split([image(0.0)] + [image(0.6) for _ in range(5 + n_test)], 1, 5)
 
 
-def discs(random, size=16):
+def classes(random, n_test):
+    """Return scan lines of pixels with five classes, from half of the pixels to some percent.
+
+    Each line belongs to one of three scenes, in which the classes have other colors.
+    """
+    import numpy as np
+
+    n, shares = 6, (0.5, 0.25, 0.13, 0.08, 0.04)
+    common, scenes = random.normal(size=(5, n)), random.normal(size=(3, 5, n))
+
+    def line(scene):
+        labels = np.repeat(random.choice(5, size=15, p=shares), random.integers(2, 7, size=15))
+        colors = (common + 0.8 * scenes[scene])[labels]
+        colors += 1.2 * random.normal(size=colors.shape)
+        return np.column_stack([colors, np.ones(len(labels))]), labels
+
+    return split([line(k % 3) for k in range(60 + n_test)], 30, 30)
+
+
+def discs(random, size=16, n_discs=3):
     import numpy as np
 
     row, column = np.indices((size, size))
     labels = np.zeros((size, size), dtype=int)
-    for _ in range(3):
+    for _ in range(n_discs):
         place = random.uniform(2, size - 2, size=2)
         inside = (row - place[0]) ** 2 + (column - place[1]) ** 2
         labels[inside < random.uniform(2.5, size / 4) ** 2] = 1
     return labels
 
 
-def split(first, others):
-    parts = [first], others[:5], others[5:]
+def split(samples, n_train, n_valid):
+    ends = n_train, n_train + n_valid
+    parts = samples[: ends[0]], samples[ends[0] : ends[1]], samples[ends[1] :]
     return [tuple(list(side) for side in zip(*part, strict=True)) for part in parts]
 
 
@@ -394,22 +437,31 @@ def words(data, random, n_train, n_test):
     return pick(first), pick(others[:150]), pick(others[150 : 150 + n_test])
 
 
-def horses(data, seed, sizes):
-    """Return superpixel graphs, scaled by the training image.
+def one_horse(data, seed, n_test):
+    """Return one training image, three validation images, and others."""
+    import numpy as np
 
-    With five images in all, seeds 0 to 4 are the folds of one group, 5 to 9 of the next.
-    """
+    raw = load(data, "weizmann_horses")
+    order = np.random.default_rng(seed).permutation(len(raw["X"]))
+    return graphs(raw, order[:1], order[1:4], order[4 : 4 + n_test])
+
+
+def horse_folds(data, fold):
+    """Return one of five folds of 166 images, two for validation, and the other two."""
+    import numpy as np
+
+    raw = load(data, "weizmann_horses")
+    order = np.random.default_rng(0).permutation(len(raw["X"]))[:166]
+    folds = np.roll(np.arange(5), -fold)
+    own = [order[k::5] for k in folds]
+    return graphs(raw, own[0], np.concatenate(own[1:3]), np.concatenate(own[3:]))
+
+
+def graphs(raw, *parts):
+    """Return superpixel graphs, scaled by those of the first part."""
     import numpy as np
     from sklearn.preprocessing import StandardScaler
 
-    raw = load(data, "weizmann_horses")
-    if sum(sizes) == 5:
-        order = np.random.default_rng(seed // 5).permutation(len(raw["X"]))[:5]
-        order = np.roll(order, -(seed % 5))
-    else:
-        order = np.random.default_rng(seed).permutation(len(raw["X"]))
-    ends = np.cumsum(sizes)
-    parts = order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] : ends[2]]
     scaler = StandardScaler().fit(np.concatenate([raw["X"][i][0] for i in parts[0]]))
 
     def graph(i):

@@ -6,7 +6,9 @@ In the one labeled image, discs differ from the background in two colors. In oth
 is different, and only one of the colors or a mixture of both is informative: a single structured
 SVM cannot know which. All members of a `CoulombSSVM` fit the training image, and repel each other.
 For most new images one of them is close to the truth, and the best proposal has about half the
-errors of the single structured SVM. Random perturbations, the control, have more.
+errors of the single structured SVM. Random perturbations, the control, have more. The task is
+generated for this purpose: the light changes in the plane of the two colors, in which the members
+differ. On real images the differences are smaller, see :doc:`../structured`.
 """
 
 import warnings

@@ -701,6 +701,9 @@ class coulomb_options:
     few_weights = 10
     """Number of weights up to which the default repulsion equals the objective. In more
     dimensions a smaller repulsion suffices."""
+    assigned_share = 0.1
+    """Default repulsion of members with samples of their own ('best', 'sampled'), relative to that
+    of members with all samples: the samples drive them apart already."""
     mixed_outputs = 8
     """Differences of joint features that are mixed into a random direction. More make the
     directions more alike in length, and cost one inference each."""

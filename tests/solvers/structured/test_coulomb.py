@@ -12,6 +12,7 @@ from tests.structured.cases import examples
 from widemargin.solvers.structured.coulomb import (
     CoulombState,
     advance_subgradient,
+    best_weights,
     coulomb_energy,
     coulomb_forces,
     rotation,
@@ -126,3 +127,28 @@ def test_directions_that_coincide_have_a_finite_force():
     assert np.isfinite(coulomb_forces(U)).all()
     U[0] += 1e-12
     assert np.isfinite(rotation(U, 10.0)).all()
+
+
+def test_a_member_without_samples_is_no_advantage():
+    random = np.random.default_rng(0)
+    state = CoulombState(
+        Hinges(), np.full(3, 2.0), 1.0, 1.0, None, random, random.normal(size=(2, 2)),
+        max_iter=1, check_every=1, offset=20.0,
+    )  # fmt: skip
+    W = np.ones((2, 2)), [np.arange(3), np.arange(0)], [np.arange(2), np.arange(2, 3)]
+    # All samples count equally often, however they are divided among equal members.
+    assert_allclose(state.evaluate(*W[:2]), state.evaluate(W[0], W[2]))
+
+
+def test_random_assignments_are_scored_by_all_samples():
+    random = np.random.default_rng(0)
+    state = CoulombState(
+        Hinges(), np.full(3, 2.0), 1.0, 1.0,
+        lambda W, random: list(random.integers(3, size=(len(W), 1))), random,
+        random.normal(size=(3, 2)), max_iter=50, check_every=5, offset=20.0, score_all=True,
+    )  # fmt: skip
+    while not advance_subgradient(state):
+        pass
+    best = best_weights(state)
+    whole = CoulombState(Hinges(), np.full(3, 2.0), 1.0, 1.0, None, random, best, 1, 1, offset=20.0)
+    assert_allclose(state.objective, whole.evaluate(best, whole.assigned())[0])

@@ -16,13 +16,15 @@ member and rotates the member by the force,
 
 where P normalizes and n_m of N samples are assigned to the member. The rotation is a heuristic: it
 does not depend on the norm of w_m, whereas the gradient of the energy in w_m has a factor
-1 / ||w_m||. The iterate with the least objective is returned; there, too, a member counts only the
-samples assigned to it, times N / n_m, since members that specialize are worse on all others.
+1 / ||w_m||. The iterate with the least objective is returned. There, too, a member counts only the
+samples assigned to it, since members that specialize are worse on all others; each assigned sample
+counts M N / sum_m n_m times, so that members have N samples on average. A factor of N / n_m for
+each member would compare iterates by the slacks of the members with the fewest samples.
 
 `advance_anchored` solves the condition for a stationary point: with the tangential force f_m =
 alpha (F_m - u_m u_m . F_m) / ||w_m|| held fixed, w_m minimizes 1/2 ||w - f_m||^2 + sum_k cost_k
 H_k(w), a convex problem. The step of all members towards its solution is halved until the objective
-decreases.
+decreases, for which assigned samples have the same factor here as in the objective.
 """
 
 from collections.abc import Callable, Sequence
@@ -94,6 +96,9 @@ class CoulombState:
         that ``assign`` returns.
     cluster_steps : int
         Number of these steps or rounds.
+    score_all : bool
+        Whether the recorded objective counts all samples for every member, not the assigned ones:
+        for assignments that are a random draw from all samples.
     best : ndarray of shape (n_members, size)
         Weights with the least objective so far.
     converged : ndarray of shape (n_members,)
@@ -116,6 +121,7 @@ class CoulombState:
     bounds: dict[str, Any] = field(default_factory=dict)
     clusters: Sequence[np.ndarray] = ()
     cluster_steps: int = 0
+    score_all: bool = False
     best: np.ndarray = field(init=False)
     converged: np.ndarray = field(init=False)
     objective: float = np.inf
@@ -134,10 +140,14 @@ class CoulombState:
     def assigned(self) -> Sequence[np.ndarray]:
         """Return the samples that each member is trained on."""
         if self.assign is None:
-            return [np.arange(len(self.cost))] * len(self.W)
+            return self.all_samples()
         if self.iterations < self.cluster_steps:
             return self.clusters
         return self.assign(self.W, self.random)
+
+    def all_samples(self) -> Sequence[np.ndarray]:
+        """Return all samples, for each member."""
+        return [np.arange(len(self.cost))] * len(self.W)
 
     def evaluate(self, W: np.ndarray, assigned: Sequence) -> tuple[float, float, float]:
         """Return the objective, its energy and its risk on the assigned samples."""
@@ -151,19 +161,22 @@ class CoulombState:
         self, W: np.ndarray, assigned: Sequence, slacks: Sequence
     ) -> tuple[float, float, float]:
         """Return the objective, its energy and its risk, from the slacks of assigned samples."""
-        energy, n = coulomb_energy(W, self.exponent), len(self.cost)
-        risks = [
-            n / len(samples) * float(np.sum(self.cost[samples] * own))
+        energy = coulomb_energy(W, self.exponent)
+        losses = sum(
+            float(np.sum(self.cost[samples] * own))
             for samples, own in zip(assigned, slacks, strict=True)
-            if len(samples)
-        ]
-        # A member without samples counts as the mean of the others: it must not look better.
-        risk = 0.5 * float(np.sum(W**2)) + len(W) / max(1, len(risks)) * sum(risks)
+        )
+        risk = 0.5 * float(np.sum(W**2)) + self.repeats(assigned) * losses
         return self.alpha * energy + risk, energy, risk
 
+    def repeats(self, assigned: Sequence) -> float:
+        """Return how often an assigned sample counts, so that members have N samples on average."""
+        return len(self.W) * len(self.cost) / sum(map(len, assigned))
+
     def record_objective(self) -> None:
-        """Evaluate and record the objective, each member on the samples assigned to it."""
-        self.record(*self.evaluate(self.W, self.assigned())[1:])
+        """Evaluate and record the objective."""
+        assigned = self.all_samples() if self.score_all else self.assigned()
+        self.record(*self.evaluate(self.W, assigned)[1:])
 
     def record(self, energy: float, risk: float) -> None:
         """Record the objective of the current weights, and the weights if they are the best."""
@@ -184,7 +197,10 @@ def advance_subgradient(state: CoulombState) -> bool:
 
     found = state.for_each_member(violations)
     if state.iterations % state.check_every == 0:
-        state.record(*state.total(W, assigned, [answer.slacks for answer in found])[1:])
+        if state.score_all:
+            state.record_objective()
+        else:
+            state.record(*state.total(W, assigned, [answer.slacks for answer in found])[1:])
     eta = 1.0 / (state.offset + state.iterations)
     first = W[0].copy()
     change = rotation(W, eta * state.alpha, state.exponent)
@@ -213,7 +229,7 @@ def advance_anchored(state: CoulombState) -> bool:
         samples = assigned[m]
         if len(samples) == 0 or (state.fix_first and m == 0):
             return state.W[m]
-        cost = state.cost[samples] * (len(state.cost) / len(samples))
+        cost = state.cost[samples] * state.repeats(assigned)
         solution = solve_frank_wolfe(
             OracleSubset(state.oracle, samples), cost, anchor=forces[m], tol=state.tol,
             max_iter=state.passes, seed=int(seeds[m]), **state.bounds,

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.preprocessing import normalize
 
-from widemargin._base.numeric import TINY
 from widemargin._base.options import multiple_choice_options
 from widemargin._base.threads import for_each, single_threaded_blas
 
@@ -28,14 +28,13 @@ def cluster_samples(oracle: Any, n_members: int, random: np.random.Generator) ->
     """Return the member of each sample, by k-means on the joint features of the true outputs."""
     if oracle.n_samples <= n_members:
         return np.arange(oracle.n_samples)
-    features = oracle.true_joint_features()
-    norms = np.sqrt(np.sum(features**2, axis=1, keepdims=True))
+    features = normalize(oracle.true_joint_features())
     means = KMeans(
         n_members, n_init=multiple_choice_options.cluster_starts,
         random_state=int(random.integers(2**31)),
     )  # fmt: skip
     with single_threaded_blas():
-        return means.fit_predict(features / np.maximum(norms, TINY))
+        return means.fit_predict(features)
 
 
 def samples_of_members(member: np.ndarray, n_members: int) -> list[np.ndarray]:

@@ -52,7 +52,8 @@ class CoulombSSVM(StructuredEnsemble):
     alpha : float or 'auto', default='auto'
         Strength of the repulsion. If 0, all members equal the single structured SVM. 'auto' uses
         the objective of the single structured SVM, multiplied by 10 / size_joint_feature if there
-        are more than ten weights.
+        are more than ten weights, and by 0.1 if `assignment` is 'best' or 'sampled', where samples
+        drive the members apart as well.
     exponent : float, default=1
         Exponent s of the distance; 1 is that of Coulomb's law.
     assignment : {'all', 'best', 'sampled', 'stochastic'}, default='all'
@@ -99,8 +100,9 @@ class CoulombSSVM(StructuredEnsemble):
     alpha_ : float
         Strength of the repulsion.
     objective_ : float
-        Value of the objective, by which the iterate is selected. Unless `assignment` is 'all', a
-        member counts only the samples assigned to it, scaled to the number of all samples.
+        Value of the objective, by which the iterate is selected. With `assignment` 'best' and
+        'sampled' a member counts only the samples assigned to it, each of them `n_estimators`
+        times.
     energy_ : float
         Value of the sum over pairs in the objective.
     dual_gap_ : float
@@ -189,7 +191,7 @@ class CoulombSSVM(StructuredEnsemble):
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         single = self._fit_single(problem)
-        alpha = default_repulsion(single.objective, problem.oracle.size)
+        alpha = default_repulsion(single.objective, problem.oracle.size, self.assignment)
         alpha = alpha if self.alpha == "auto" else float(self.alpha)
         if alpha == 0.0 or self.n_estimators == 1:
             W, iterations = np.tile(single.w, (self.n_estimators, 1)), 0
@@ -224,6 +226,7 @@ class CoulombSSVM(StructuredEnsemble):
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
             tol=self.tol, passes=min(options.anchored_passes, self.max_iter), bounds=problem.bounds,
             clusters=clusters, cluster_steps=self.cluster_steps if clusters else 0,
+            score_all=self.assignment == "stochastic",
         )  # fmt: skip
 
         def report_last(state: CoulombState) -> bool:
@@ -261,10 +264,11 @@ class CoulombSSVM(StructuredEnsemble):
         return samples_of_members(member, self.n_estimators)
 
 
-def default_repulsion(objective: float, size: int) -> float:
+def default_repulsion(objective: float, size: int, assignment: str = "all") -> float:
     """Return the default strength of the repulsion for the objective of a single SSVM."""
-    few = coulomb_options.few_weights
-    return objective * few / max(few, size)
+    few, specialized = coulomb_options.few_weights, assignment in ("best", "sampled")
+    share = coulomb_options.assigned_share if specialized else 1.0
+    return share * objective * few / max(few, size)
 
 
 def _default_offset(oracle: Any, cost: np.ndarray, w: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from widemargin._base.options import oracle_options as options
 from widemargin._base.threads import for_each
@@ -307,12 +308,29 @@ class GraphOracle(StructuredOracle):
             difference += weight[i] * change
         return losses, slacks, difference
 
-    def true_joint_features(self) -> np.ndarray:
+    def true_joint_features(self) -> sparse.csr_array:
         """Return the joint features of the samples with their true outputs, one per row."""
-        rows = np.zeros((self.n_samples, self.size))
-        for i, row in enumerate(rows):
-            self._add_true_feature(i, 1.0, row)
-        return rows
+        graphs, layout = self.graphs, self.layout
+        state, counts = graphs.truth, graphs.last - graphs.first
+        node = np.repeat(np.arange(len(counts)), counts)
+        k = np.arange(len(node)) - np.repeat(np.cumsum(counts) - counts - graphs.first, counts)
+        column, value = graphs.column[k] + graphs.shift[node], graphs.value[k]
+        if layout.shared:
+            value = value * layout.signs[state[node]]
+        else:
+            column = column * layout.n_states + state[node]
+        edge = np.repeat(np.arange(len(graphs.edges)), np.diff(graphs.edge_first))
+        owner = np.repeat(np.arange(self.n_samples), np.diff(graphs.links))
+        ends = state[graphs.edges + graphs.nodes[owner][:, np.newaxis]]
+        pair = graphs.edge_index, ends[edge, 0], ends[edge, 1]
+        owner_of_node = np.repeat(np.arange(self.n_samples), np.diff(graphs.nodes))
+        rows = np.concatenate([owner_of_node[node], owner[edge]])
+        columns = np.concatenate([column, layout.n_unary + layout.position[pair]])
+        values = np.concatenate([value, graphs.edge_value * layout.factor[pair]])
+        # scikit-learn accepts only 32-bit indices.
+        index = sparse.get_index_dtype(maxval=max(self.size, self.n_samples, len(values)))
+        at = rows.astype(index), columns.astype(index)
+        return sparse.coo_array((values, at), shape=(self.n_samples, self.size)).tocsr()
 
     def best_states(self, w: np.ndarray) -> list[np.ndarray]:
         """Return the states of the nodes of the predicted output of each sample."""
