@@ -74,7 +74,14 @@ def moons(n, seed):
 
 X, y = moons(40, seed=3)
 U, _ = moons(400, seed=1)
-parameters = {"precision": 0.8, "gamma": 1.0, "C": 10.0, "split": "holdout", "random_state": 0}
+parameters = {
+    "precision": 0.8,
+    "margin": None,
+    "split": "holdout",
+    "gamma": 1.0,
+    "C": 10.0,
+    "random_state": 0,
+}
 rounds = [PreferenceSVC(**parameters, max_rounds=k).fit(X, y, X_unlabeled=U) for k in (1, 2, 3)]
 final = PreferenceSVC(**parameters).fit(X, y, X_unlabeled=U)
 
