@@ -74,7 +74,14 @@ def moons(n, seed):
 
 X, y = moons(40, seed=3)
 U, _ = moons(400, seed=1)
-parameters = {"precision": 0.8, "gamma": 1.0, "C": 10.0, "split": "holdout", "random_state": 0}
+parameters = {
+    "precision": 0.8,
+    "margin": None,
+    "split": "holdout",
+    "gamma": 1.0,
+    "C": 10.0,
+    "random_state": 0,
+}
 rounds = [PreferenceSVC(**parameters, max_rounds=k).fit(X, y, X_unlabeled=U) for k in (1, 2, 3)]
 final = PreferenceSVC(**parameters).fit(X, y, X_unlabeled=U)
 
@@ -111,7 +118,7 @@ X, y = moons(600, seed=4)
 model = PreferenceSVC(gamma=1.0, C=10.0, random_state=0).fit(X, y, X_unlabeled=U)
 figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 for ax, name in zip(axes, ("precision", "recall"), strict=True):
-    bounds, found = np.linspace(0.6, 0.99, 25), []
+    bounds, found = np.linspace(0.6, 0.95, 25), []
     for bound in bounds:
         model.set_constraints(**{name: bound})
         samples = ScoredSamples(model.score_samples(X_new), y_new == 1)

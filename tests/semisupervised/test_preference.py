@@ -12,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
+    BaggingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     VotingClassifier,
@@ -20,7 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_validate
+from sklearn.multiclass import OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -30,8 +32,10 @@ from threadpoolctl import threadpool_limits
 
 from widemargin import (
     SVC,
+    CodeMatrixClassifier,
     PreferenceClassifier,
     PreferenceSVC,
+    RescaledClassifier,
     TransductiveSVC,
     effective_class_weight,
 )
@@ -777,3 +781,37 @@ def test_a_classifier_without_scores_is_refused():
     X, _, marked = make_samples(100, 60)
     with pytest.raises(ValueError, match="'estimator' parameter"):
         PreferenceClassifier(voting).fit(X, marked)
+
+
+@both
+@pytest.mark.parametrize("margin", [0.9, None])
+def test_bounds_that_no_threshold_meets_are_reported(estimator, margin):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), rng.permutation(np.repeat([0, 1], 30))
+    with pytest.warns(UserWarning, match=r"No threshold meets precision >= 0\.99") as caught:
+        model = clone(estimator).set_params(precision=0.99, recall=0.9, margin=margin).fit(X, y)
+    assert caught[0].filename == __file__
+    assert ("margins reached: precision" in str(caught[0].message)) == (margin is not None)
+    with pytest.warns(UserWarning, match="No threshold meets recall"):
+        model.set_constraints(recall=1.0, margin=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_constraints(recall=0.5, margin=margin)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        BaggingClassifier,
+        OutputCodeClassifier,
+        TunedThresholdClassifierCV,
+        lambda base: VotingClassifier([("base", base)]),
+        CodeMatrixClassifier,
+        RescaledClassifier,
+    ],
+)
+def test_meta_estimators_that_take_minus_one_for_a_class_are_refused(meta):
+    X, _, marked = make_samples(120, 60)
+    base = PreferenceClassifier(GaussianNB(), random_state=0)
+    with pytest.raises(ValueError, match=r"class to|Only binary classification"):
+        meta(base).fit(X, marked)

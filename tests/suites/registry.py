@@ -226,7 +226,7 @@ CASES = [
     Case(SVCCV(Cs=[0.1, 1.0], gammas=["scale", 0.5], cv=FoldsByContent())),
     # Halves drawn at random would not keep copies, or rows in another order, together.
     Case(
-        PreferenceSVC(split="resubstitution", precision=0.7),
+        PreferenceSVC(split="resubstitution", precision=0.7, margin=None),
         data=two_classes,
         excluded_checks={**MARK, **BY_CONSTRAINT},
     ),
@@ -242,7 +242,7 @@ CASES = [
     ),
     Case(TransductiveSVC(), data=two_classes, excluded_checks=MARK),
     Case(
-        PreferenceOfTwins(split="resubstitution", precision=0.7),
+        PreferenceOfTwins(split="resubstitution", precision=0.7, margin=None),
         data=half,
         excluded_checks=BY_CONSTRAINT,
     ),

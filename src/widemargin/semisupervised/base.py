@@ -357,12 +357,22 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             guarantee = self._guarantee(constraints, stacklevel)
             threshold = guarantee.threshold
         elif self.threshold == "tuned":
-            threshold = constraints.tuned_threshold(self._validation)
+            threshold = self._tuned_threshold(constraints, stacklevel)
         elif self.threshold == "adjusted":
             threshold = constraints.adjusted_threshold(self._validation)
         self.constraints_, self.guarantee_, self.threshold_ = constraints, guarantee, threshold
         curve = ThresholdCurve(self._validation, np.array([threshold]))
         self.margins_ = constraints.margins(curve)
+
+    def _tuned_threshold(self, constraints: Constraints, stacklevel: int) -> float:
+        """Return the best threshold on the validation samples; warn if it violates the bounds."""
+        curve = ThresholdCurve(self._validation)
+        best = constraints.best_index(curve)
+        threshold = float(curve.thresholds[best])
+        if constraints.violation(curve)[best] > 0.0:
+            message = _why_unreachable(constraints, ThresholdCurve(self._validation, [threshold]))
+            warnings.warn(message, UserWarning, stacklevel=stacklevel)
+        return threshold
 
     def _guarantee(self, constraints: Constraints, stacklevel: int) -> Guarantee:
         positive = self._calibration.positive
@@ -413,6 +423,25 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             f"{needed}). Using the best threshold without a guarantee. Label more samples and fit "
             "again or call recalibrate, or lower the confidence or the constraints."
         )
+
+
+def _why_unreachable(constraints: Constraints, curve: ThresholdCurve) -> str:
+    """Describe by how much the bounds are missed at the only threshold of the curve."""
+    rates = {name: float(getattr(curve, name)[0]) for name in constraints.bounds}
+    values = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
+    if constraints.margin is None:
+        return (
+            f"No threshold meets {_describe(constraints.bounds)} on the validation samples. Using "
+            f"the one with the smallest violation ({values}). Lower the constraints, or use "
+            "another classifier or other features."
+        )
+    levels = ", ".join(f"{name} {v:.2g}" for name, v in constraints.margins(curve).items())
+    return (
+        f"No threshold meets {_describe(constraints.bounds)} with margin {constraints.margin:g} on "
+        f"the validation samples. Using the one with the smallest violation ({values}; margins "
+        f"reached: {levels}). Label more samples, lower the margin or the constraints, or set "
+        "margin=None to compare the rates without a margin."
+    )
 
 
 def _describe(bounds: dict[str, float]) -> str:
