@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widemargin._base.options import gated_options as options
-from widemargin._base.threads import for_each
+from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.gated.difficulty import sample_degrees
 from widemargin.gated.labels import python_label, target_mask
 from widemargin.solvers import HingeProblem
@@ -81,7 +81,8 @@ def choose_strength(
             found.append(folds.f_and_auc(values, column))
         return found
 
-    f, auc = np.mean(for_each(evaluated, columns, jobs), axis=0).T
+    with single_threaded_blas():  # once, and not for every fit
+        f, auc = np.mean(for_each(evaluated, columns, jobs), axis=0).T
     labels_alone = np.array([strength == 0.0 for strength, _ in candidates])
     least = f[np.argmax(np.where(labels_alone, f + auc, -1.0))] if labels_alone.any() else 0.0
     best = int(np.argmax(np.where(f >= least, f + auc, -1.0)))
