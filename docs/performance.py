@@ -42,17 +42,17 @@ def _students(results):
     path = results / "gated_distilled.json"
     if not path.exists():
         return _NOTHING
-    table = json.loads(path.read_text(encoding="utf-8"))["tables"][0]
-    found = {}
-    for data, setting, who, f, _, *gains, _ in table["rows"]:
-        method, _, features = who.partition(", ")
-        found[data, setting, features, method] = [f, *gains]
+    title, found = "Distilled students, ", {}
+    for table in json.loads(path.read_text(encoding="utf-8"))["tables"]:
+        setting = table["title"].removeprefix(title)
+        for data, who, f, _, *gains, _ in table["rows"] if table["title"].startswith(title) else ():
+            method, _, features = who.partition(", ")
+            found[data, setting, features, method] = [f, *gains]
     rows = []
     for (data, setting, features, method), (f, *gains) in found.items():
         if method == "distilled students":
-            others = [
-                found[data, setting, features, m][0] for m in ("labels alone", "scores alone")
-            ]
+            controls = ("labels alone", "scores alone")
+            others = [found[data, setting, features, control][0] for control in controls]
             shuffled = found[data, setting, features, "shuffled"][1]
             rows.append([data.replace("_", " "), setting, features, f, *others, *gains, shuffled])
     header = ["data", "setting", "features", "student", "labels alone", "scores alone"]

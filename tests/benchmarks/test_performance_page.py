@@ -61,15 +61,15 @@ def test_every_missed_bar_that_is_published_has_its_cause(path):
 
 
 def test_distilled_students_are_set_beside_their_baselines(page, tmp_path):
-    header = ["data", "setting", "who", "F", "AUC", "gain in F", "gain in AUC", "strength"]
+    header = ["data", "who", "F", "AUC", "gain in F", "gain in AUC", "strength"]
     rows = [
-        ["breast_cancer", "unlabeled", "teacher", "95.0", "99.0", "", "", ""],
-        ["breast_cancer", "unlabeled", "distilled students, linear", "93.0", "98", "+2", "+1", "1"],
-        ["breast_cancer", "unlabeled", "shuffled, linear", "90.0", "96", "-1", "-1", ""],
-        ["breast_cancer", "unlabeled", "labels alone, linear", "91.0", "97", "", "", ""],
-        ["breast_cancer", "unlabeled", "scores alone, linear", "92.0", "98", "+1", "+1", ""],
+        ["breast_cancer", "teacher", "95.0", "99.0", "", "", ""],
+        ["breast_cancer", "distilled students, linear", "93.0", "98", "+2", "+1", "1"],
+        ["breast_cancer", "shuffled, linear", "90.0", "96", "-1", "-1", ""],
+        ["breast_cancer", "labels alone, linear", "91.0", "97", "", "", ""],
+        ["breast_cancer", "scores alone, linear", "92.0", "98", "+1", "+1", ""],
     ]
-    table = {"title": "Distilled students", "text": "", "header": header, "rows": rows}
+    table = {"title": "Distilled students, unlabeled", "text": "", "header": header, "rows": rows}
     page(gated_distilled={"benchmark": "gated", "machine": {}, "tables": [table], "bars": []})
     lines = (tmp_path / "performance_students.inc").read_text(encoding="utf-8").splitlines()
     assert lines[-1].strip() == "breast cancer,unlabeled,linear,93.0,91.0,92.0,+2,+1,-1"

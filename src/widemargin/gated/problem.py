@@ -164,7 +164,7 @@ class TrainingData:
             maps = maps_within(student.budget, X, values)
             fitted = [(f, values if f is None else map_features(f, X)) for f in maps]
         more = self._score_unlabeled(student, unlabeled)
-        strengths = (student.gate_strength,)
+        strengths: tuple[float, ...] = (student.gate_strength,)
         if student.gate_strength == "auto":
             strengths = options.strengths
         chosen: Any = None
