@@ -194,13 +194,13 @@ def test_the_strength_and_c_are_those_of_the_best_students_out_of_fold(
 ):
     monkeypatch.setattr(options, "strength_tol", 1e-11)
     monkeypatch.setattr(options, "strength_passes", 10**6)
-    monkeypatch.setattr(options, "student_costs", (1e-2, 1.0))
+    monkeypatch.setattr(options, "auto_costs", (1e-2, 1.0))
     X, y = three
     few = slice(0, 120)
     X, y = X[few], y[few]
     scores = expected_gate(X, clipped_log_odds(forest, X)).predict(X)
     quality = {}
-    costs = options.student_costs if C == "auto" else [C]
+    costs = options.auto_costs if C == "auto" else [C]
     for strength, cost in product(options.strengths, costs):
         found = []
         for target in np.unique(y):
@@ -228,7 +228,7 @@ def test_the_number_of_jobs_does_not_change_what_is_chosen(three, forest):
 def test_c_is_chosen_for_students_of_the_teacher_itself(three, teacher):
     X, y = three
     student = GatedSVC("bee", teacher, C="auto").fit(X, y)
-    assert student.C_ in options.student_costs
+    assert student.C_ in options.auto_costs
     fixed = GatedSVC("bee", teacher, C=student.C_).fit(X, y)
     assert fixed.C_ == fixed.C
     assert_array_equal(student.coef_, fixed.coef_)

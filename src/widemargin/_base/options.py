@@ -726,7 +726,7 @@ class gated_options:
     is less exact and less sensitive to errors of the teacher."""
     strengths = (1.0, 0.3, 0.1, 0.0)
     """Strengths of a distilled gate that are tried. More take more time."""
-    student_costs = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+    auto_costs = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
     """Values of C that are tried with C='auto'. The features of X have their optimum at large ones,
     landmarks at small ones."""
     strength_folds = 3

@@ -187,7 +187,7 @@ class TrainingData:
 
         With ``compared``, the quality of a single candidate is evaluated as well.
         """
-        costs = options.student_costs if student.C == "auto" else (student.C,)
+        costs = options.auto_costs if student.C == "auto" else (student.C,)
         targets = np.unique(self.y) if targets is None else targets
         # Booleans for several targets are an error that is raised later.
         missing_labels = is_boolean_target(self.y, self.classes) and len(targets) > 1
