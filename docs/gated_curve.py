@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib import pyplot
 
-path = Path("../benchmarks/results/gated_inference.json")
+path = Path("../benchmarks/results/gated_curve.json")
 kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 curves = {name: lines for name, lines in kept.items() if name.startswith("curve ")}
 figure, axes = pyplot.subplots(

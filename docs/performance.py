@@ -22,6 +22,7 @@ def write(results=RESULTS, page=PAGE):
     first = _summary_table(results).split("\n", 2)[2] if summary(results) else ""
     page.with_name("performance_summary.inc").write_text(first, encoding="utf-8")
     page.with_name("performance_gains.inc").write_text(_gains(results), encoding="utf-8")
+    page.with_name("performance_students.inc").write_text(_students(results), encoding="utf-8")
 
 
 def _gains(results):
@@ -34,6 +35,28 @@ def _gains(results):
     names, methods = (list(dict.fromkeys(key[k] for key in gains)) for k in (0, 1))
     rows = [[name.replace("_", " "), *(gains[name, m] for m in methods)] for name in names]
     return _csv(["data", *methods], rows)
+
+
+def _students(results):
+    """Return F of distilled students and of their baselines, with a line for each comparison."""
+    path = results / "gated_distilled.json"
+    if not path.exists():
+        return _NOTHING
+    title, found = "Distilled students, ", {}
+    for table in json.loads(path.read_text(encoding="utf-8"))["tables"]:
+        setting = table["title"].removeprefix(title)
+        for data, who, f, _, *gains, _ in table["rows"] if table["title"].startswith(title) else ():
+            method, _, features = who.partition(", ")
+            found[data, setting, features, method] = [f, *gains]
+    rows = []
+    for (data, setting, features, method), (f, *gains) in found.items():
+        if method == "distilled students":
+            controls = ("labels alone", "scores alone")
+            others = [found[data, setting, features, control][0] for control in controls]
+            shuffled = found[data, setting, features, "shuffled"][1]
+            rows.append([data.replace("_", " "), setting, features, f, *others, *gains, shuffled])
+    header = ["data", "setting", "features", "student", "labels alone", "scores alone"]
+    return _csv([*header, "gain in F", "gain in AUC", "shuffled: gain in F"], rows)
 
 
 def summary(results=RESULTS):

@@ -124,3 +124,25 @@ def test_quality_is_set_against_cost(in_process, monkeypatch, capsys):
     assert "Quality against cost on satimage" in shown
     for who in ("linear teacher, merged", "10 landmarks, merged", "kernel teacher"):
         assert who in shown
+
+
+@pytest.mark.slow
+def test_distilled_students_of_two_and_three_classes_are_compared(in_process, monkeypatch, capsys):
+    settings = {"noisy labels": (("iris", "breast_cancer"), "Text."), "few labels": ((), "")}
+    monkeypatch.setattr(in_process, "SETTINGS", settings)
+    monkeypatch.setattr(in_process, "STUDENT_LANDMARKS", (10,))
+    in_process.main(["--rows", "150", "--only", "distilled"])
+    shown = capsys.readouterr().out
+    assert "Distilled students, noisy labels" in shown
+    assert "few labels" not in shown
+    for who in ("distilled students", "labels alone", "scores alone", "shuffled"):
+        for features in ("linear", "10 landmarks"):
+            assert shown.count(f"{who}, {features}") == 2
+
+
+def test_a_gain_counts_if_it_exceeds_two_standard_errors(gated):
+    seeds = [{"a": {"F": 50.0 + k}, "b": {"F": 50.0}} for k in (1, 2, 3)]
+    assert gated.won(seeds, "F", "a", "b")
+    assert not gated.won(seeds, "F", "b", "a")
+    noisy = [{"a": {"F": 50.0 + k}, "b": {"F": 50.0}} for k in (-5, 1, 6)]
+    assert not gated.won(noisy, "F", "a", "b")

@@ -58,3 +58,18 @@ def test_every_missed_bar_that_is_published_has_its_cause(path):
     result = json.loads(path.read_text(encoding="utf-8"))
     missed = {bar["bar"] for bar in result["bars"] if bar["verdict"] == "missed"}
     assert missed <= causes.get(result["benchmark"], {}).keys()
+
+
+def test_distilled_students_are_set_beside_their_baselines(page, tmp_path):
+    header = ["data", "who", "F", "AUC", "gain in F", "gain in AUC", "strength"]
+    rows = [
+        ["breast_cancer", "teacher", "95.0", "99.0", "", "", ""],
+        ["breast_cancer", "distilled students, linear", "93.0", "98", "+2", "+1", "1"],
+        ["breast_cancer", "shuffled, linear", "90.0", "96", "-1", "-1", ""],
+        ["breast_cancer", "labels alone, linear", "91.0", "97", "", "", ""],
+        ["breast_cancer", "scores alone, linear", "92.0", "98", "+1", "+1", ""],
+    ]
+    table = {"title": "Distilled students, unlabeled", "text": "", "header": header, "rows": rows}
+    page(gated_distilled={"benchmark": "gated", "machine": {}, "tables": [table], "bars": []})
+    lines = (tmp_path / "performance_students.inc").read_text(encoding="utf-8").splitlines()
+    assert lines[-1].strip() == "breast cancer,unlabeled,linear,93.0,91.0,92.0,+2,+1,-1"

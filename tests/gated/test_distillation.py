@@ -2,6 +2,7 @@
 
 import pickle
 from copy import deepcopy
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from widemargin import GatedStudents, GatedSVC
 from widemargin._base.options import gated_options as options
 from widemargin.gated import budget
+from widemargin.gated.strength import f_and_auc
 
 
 @pytest.fixture
@@ -186,27 +188,63 @@ def held_out_values(X, y, scores, target, strength, C):
 
 
 @pytest.mark.filterwarnings("ignore:The gate is not used")
-@pytest.mark.parametrize("C", [1e-3, 1.0])
-def test_the_strength_is_that_of_the_best_students_out_of_fold(three, forest, C, monkeypatch):
+@pytest.mark.parametrize("C", [1e-3, 1.0, "auto"])
+def test_the_strength_and_c_are_those_of_the_best_students_out_of_fold(
+    three, forest, C, monkeypatch
+):
     monkeypatch.setattr(options, "strength_tol", 1e-11)
     monkeypatch.setattr(options, "strength_passes", 10**6)
+    monkeypatch.setattr(options, "auto_costs", (1e-2, 1.0))
     X, y = three
     few = slice(0, 120)
     X, y = X[few], y[few]
     scores = expected_gate(X, clipped_log_odds(forest, X)).predict(X)
     quality = {}
-    for strength in options.strengths:
+    costs = options.auto_costs if C == "auto" else [C]
+    for strength, cost in product(options.strengths, costs):
         found = []
         for target in np.unique(y):
-            values = held_out_values(X, y, scores, target, strength, C).round(6)
+            values = held_out_values(X, y, scores, target, strength, cost).round(6)
             found.append((f1_score(y == target, values >= 0), roc_auc_score(y == target, values)))
-        quality[strength] = np.mean(found, axis=0)
-    allowed = [s for s in quality if quality[s][0] >= quality[0.0][0]]
-    best = max(allowed, key=lambda strength: quality[strength].sum())
+        quality[strength, cost] = np.mean(found, axis=0)
+    alone = max((quality[0.0, cost] for cost in costs), key=np.sum)
+    allowed = [pair for pair in quality if quality[pair][0] >= alone[0]]
+    best, cost = max(allowed, key=lambda pair: quality[pair].sum())
     students = GatedStudents(forest, gate="distilled", C=C).fit(X, y)
-    assert students.gate_strength_ == best
-    fixed = GatedStudents(forest, gate="distilled", gate_strength=best, C=C).fit(X, y)
+    assert (students.gate_strength_, students.C_) == (best, cost)
+    fixed = GatedStudents(forest, gate="distilled", gate_strength=best, C=cost).fit(X, y)
     assert_array_equal(students.decision_function(X), fixed.decision_function(X))
+
+
+def test_the_number_of_jobs_does_not_change_what_is_chosen(three, forest):
+    X, y = three
+    students = GatedStudents(forest, gate="distilled", features=20, C="auto")
+    one = students.fit(X[:90], y[:90], unlabeled=X[90:])
+    scores = one.decision_function(X)
+    two = students.set_params(n_jobs=2).fit(X[:90], y[:90], unlabeled=X[90:])
+    assert_array_equal(two.decision_function(X), scores)
+
+
+def test_c_is_chosen_for_students_of_the_teacher_itself(three, teacher):
+    X, y = three
+    student = GatedSVC("bee", teacher, C="auto").fit(X, y)
+    assert student.C_ in options.auto_costs
+    fixed = GatedSVC("bee", teacher, C=student.C_).fit(X, y)
+    assert fixed.C_ == fixed.C
+    assert_array_equal(student.coef_, fixed.coef_)
+    with pytest.raises(ValueError, match="C='auto' needs kernel='linear', got 'rbf'"):
+        GatedSVC("bee", teacher, C="auto", kernel="rbf").fit(X, y)
+
+
+def test_metrics_in_folds_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    positive, values, weight = rng.random(60) < 0.3, rng.normal(size=60).round(1), rng.random(60)
+    expected = (
+        f1_score(positive, values >= 0.0, sample_weight=weight),
+        roc_auc_score(positive, values, sample_weight=weight),
+    )
+    assert_allclose(f_and_auc(positive, values, weight), expected)
+    assert f_and_auc(np.ones(60, dtype=bool), values, weight) == (0.0, 0.0)
 
 
 def test_a_gate_that_misleads_is_not_used_and_named_in_a_warning(three):

@@ -741,8 +741,11 @@ class gated_options:
     is less exact and less sensitive to errors of the teacher."""
     strengths = (1.0, 0.3, 0.1, 0.0)
     """Strengths of a distilled gate that are tried. More take more time."""
+    auto_costs = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+    """Values of C that are tried with C='auto'. The features of X have their optimum at large ones,
+    landmarks at small ones."""
     strength_folds = 3
-    """Number of folds in which strengths are compared."""
+    """Number of folds in which strengths and values of C are compared."""
     strength_samples = 2000
     """Largest number of samples in these folds: with more labels, the choice matters less than its
     time."""

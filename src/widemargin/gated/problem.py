@@ -43,7 +43,7 @@ from widemargin.gated.labels import (
     target_column,
 )
 from widemargin.gated.landmarks import inner_products
-from widemargin.gated.strength import choose_strength, solve_linear, student_costs
+from widemargin.gated.strength import Choice, choose_strength, solve_linear, student_costs
 from widemargin.gated.teacher import (
     Coefficients,
     Samples,
@@ -89,6 +89,8 @@ class TrainingData:
         The same over phi, if students can be merged with the teacher.
     strength : float
         Factor of a distilled gate, 1 for others.
+    C : float
+        Regularization parameter.
     features : fitted transformer or None
         Map from samples to phi, None for the identity.
     kernel : KernelParameters
@@ -124,12 +126,14 @@ class TrainingData:
             self.scores = self._teacher_scores(student, samples, folds)
         else:
             self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
-        self.strength = 1.0
+        self.strength, self.C = 1.0, student.C
         if student.gate == "distilled":
             self._choose_gate(student, samples, unlabeled, targets)
         else:
             self.features, self.phi = _fit_features(student, self.teacher, samples)
             self.functions, self.phi_functions = self._teacher_functions(student, samples)
+            if student.C == "auto":
+                self.C = self._choose(student, targets, (1.0,)).C
         kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
         self.kernel = kernel.resolve(self.phi, weight=self.weight)
         n_students = n_labels if targets is None else len(targets)
@@ -160,26 +164,37 @@ class TrainingData:
             maps = maps_within(student.budget, X, values)
             fitted = [(f, values if f is None else map_features(f, X)) for f in maps]
         more = self._score_unlabeled(student, unlabeled)
-        targets = np.unique(self.y) if targets is None else targets
-        strengths = options.strengths if student.gate_strength == "auto" else ()
-        if is_boolean_target(self.y, self.classes) and len(targets) > 1:
-            strengths = ()  # labels are missing, an error that is raised later
-        best: Any = None
+        strengths: tuple[float, ...] = (student.gate_strength,)
+        if student.gate_strength == "auto":
+            strengths = options.strengths
+        chosen: Any = None
         for features, phi in fitted:
             self.features, self.phi = features, phi
             functions = self._distill(given, more)
             self.scores = functions.evaluate(phi)
-            strength, quality = student.gate_strength, 0.0
-            if strengths or len(fitted) > 1:
-                columns = [target_column(t, self.classes, given.shape[1]) for t in targets]
-                strength, quality = choose_strength(
-                    student, self, columns, strengths or (strength,)
-                )
-            if best is None or quality > best[0]:
-                best = quality, features, phi, functions, 1.0 if strength == "auto" else strength
-        _, self.features, self.phi, functions, self.strength = best
+            choice = self._choose(student, targets, strengths, len(fitted) > 1)
+            if chosen is None or choice.quality > chosen[0].quality:
+                chosen = choice, features, phi, functions
+        choice, self.features, self.phi, functions = chosen
+        self.strength, self.C, _ = choice
         self.phi_functions = Coefficients(*[self.strength * part for part in functions])
         self.scores = self.phi_functions.evaluate(self.phi)
+
+    def _choose(
+        self, student: Any, targets: Any, strengths: tuple[float, ...], compared: bool = False
+    ) -> Choice:
+        """Return the best strength of the gate and C, in folds if there are several.
+
+        With ``compared``, the quality of a single candidate is evaluated as well.
+        """
+        costs = options.auto_costs if student.C == "auto" else (student.C,)
+        targets = np.unique(self.y) if targets is None else targets
+        # Booleans for several targets are an error that is raised later.
+        missing_labels = is_boolean_target(self.y, self.classes) and len(targets) > 1
+        if missing_labels or not (compared or len(strengths) * len(costs) > 1):
+            return Choice(strengths[0], costs[0], 0.0)
+        columns = [target_column(t, self.classes, self.scores.shape[1]) for t in targets]
+        return choose_strength(student, self, columns, strengths, costs, _jobs(student))
 
     def _score_unlabeled(self, student: Any, unlabeled: Any) -> tuple | None:
         """Return unlabeled samples and the teacher's scores of them."""
@@ -270,7 +285,7 @@ def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
 
 def student_problem(student: Any, data: TrainingData, column: int) -> HingeProblem:
     """Return the problem of a student as a hinge problem."""
-    sign, missing, cost = student_costs(student, data, column)
+    sign, missing, cost = student_costs(student, data, column, data.C, data.scores)
     return HingeProblem(data.cache.of(), -sign, missing, cost, intercept=False)
 
 
@@ -316,6 +331,10 @@ def _check_parameters(student: Any, unlabeled: Any) -> None:
         raise ValueError(
             "gate='distilled' needs features to distill the teacher into, got "
             "features='constant'. Use features=None or a number of landmarks."
+        )
+    if student.C == "auto" and student.kernel != "linear":
+        raise ValueError(
+            f"C='auto' needs kernel='linear', got {student.kernel!r}. Set C, or use GridSearchCV."
         )
     if student.budget is not None and (student.gate != "distilled" or student.features is not None):
         raise ValueError(

@@ -1,18 +1,20 @@
-"""Strength of a distilled gate: how much of it a student uses, from labels alone to all of it.
+"""Strength of a distilled gate, and C: what is chosen in folds of the labeled samples.
 
 A distilled gate g is as good as the features are able to express the teacher, and may be worse than
 none. A student with the gate s g, for s between 0 (trained on labels alone) and 1, solves the same
-problem. The strength s is that with the best F + AUC out of fold, on average over the targets, of
-those whose F is not below that of labels alone.
+problem. The strength s, and C with ``C="auto"``, are those with the best F + AUC out of fold, on
+average over the targets, of those whose F is not below the one that labels alone have at their
+best C.
 """
 
 from collections.abc import Callable
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import f1_score, roc_auc_score
 
 from widemargin._base.options import gated_options as options
+from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin.gated.difficulty import sample_degrees
 from widemargin.gated.labels import python_label, target_mask
 from widemargin.solvers import HingeProblem
@@ -22,36 +24,69 @@ from widemargin.solvers.hinge.losses import Hinge
 from widemargin.svm.scores import linear_scores
 
 
+class Choice(NamedTuple):
+    """The best candidate.
+
+    Attributes
+    ----------
+    strength : float
+        Factor of the gate.
+    C : float
+        Regularization parameter.
+    quality : float
+        F + AUC out of fold, the mean over the targets.
+    """
+
+    strength: float
+    C: float
+    quality: float
+
+
 def choose_strength(
-    student: Any, data: Any, columns: list[int], strengths: tuple[float, ...]
-) -> tuple[float, float]:
-    """Return the strength of the gate for all students, of equal ones the first, and its quality.
+    student: Any,
+    data: Any,
+    columns: list[int],
+    strengths: tuple[float, ...],
+    costs: tuple[float, ...],
+    jobs: int,
+) -> Choice:
+    """Return the strength of the gate and C for all students, of equal ones the first.
 
     Parameters
     ----------
     student : GatedSVC or GatedStudents
     data : TrainingData
-        Features, labels, weights, and as scores the distilled gate.
+        Features, labels, weights, and as scores the gate.
     columns : list of int
         Columns of the targets.
     strengths : tuple of float
         Strengths to compare.
+    costs : tuple of float
+        Values of C to compare.
+    jobs : int
+        Number of targets that are evaluated at once, in threads.
     """
-    folds, quality = Folds(data), []
-    for strength in strengths:
-        gate, found = strength * data.scores, []
-        for column in columns:
+    candidates = list(product(strengths, costs))
+    folds = Folds(data)
 
-            def problem(samples, gate=gate, column=column):
-                return student_costs(student, data, column, gate, samples)
+    def evaluated(column):
+        found = []
+        for strength, C in candidates:
 
-            values = folds.held_out(student, data.phi, problem) + gate[folds.tested, column]
+            def problem(samples, gate=strength * data.scores, C=C):
+                return student_costs(student, data, column, C, gate, samples)
+
+            values = folds.held_out(student, data.phi, problem)
+            values += strength * data.scores[folds.tested, column]
             found.append(folds.f_and_auc(values, column))
-        quality.append(np.mean(found, axis=0))
-    f, auc = np.transpose(quality)
-    least = f[strengths.index(0.0)] if 0.0 in strengths else 0.0
+        return found
+
+    with single_threaded_blas():  # once, and not for every fit
+        f, auc = np.mean(for_each(evaluated, columns, jobs), axis=0).T
+    labels_alone = np.array([strength == 0.0 for strength, _ in candidates])
+    least = f[np.argmax(np.where(labels_alone, f + auc, -1.0))] if labels_alone.any() else 0.0
     best = int(np.argmax(np.where(f >= least, f + auc, -1.0)))
-    return strengths[best], float(f[best] + auc[best])
+    return Choice(*candidates[best], float(f[best] + auc[best]))
 
 
 def choose_cost(student: Any, data: Any, column: int, phi: Any, costs: list[float]) -> float:
@@ -103,13 +138,27 @@ class Folds:
         """Return F and AUC of decision values of the tested samples."""
         data = self._data
         positive = target_mask(data.y, data.classes, column)[self.tested]
-        weight = None if data.weight is None else data.weight[self.tested]
-        if positive.all() or not positive.any():
-            return 0.0, 0.0
+        weight = np.ones(len(positive)) if data.weight is None else data.weight[self.tested]
         # Constant students have values that differ by rounding errors only.
-        values = np.round(values, options.strength_digits)
-        f = f1_score(positive, values >= 0.0, sample_weight=weight, zero_division=0.0)
-        return float(f), float(roc_auc_score(positive, values, sample_weight=weight))
+        return f_and_auc(positive, np.round(values, options.strength_digits), weight)
+
+
+def f_and_auc(positive: np.ndarray, values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Return F and AUC of decision values, both 0 if all samples are of one kind.
+
+    scikit-learn's metrics take longer than the fits that are compared.
+    """
+    positive_weight, negative_weight = weight * positive, weight * ~positive
+    total = positive_weight.sum()
+    if not total or not negative_weight.sum():
+        return 0.0, 0.0
+    accepted = values >= 0.0
+    f = 2.0 * positive_weight[accepted].sum() / (total + weight[accepted].sum())
+    _, place = np.unique(values, return_inverse=True)
+    own, others = np.bincount(place, positive_weight), np.bincount(place, negative_weight)
+    # Of the negative samples with the same value one half counts as lower.
+    below = np.cumsum(others) - 0.5 * others
+    return float(f), float(own @ below / (total * negative_weight.sum()))
 
 
 def _stratified_folds(y: np.ndarray) -> np.ndarray:
@@ -121,12 +170,9 @@ def _stratified_folds(y: np.ndarray) -> np.ndarray:
 
 
 def student_costs(
-    student: Any, data: Any, column: int, scores: Any = None, samples: Any = slice(None)
+    student: Any, data: Any, column: int, C: float, scores: Any, samples: Any = slice(None)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return z, margin - z S^y and the costs of a student, for some of the samples.
-
-    ``scores`` replaces the scores of the data.
-    """
+    """Return z, margin - z S^y and the costs of a student, for some of the samples."""
     # z: +1 for samples of the target class, -1 for all others.
     sign = np.where(target_mask(data.y, data.classes, column), 1.0, -1.0)
     if abs(sign.sum()) == len(sign):
@@ -134,8 +180,7 @@ def student_costs(
             f"y must contain samples of the target class {python_label(data.classes[column])!r} "
             f"and of other classes, got {'only' if sign[0] > 0 else 'no'} samples of it."
         )
-    scores = (data.scores if scores is None else scores)[samples]
-    sign = sign[samples]
+    scores, sign = scores[samples], sign[samples]
     degrees = sample_degrees(student, scores, sign, column)
     weight = 1.0 if data.weight is None else data.weight[samples]
     signed = sign * scores[:, column]
@@ -143,7 +188,7 @@ def student_costs(
     # Support vectors of the teacher are on the margin up to rounding: they need nothing.
     rounding = options.margin_rounding * (student.margin + np.abs(signed))
     missing[np.abs(missing) <= rounding] = 0.0
-    return sign, missing, student.C * weight / degrees
+    return sign, missing, C * weight / degrees
 
 
 def solve_linear(student: Any, problem: HingeProblem, phi: Any) -> Any:

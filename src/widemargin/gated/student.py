@@ -128,6 +128,9 @@ class GatedSVC(GatedBase):
     features_ : transformer or None
         Fitted feature map, None for the features of X.
 
+    C_ : float
+        Regularization parameter, the one that was chosen with ``C="auto"``.
+
     gate_strength_ : float
         Strength of a distilled gate; 0 if it is not used, 1 for other gates.
 
@@ -203,7 +206,7 @@ class GatedSVC(GatedBase):
         target: Any,
         teacher: Any = None,
         *,
-        C: float = 1.0,
+        C: float | str = 1.0,
         margin: float = 1.0,
         decay: float = 0.3,
         difficulty: str | Callable | None = None,
