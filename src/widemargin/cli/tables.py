@@ -1,6 +1,7 @@
 """Read tables: CSV, Parquet and svmlight files, whole or in chunks of bounded size."""
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from widemargin._base.options import cli_options as options
 from widemargin.cli.main import CommandError
 
 NUMBER, CATEGORY, TEXT = "number", "category", "text"
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 
@@ -174,6 +176,20 @@ def to_labels(column: pd.Series) -> np.ndarray:
         texts = ["" if pd.isna(v) else np.format_float_positional(v, trim="-") for v in column]
         return np.array(texts, dtype=object)
     return np.array(["" if pd.isna(v) else str(v) for v in column], dtype=object)
+
+
+def plain_number(label: str) -> str:
+    """Return a whole number without its decimal places, which tables with missing values have."""
+    return label.partition(".")[0] if _WHOLE.fullmatch(label) else label
+
+
+def class_of(label: str, classes: np.ndarray) -> Any:
+    """Return the class that is written as ``label``, such as 1 or 1.0; None if there is none."""
+    for write in (str, plain_number):
+        for known in classes.tolist():
+            if write(str(known)) == write(label):
+                return known
+    return None
 
 
 def _read_table(path: Path, target: str, strings: Sequence[str]) -> pd.DataFrame:
