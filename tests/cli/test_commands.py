@@ -314,6 +314,61 @@ def test_data_that_are_not_there_need_a_network(tmp_path, monkeypatch):
     assert "copy it to" in fail("data", "letter")
 
 
+def write_arff(path, table, target):
+    lines = ["@relation r"]
+    for name in table:
+        kind = "numeric" if name != target else f"{{{','.join(sorted(set(table[target])))}}}"
+        lines.append(f"@attribute {name} {kind}")
+    rows = [",".join("?" if pd.isna(v) else str(v) for v in row) for row in table.to_numpy()]
+    path.write_text("\n".join([*lines, "@data", *rows]) + "\n")
+
+
+def test_arff_files_are_tables(tmp_path):
+    X, y = make_classification(80, 4, random_state=0)
+    table = pd.DataFrame(X.round(4), columns=list("abcd")).assign(kind=np.where(y, "yes", "no"))
+    table.loc[3, "a"] = np.nan
+    write_arff(tmp_path / "t.arff", table, "kind")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    predicted = []
+    for name in ("t.arff", "t.csv"):
+        succeed("fit", tmp_path / name, "--target", "kind", "-o", tmp_path / "m")
+        predicted.append(succeed("predict", tmp_path / "m", tmp_path / name))
+        assert json.loads(succeed("evaluate", tmp_path / "m", tmp_path / name, "--json"))
+    assert predicted[0] == predicted[1]
+    (tmp_path / "bad.arff").write_text("@relation r\n@attribute a string\n@data\nx\n")
+    assert "ARFF" in fail("fit", tmp_path / "bad.arff", "--target", "a", "-o", tmp_path / "m")
+    assert "'e'" in fail("fit", tmp_path / "t.arff", "--target", "e", "-o", tmp_path / "m")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arff", ".svm"])
+def test_truncated_and_altered_files_end_in_a_result_or_one_sentence(tmp_path, suffix):
+    X, y = make_classification(40, 3, n_redundant=0, random_state=0)
+    table = pd.DataFrame(X.round(3), columns=list("abc")).assign(y=np.where(y, "yes", "no"))
+    path, model = tmp_path / f"t{suffix}", tmp_path / "m"
+    target = () if suffix == ".svm" else ("--target", "y")
+    if suffix == ".svm":
+        dump_svmlight_file(X, y, str(path), zero_based=True)
+    elif suffix == ".arff":
+        write_arff(path, table, "y")
+    else:
+        getattr(table, "to_parquet" if suffix == ".parquet" else "to_csv")(path, index=False)
+    succeed("fit", path, "-o", model, "--method", "linear", *target)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for attempt in range(25):
+        damaged = bytearray(content)
+        if attempt % 2:
+            del damaged[rng.integers(len(damaged)) :]
+        for place in rng.integers(max(1, len(damaged)), size=attempt % 5):
+            if place < len(damaged):
+                damaged[place] = rng.integers(256)
+        path.write_bytes(damaged)
+        result = run("evaluate", model, path)
+        errors = [line for line in result.stderr.splitlines() if not line.startswith("Warning")]
+        assert result.returncode in (0, 1)
+        assert len(errors) == result.returncode, result.stderr
+        assert "--debug shows where" not in result.stderr, result.stderr
+
+
 def test_reproduction_of_an_unknown_paper_fails(tmp_path):
     assert "no paper 'svm'" in fail("reproduce", "svm", "--quick", "-o", tmp_path)
 

@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 
 Data = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="CSV, Parquet or svmlight file.")
+    Path, typer.Argument(exists=True, dir_okay=False, help="CSV, Parquet, ARFF or svmlight file.")
 ]
 Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Model file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -164,7 +164,7 @@ def _claims(claims: Sequence[Claim]) -> Markup:
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("statement", "here", "measured"))
     return Markup(
-        '<div class="wide"><table class="compared"><thead><tr>'
+        '<div class="wide"><table class="compared statements"><thead><tr>'
         f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

@@ -26,7 +26,8 @@ _SETTINGS = {
     "Adult": ("a9a", 100.0, 0.5), "IJCNN1": ("ijcnn1", 10.0, 0.125),
     "MNIST": ("mnist", 10.0, 0.125), "Protein": ("protein", 10.0, 0.25),
 }  # fmt: skip
-_SHIPPED = "satimage, grey soil"
+_TUNED = "SVM, tuned threshold"
+_SHIPPED = "satimage, damp grey soil"
 
 
 def compare(quick: bool) -> Iterator[Comparison]:
@@ -43,7 +44,7 @@ def compare(quick: bool) -> Iterator[Comparison]:
     """
     ours = {name: None if quick else _downloaded(name) for name in _SETS}
     X, y = load_satimage(return_X_y=True)
-    shipped = _measured(X, (y == 2).astype(int), 10.0, 0.5, 2000)
+    shipped = _measured(X, (y == 3).astype(int), 10.0, 0.5, 2000)
     figures = [
         Figure(who, name, published[k], own and own[who], 0.02)
         for who, published in PUBLISHED.items()
@@ -56,7 +57,7 @@ def compare(quick: bool) -> Iterator[Comparison]:
         "6,000 (MNIST 3,000). C and gamma as published; one split. SSVM is an SVM on the labels "
         "alone. How MNIST and Protein become binary is not published: odd against even digits and "
         "class 1 against the rest, which reproduce the row of the SSVM. The last column is a data "
-        "set of the package, with C = 10 and gamma = 0.5.",
+        "set of the package, its rare class against the rest, with C = 10 and gamma = 0.5.",
         "Up to 0.02 counts as similar; the spread over splits is 0.01 to 0.02. The unlabeled "
         "samples are limited here. TSVM here starts from the share of labeled positives, which the "
         "paper does not describe. Over several splits: benchmarks/preference.py.",
@@ -64,13 +65,14 @@ def compare(quick: bool) -> Iterator[Comparison]:
     )
     results = {name: own for name, own in {**ours, _SHIPPED: shipped}.items() if own}
     gains = {name: own["PSVM"] - own["SSVM"] for name, own in results.items()}
-    rest = {name: own["PSVM"] - own["threshold"] for name, own in results.items()}
+    rest = {name: own["PSVM"] - own[_TUNED] for name, own in results.items()}
     yield Comparison(
         "Statements",
         "From the figures above, and of an SVM on the labels alone whose threshold is tuned by "
         "cross-validation.",
-        "Most of the gain of PSVM comes from its threshold, and not from the unlabeled samples: a "
-        "tuned threshold on the labels alone reaches as much.",
+        "On the data of the paper, the gain over the SVM comes from the threshold and not from the "
+        "unlabeled samples: a tuned threshold on the labels alone reaches as much. Where "
+        "unlabeled samples help is measured by benchmarks/preference.py.",
         claims=[
             Claim(
                 "PSVM has a larger F1 than an SVM on the labels alone",
@@ -112,6 +114,6 @@ def _measured(X: Any, y: Any, C: float, gamma: float, most: int) -> dict[str, fl
         "SSVM": SVC(**common).fit(X[labeled], y[labeled]),
         "PSVM, FULL": PreferenceSVC(**{**options, "split": "resubstitution"}).fit(**given),
         "PSVM, REC": PreferenceSVC(**options, update="recompute").fit(**given),
-        "threshold": PreferenceSVC(**{**options, "split": "cross"}).fit(X[labeled], y[labeled]),
+        _TUNED: PreferenceSVC(**{**options, "split": "cross"}).fit(X[labeled], y[labeled]),
     }
     return {who: float(f1_score(y[test], model.predict(X[test]))) for who, model in models.items()}
