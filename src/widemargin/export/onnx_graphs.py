@@ -362,7 +362,7 @@ def _students(graph: _Graph, model: GatedStudents, X: str) -> tuple[str, str]:
         count = graph.add("ReduceSum", accepted, np.array([1]), keepdims=0)
         none = graph.add("Equal", count, 0)
         index = graph.add("Where", none, len(model.classes_), index)
-    elif len(model.classes_) == 2:
+    if len(model.classes_) == 2:
         scores = graph.add("MatMul", scores, np.array([[-1.0], [1.0]]))
     return scores, index
 
