@@ -19,6 +19,7 @@ from widemargin.cli.reproduction.comparison import Claim, Comparison, Figure
         (0.5, 0.4, True, "worse"),
         (0.5, 0.6, False, "worse"),
         (0.5, 0.4, False, "better"),
+        (0.5, 0.6, None, "different"),
         (None, 0.4, True, "ours only"),
         (0.5, None, True, "not run"),
     ],

@@ -6,7 +6,8 @@ from typing import Any
 
 from widemargin.report.markup import Markup, escape, note, paragraph
 
-SIMILAR, BETTER, WORSE, OURS, NOT_RUN = "similar", "better", "worse", "ours only", "not run"
+SIMILAR, BETTER, WORSE, DIFFERENT = "similar", "better", "worse", "different"
+OURS, NOT_RUN = "ours only", "not run"
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Figure:
         The figure of the paper, and ours.
     tolerance : float
         Difference up to which the two are called similar.
-    larger_is_better : bool
+    larger_is_better : bool or None
+        None if neither is better.
     """
 
     row: str
@@ -29,7 +31,7 @@ class Figure:
     published: float | None
     measured: float | None
     tolerance: float = 0.0
-    larger_is_better: bool = True
+    larger_is_better: bool | None = True
 
     @property
     def verdict(self) -> str:
@@ -41,6 +43,8 @@ class Figure:
         gain = self.measured - self.published
         if abs(gain) <= self.tolerance:
             return SIMILAR
+        if self.larger_is_better is None:
+            return DIFFERENT
         return BETTER if (gain > 0) == self.larger_is_better else WORSE
 
 
@@ -169,4 +173,7 @@ def _claims(claims: Sequence[Claim]) -> Markup:
     )
 
 
-_CLASSES = {SIMILAR: "same", BETTER: "good", WORSE: "bad", OURS: "none", NOT_RUN: "none"}
+_CLASSES = {
+    SIMILAR: "same", BETTER: "good", WORSE: "bad", DIFFERENT: "other", OURS: "none",
+    NOT_RUN: "none",
+}  # fmt: skip

@@ -89,7 +89,7 @@ def reproduce(names: list[str], quick: bool, folder: Path) -> list[Paper]:
         counts = _counts(papers[-1])
         shown = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         print(f"  {papers[-1].seconds:.0f} s. {shown or 'statements only'}", flush=True)
-    _write(papers, quick, folder)
+        _write(papers, quick, folder)
     return papers
 
 
@@ -152,9 +152,10 @@ def _summary(papers: list[Paper], quick: bool) -> Markup:
     legend = Markup(
         '<p class="legend-compared">In each cell, ours is above and the figure of the paper below. '
         '<span class="same">similar</span> <span class="good">better</span> '
-        '<span class="bad">worse</span> <span class="none">only one of the two</span></p>'
+        '<span class="bad">worse</span> <span class="other">different, neither is better</span> '
+        '<span class="none">only one of the two</span></p>'
     )
-    verdicts = ("similar", "better", "worse", "ours only", "not run")
+    verdicts = ("similar", "better", "worse", "different", "ours only", "not run")
     rows = []
     for paper in papers:
         counts = _counts(paper)

@@ -60,9 +60,9 @@ def compare(quick: bool) -> Iterator[Comparison]:
     for name, table in PUBLISHED.items():
         for who, (_, published) in table.items():
             row, spent = f"{name}, {who}", seconds[name][who]
-            figures.append(Figure(row, "CPU seconds", published, spent, 0.0, False))
+            figures.append(Figure(row, "CPU seconds", published, spent, 0.0, None))
             theirs, ratio = published / table["SVM2+"][1], spent / seconds[name]["SVM2+"]
-            figures.append(Figure(row, "times SVM2+", theirs, ratio, 0.25 * theirs, False))
+            figures.append(Figure(row, "times SVM2+", theirs, ratio, 0.25 * theirs, None))
     size = ", a quarter as many of each in the quick mode" if quick else ""
     yield Comparison(
         "Training time",
