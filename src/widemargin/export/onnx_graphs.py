@@ -111,7 +111,7 @@ class _Graph:
         """Add an array of float64, int64, bool or str."""
         array = np.asarray(value)
         kinds = {"f": self.types.DOUBLE, "i": self.types.INT64, "b": self.types.BOOL}
-        content = array.ravel()
+        content: Any = array.ravel()
         if array.dtype.kind in "UO":
             kind, content = self.types.STRING, [str(text).encode() for text in content]
         else:

@@ -97,7 +97,12 @@ def _words() -> tuple[tuple[list, list], tuple[list, list]]:
 
 def _correct(who: str, n_members: int, train: Any, test: Any, quick: bool) -> float:
     """Return the share of letters that the best of the proposals gets right, in percent."""
-    common = {"C": 0.1, "tol": 0.05, "max_iter": 30 if quick else 100, "random_state": 0}
+    common: dict[str, Any] = {
+        "C": 0.1,
+        "tol": 0.05,
+        "max_iter": 30 if quick else 100,
+        "random_state": 0,
+    }
     model = ChainCRF(n_states=26)
     if who == "SSVM":
         single = FrankWolfeSSVM(model, **common).fit(*train)

@@ -46,7 +46,7 @@ def compare(quick: bool) -> Iterator[Comparison]:
     X, y = load_satimage(return_X_y=True)
     shipped = _measured(X, (y == 3).astype(int), 10.0, 0.5, 2000)
     figures = [
-        Figure(who, name, published[k], own and own[who], 0.02)
+        Figure(who, name, published[k], None if own is None else own[who], 0.02)
         for who, published in PUBLISHED.items()
         for k, (name, own) in enumerate(ours.items())
     ]
