@@ -380,7 +380,7 @@ def test_data_is_written_as_csv(tmp_path):
     assert table.shape == (1484, 9)
     assert "CYT" in set(table["target"])
     assert len(pd.read_csv(io.StringIO(succeed("data", "vowel", "--subset", "test")))) == 462
-    assert "no data set 'mnist'. Use satimage" in fail("data", "mnist")
+    assert "no data set 'cifar'. Use satimage" in fail("data", "cifar")
     assert "no official split" in fail("data", "yeast", "--subset", "test")
     assert "subset must be one of" in fail("data", "vowel", "--subset", "rest")
 
