@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -194,7 +195,8 @@ def class_of(label: str, classes: np.ndarray) -> Any:
 
 def _read_table(path: Path, target: str, strings: Sequence[str]) -> pd.DataFrame:
     if path.suffix == ".parquet":
-        return pd.read_parquet(path)
+        with _parquet_errors(path):
+            return pd.read_parquet(path)
     if path.suffix == ".arff":
         return _read_arff(path)
     read = partial(pd.read_csv, path, converters={target: _marked}, low_memory=False)
@@ -223,8 +225,9 @@ def _table_chunks(
     if path.suffix == ".parquet":
         from pyarrow.parquet import ParquetFile
 
-        for batch in ParquetFile(path).iter_batches(options.read_samples, columns=list(types)):
-            yield batch.to_pandas()
+        with _parquet_errors(path):
+            for batch in ParquetFile(path).iter_batches(options.read_samples, columns=list(types)):
+                yield batch.to_pandas()
         return
     if path.suffix == ".arff":
         table = _read_arff(path)
@@ -245,6 +248,17 @@ def _table_chunks(
         raise CommandError(
             f"{path} does not contain the types of the training data: {error}.",
             f"These columns must contain numbers: {numbers}.",
+        ) from error
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
+    """Turn what reading a damaged file raises into a CommandError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise CommandError(
+            f"{path} cannot be read as Parquet ({error}).", "Is it damaged?"
         ) from error
 
 

@@ -53,8 +53,8 @@ def compare(quick: bool) -> Iterator[Comparison]:
         "'random' is a control: random perturbations of the single SSVM.",
         "The two columns are of other data and measures, and only the order of the methods can be "
         "compared. The paper chose parameters on the images that it reports; here all have their "
-        "defaults. On letters, which have 4,004 weights, random perturbations come close to "
-        "repulsion; on images with few weights they do not (benchmarks/ensembles.py).",
+        "defaults. On letters, which have 4,004 weights, random perturbations are about as "
+        "good as repulsion; on images with few weights they do not (benchmarks/ensembles.py).",
         figures,
         digits=1,
     )
