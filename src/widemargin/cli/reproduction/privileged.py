@@ -71,9 +71,9 @@ def compare(quick: bool) -> Iterator[Comparison]:
         f"or one for each image (WebQueries){size}.",
         "The computers and the data differ, so that only the ratios can be compared; up to a "
         "quarter counts as similar. The paper solves SVM1+ by a general QP solver and SVM-2K too; "
-        "here both have solvers of their own, which is why they are much less behind SVM2+, least of "
-        "all at the small size of the quick mode. With a "
-        "general QP solver the ratio is 600 to 1,000 (benchmarks/privileged.py).",
+        "here both have solvers of their own, which is why they are much less behind SVM2+, least "
+        "of all at the small size of the quick mode. With a general QP solver the ratio is 600 to "
+        "1,000 (benchmarks/privileged.py).",
         figures,
     )
     ratios = {name: own["SVM1+"] / own["SVM2+"] for name, own in seconds.items()}
