@@ -176,7 +176,7 @@ def mapie() -> str:
         conformal = SplitConformalClassifier(fitted, confidence_level=0.9, prefit=True)
         _, sets = conformal.conformalize(X[200:400], y[200:400]).predict_set(X[400:])
         assert len(sets) == len(X) - 400
-    return "SVC needs CalibratedClassifierCV, since MAPIE requires probabilities"
+    return "SVC has to be calibrated, for probabilities"
 
 
 def shap() -> str:
@@ -205,7 +205,7 @@ def skops() -> str:
     model = PreferenceSVC(recall=0.9).fit(X, y)
     again = skops.io.loads(skops.io.dumps(model), trusted=trusted_types())
     assert (again.predict(X) == model.predict(X)).all()
-    return "one line: trusted=widemargin.export.trusted_types()"
+    return "with one line, below"
 
 
 def mlflow() -> str:
@@ -232,7 +232,7 @@ def mlflow() -> str:
                 continue
             if name == "defaults":
                 return "with its defaults"
-            return "one line: skops_trusted_types=widemargin.export.trusted_types()"
+            return "with one line, below"
     raise SystemExit("; ".join(notes))
 
 
@@ -252,7 +252,7 @@ def onnx() -> str:
     content = skl2onnx.to_onnx(model, X[:1]).SerializeToString()
     labels, _ = onnxruntime.InferenceSession(content).run(None, {"X": X})
     assert (labels == model.predict(X)).all()
-    return "one line: widemargin.export.register_onnx_converters()"
+    return "with one line, below"
 
 
 def dask() -> str:
@@ -273,7 +273,7 @@ def dask() -> str:
     client = Client(processes=False, n_workers=2, dashboard_address=None)
     with client, joblib.parallel_config(backend="dask"):
         GridSearchCV(SVC(), {"C": [1, 10]}, cv=3).fit(X, y)
-    return "arrays are loaded into memory; use partial_fit of discriminants for larger ones"
+    return "arrays are loaded into memory, but for partial_fit of discriminants"
 
 
 def ray() -> str:
@@ -336,7 +336,7 @@ def torch() -> str:
     with sklearn.config_context(array_api_dispatch=True):
         found = LinearDiscriminantAnalysis().fit(tensor, labels).predict(tensor)
     assert isinstance(found, torch.Tensor)
-    return "discriminants compute with tensors (array_api_dispatch=True), others with arrays"
+    return "discriminants compute with tensors, others with arrays"
 
 
 def skore() -> str:
