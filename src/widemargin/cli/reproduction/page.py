@@ -144,8 +144,8 @@ def _write(papers: list[Paper], quick: bool, folder: Path) -> None:
 def _summary(papers: list[Paper], quick: bool) -> Markup:
     mode = (
         "This is the quick mode: data that are part of the package, and few parameters to choose "
-        "from. Figures of data sets that are larger or have to be downloaded are not run; leave out "
-        "--quick."
+        "from. Figures of data sets that are larger or have to be downloaded are not run; leave "
+        "out --quick."
         if quick
         else "Data sets that are public were downloaded or found in the cache; those that could "
         "not be are marked."
