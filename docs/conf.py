@@ -9,6 +9,7 @@ from widemargin._base.options import smo_options
 
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()
+runpy.run_path("clients.py")["write"]()
 intersphinx_mapping = runpy.run_path("inventories.py")["write"]()
 
 project = "widemargin"

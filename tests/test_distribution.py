@@ -4,6 +4,7 @@ import email
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_the_source_distribution_contains_what_the_tests_need(built):
     expected = {
         "Makefile", "constraints.txt", "constraints-oldest.txt", "pyproject.toml", "README.md",
         "LICENSE", "CHANGELOG.md", "CITATION.cff", "tests/conftest.py", "tests/suites/registry.py",
-        "docs/conf.py", "examples/GALLERY_HEADER.rst", "tools/count_code.py",
+        "docs/conf.py", "examples/GALLERY_HEADER.rst", "tools/count_code.py", "conda/meta.yaml",
     }  # fmt: skip
     names = set(built["sdist"])
     assert expected <= names
@@ -83,3 +84,15 @@ def test_extras_that_users_install_need_no_development_tools(built):
     required = built["metadata"].get_all("Requires-Dist")
     plain = {line.split(">")[0].split(";")[0].strip() for line in required if "extra" not in line}
     assert plain == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "numba"}
+
+
+def test_the_conda_recipe_has_the_version_and_the_requirements_of_the_package():
+    recipe = (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f'version: "{widemargin.__version__}"' in recipe
+    run = recipe.partition("  run:\n")[2].partition("  run_constrained:")[0]
+    listed = {line.strip().removeprefix("- ").replace(" ", "") for line in run.splitlines()}
+    expected = {name.replace(" ", "") for name in project["dependencies"]}
+    assert listed == expected | {f"python{project['requires-python']}"}
+    assert f"{next(iter(project['scripts']))} = {project['scripts']['widemargin']}" in recipe
+    assert project["description"] in recipe

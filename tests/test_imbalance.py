@@ -4,9 +4,11 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     average_precision_score,
@@ -420,3 +422,26 @@ def test_long_tails_of_zipf_follow_a_power_law():
     assert_allclose(sizes * np.arange(1, 51), sizes[0], rtol=0.01)
     with pytest.raises(ValueError, match="'exponential', 'zipf' or 'step', got 'linear'"):
         make_long_tail(profile="linear")
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_metadata_reaches_the_estimator_with_the_samples_that_count(calibrated):
+    class Recorder(LogisticRegression):
+        def fit(self, X, y, sample_weight=None, cost=None):
+            seen.append((len(X), None if cost is None else np.asarray(cost).sum()))
+            return super().fit(X, y, sample_weight)
+
+    class WithoutProbabilities(Recorder):
+        predict_proba = property()
+
+    seen = []
+    X, y = make_classification(60, random_state=0)
+    weight = np.ones(60)
+    weight[:10] = 0.0
+    with sklearn.config_context(enable_metadata_routing=True):
+        base = (WithoutProbabilities if calibrated else Recorder)()
+        base.set_fit_request(cost=True, sample_weight=True)
+        model = RescaledClassifier(base).fit(X, y, sample_weight=weight, cost=np.ones(60))
+    assert seen[-1] == (50, 50.0)
+    assert all(cost == n for n, cost in seen)
+    assert model.predict(X).shape == (60,)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, h
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import rescaling_options
+from widemargin._base.routing import RoutesFitMetadata, select_metadata
 from widemargin._base.sklearn_compat import (
     BaseEstimator,
     HasMethods,
@@ -36,7 +37,7 @@ from widemargin._base.validation import check_class_labels, refuse_unlabeled, va
 
 
 @shared_docs
-class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class RescaledClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Classifier with decisions for other class priors, or other costs, than in training.
 
     A classifier trained on few positive samples predicts few. Threshold moving corrects this after
@@ -149,7 +150,9 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **metadata: Any
+    ) -> Self:
         """Fit the estimator and, if it has no `predict_proba`, calibrate it.
 
         Parameters
@@ -162,6 +165,8 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Sample weights, for estimators that accept them. Samples of weight 0 are left out. The
             priors of the training data are weighted too.
 
+        <<fit_metadata>>
+
         Returns
         -------
         <<returns_self>>
@@ -171,6 +176,7 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"sample_weight cannot be used, because fit of {self.estimator!r} does not accept "
                 "it. Leave it out."
             )
+        routed = self._routed(metadata)
         validate_shape(self, X, y)
         labels = check_y(y, estimator=self)
         check_class_labels(labels)
@@ -183,13 +189,16 @@ class RescaledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         priors, costs = self._check_priors(classes, training_priors), self._check_costs(classes)
         estimator = self._calibrated(np.bincount(codes), weight is not None)
         weights = {} if weight is None else {"sample_weight": sample_weight}
+        # The calibration routes the metadata itself.
+        passed = routed if hasattr(self.estimator, "predict_proba") else metadata
         if len(codes) < len(labels) and not get_tags(self).input_tags.pairwise:
+            passed = select_metadata(passed, np.arange(len(labels))[counted], len(labels))
             X, labels, weights = (
                 safe_indexing(X, counted),
                 labels[counted],
                 {"sample_weight": weight},
             )
-        estimator.fit(X, labels, **weights)
+        estimator.fit(X, labels, **weights, **passed)
         self.estimator_, self.classes_ = estimator, classes
         self.training_priors_, self.priors_, self.costs_ = training_priors, priors, costs
         self._has_costs = self.costs is not None

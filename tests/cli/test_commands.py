@@ -11,11 +11,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, make_classification
+from sklearn.utils import Bunch
 
 import widemargin
 from widemargin import SVC
 from widemargin.cli import main
+from widemargin.cli import samples as cli_samples
 from widemargin.export import inspect, load, save
 
 
@@ -253,14 +256,131 @@ def test_students_replace_their_teacher(tmp_path):
     assert "no column 'target'" in error
 
 
+def test_labels_with_decimal_places_are_those_without(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)).round(3)
+    y = (X[:, 0] > 0).astype(int)
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    table.to_csv(tmp_path / "whole.csv", index=False)
+    # pandas writes a column with missing values as 1.0
+    missing = table.assign(y=table["y"].where(np.arange(60) > 3))
+    missing.to_csv(tmp_path / "missing.csv", index=False)
+    assert "1.0" in (tmp_path / "missing.csv").read_text()
+    for trained, others in (("whole", "missing"), ("missing", "whole")):
+        method = ("--method", "preference") if trained == "missing" else ()
+        model = tmp_path / f"{trained}.skops"
+        arguments = ("fit", tmp_path / f"{trained}.csv", "--target", "y", "-o", model, *method)
+        assert json.loads(succeed(*arguments, "--json"))["classes"] == [0, 1]
+        found = json.loads(succeed("evaluate", model, tmp_path / f"{others}.csv", "--json"))
+        assert found["samples"] == (56 if others == "missing" else 60)
+    positive = ("--precision", 0.6, "--positive", "1.0")
+    succeed("fit", tmp_path / "whole.csv", "--target", "y", "-o", tmp_path / "m", *positive)
+    assert load(tmp_path / "m")[-1].pos_label_ == 1
+
+
+def test_students_of_two_classes_are_judged_each_by_itself(tmp_path):
+    X, y = make_classification(200, 4, random_state=0)
+    pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    table, teacher = tmp_path / "t.csv", tmp_path / "teacher"
+    succeed("fit", table, "--target", "y", "--method", "linear", "-o", teacher)
+    arguments = ("students", teacher, table, "-o", tmp_path / "s", "--evaluate", table, "--json")
+    result = json.loads(succeed(*arguments))
+    model = load(tmp_path / "s")
+    accepted = model[-1].answers(model[:-1].transform(pd.read_csv(table)))
+    for k, row in enumerate(result["f1"]):
+        true, found = y == row["class"], accepted[:, k]
+        assert row["student"] == pytest.approx(
+            2 * (true & found).sum() / (true.sum() + found.sum())
+        )
+
+
+def test_downloaded_data_are_written_as_csv(tmp_path, monkeypatch):
+    monkeypatch.setenv("WIDEMARGIN_DATA", str(tmp_path))
+    X, y = np.arange(1.0, 33.0).reshape(2, 16), np.array([1, 2])
+    found = {"X_train": X, "y_train": y, "X_test": X[:1], "y_test": y[:1]}
+    monkeypatch.setattr(cli_samples, "fetch_dataset", lambda name: Bunch(**found))
+    assert len(succeed("data", "letter").splitlines()) == 4
+    test = succeed("data", "letter", "--subset", "test").splitlines()
+    assert test[0].startswith("feature_1,")
+    assert test[1].startswith("1.0,2.0")
+    assert "no subset 'new'" in fail("data", "letter", "--subset", "new")
+    found["X_train"] = sp.csr_matrix(X)
+    assert "not a table of numbers" in fail("data", "letter")
+
+
+def test_data_that_are_not_there_need_a_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("WIDEMARGIN_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    assert "copy it to" in fail("data", "letter")
+
+
+def write_arff(path, table, target):
+    lines = ["@relation r"]
+    for name in table:
+        kind = "numeric" if name != target else f"{{{','.join(sorted(set(table[target])))}}}"
+        lines.append(f"@attribute {name} {kind}")
+    rows = [",".join("?" if pd.isna(v) else str(v) for v in row) for row in table.to_numpy()]
+    path.write_text("\n".join([*lines, "@data", *rows]) + "\n")
+
+
+def test_arff_files_are_tables(tmp_path):
+    X, y = make_classification(80, 4, random_state=0)
+    table = pd.DataFrame(X.round(4), columns=list("abcd")).assign(kind=np.where(y, "yes", "no"))
+    table.loc[3, "a"] = np.nan
+    write_arff(tmp_path / "t.arff", table, "kind")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    predicted = []
+    for name in ("t.arff", "t.csv"):
+        succeed("fit", tmp_path / name, "--target", "kind", "-o", tmp_path / "m")
+        predicted.append(succeed("predict", tmp_path / "m", tmp_path / name))
+        assert json.loads(succeed("evaluate", tmp_path / "m", tmp_path / name, "--json"))
+    assert predicted[0] == predicted[1]
+    (tmp_path / "bad.arff").write_text("@relation r\n@attribute a string\n@data\nx\n")
+    assert "ARFF" in fail("fit", tmp_path / "bad.arff", "--target", "a", "-o", tmp_path / "m")
+    assert "'e'" in fail("fit", tmp_path / "t.arff", "--target", "e", "-o", tmp_path / "m")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arff", ".svm"])
+def test_truncated_and_altered_files_end_in_a_result_or_one_sentence(tmp_path, suffix):
+    X, y = make_classification(40, 3, n_redundant=0, random_state=0)
+    table = pd.DataFrame(X.round(3), columns=list("abc")).assign(y=np.where(y, "yes", "no"))
+    path, model = tmp_path / f"t{suffix}", tmp_path / "m"
+    target = () if suffix == ".svm" else ("--target", "y")
+    if suffix == ".svm":
+        dump_svmlight_file(X, y, str(path), zero_based=True)
+    elif suffix == ".arff":
+        write_arff(path, table, "y")
+    else:
+        getattr(table, "to_parquet" if suffix == ".parquet" else "to_csv")(path, index=False)
+    succeed("fit", path, "-o", model, "--method", "linear", *target)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for attempt in range(25):
+        damaged = bytearray(content)
+        if attempt % 2:
+            del damaged[rng.integers(len(damaged)) :]
+        for place in rng.integers(max(1, len(damaged)), size=attempt % 5):
+            if place < len(damaged):
+                damaged[place] = rng.integers(256)
+        path.write_bytes(damaged)
+        result = run("evaluate", model, path)
+        errors = [line for line in result.stderr.splitlines() if not line.startswith("Warning")]
+        assert result.returncode in (0, 1)
+        assert len(errors) == result.returncode, result.stderr
+        assert "--debug shows where" not in result.stderr, result.stderr
+
+
+def test_reproduction_of_an_unknown_paper_fails(tmp_path):
+    assert "no paper 'svm'" in fail("reproduce", "svm", "--quick", "-o", tmp_path)
+
+
 def test_data_is_written_as_csv(tmp_path):
     names = [line.split(":")[0] for line in succeed("data").splitlines()]
-    assert names == ["satimage", "vowel", "yeast", "tickets"]
+    assert names[:5] == ["satimage", "vowel", "yeast", "tickets", "a9a"]
     table = pd.read_csv(io.StringIO(succeed("data", "yeast")))
     assert table.shape == (1484, 9)
     assert "CYT" in set(table["target"])
     assert len(pd.read_csv(io.StringIO(succeed("data", "vowel", "--subset", "test")))) == 462
-    assert "no data set 'mnist'. Use satimage" in fail("data", "mnist")
+    assert "no data set 'cifar'. Use satimage" in fail("data", "cifar")
     assert "no official split" in fail("data", "yeast", "--subset", "test")
     assert "subset must be one of" in fail("data", "vowel", "--subset", "rest")
 

@@ -973,6 +973,13 @@ decay : float, default=0.3
     Degree of difficulty of the easiest samples, in (0, 1). Ignored unless `difficulty`
     is 'relative-margin'.
 
+[fit_metadata]
+**metadata : dict
+    Further arguments of the fit of `estimator`, which it has requested
+    (``set_fit_request``), such as privileged features. Those with an entry for each sample
+    are split along with the samples. Requires
+    ``sklearn.set_config(enable_metadata_routing=True)``.
+
 [gated_budget]
 budget : float, default=None
     Largest time of a prediction in microseconds per sample, in batches of 1,000 samples,

@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 
 Data = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="CSV, Parquet or svmlight file.")
+    Path, typer.Argument(exists=True, dir_okay=False, help="CSV, Parquet, ARFF or svmlight file.")
 ]
 Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Model file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -201,7 +201,7 @@ def data(
     subset: Annotated[str, typer.Option(help="all, train or test.")] = "all",
     seed: Annotated[int, typer.Option(help="Seed of generated data.")] = 0,
 ) -> None:
-    """Write included or generated data as CSV."""
+    """Write included, generated or downloaded data as CSV."""
     import sys
 
     from widemargin._base.checkpoint import atomic_write
@@ -231,6 +231,28 @@ def demo(
     from widemargin.cli.demo import run_demo
 
     run_demo(output)
+
+
+@app.command()
+def reproduce(
+    papers: Annotated[
+        list[str],
+        typer.Argument(
+            help="gated, privileged, preference, coulomb, discriminant, labeltree or all."
+        ),
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Included and generated data only, in two minutes.")
+    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path(
+        "widemargin-reproduction"
+    ),
+) -> None:
+    """Compare the tables of the papers with ours, on one HTML page and in one JSON file."""
+    from widemargin.cli.reproduction import reproduce as run
+
+    run(papers, quick, output)
+    print(output / "reproduction.html")
 
 
 @app.command()

@@ -13,7 +13,17 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import widemargin
 from widemargin._base.options import cli_options as options
 from widemargin.cli.main import CommandError
-from widemargin.cli.tables import CATEGORY, NUMBER, TEXT, Samples, column_kinds, stack, with_kinds
+from widemargin.cli.tables import (
+    CATEGORY,
+    NUMBER,
+    TEXT,
+    Samples,
+    class_of,
+    column_kinds,
+    plain_number,
+    stack,
+    with_kinds,
+)
 
 METHODS = ("auto", "svc", "linear", "lda", "preference", "privileged")
 
@@ -144,14 +154,15 @@ def choose(
 
 
 def as_integers(labels: np.ndarray) -> np.ndarray:
-    """Return labels as integers if all of them are, and as strings otherwise."""
+    """Return labels as integers if all of them are, 1.0 too, and as strings otherwise."""
     if labels.dtype != object:
         return labels
+    plain = [plain_number(label) for label in labels]
     try:
-        numbers = np.array([int(label) for label in labels])
+        numbers = np.array([int(label) for label in plain])
     except (ValueError, OverflowError):
         return labels.astype(str)
-    same = all(str(n) == label for n, label in zip(numbers, labels, strict=True))
+    same = all(str(n) == label for n, label in zip(numbers, plain, strict=True))
     return numbers if same else labels.astype(str)
 
 
@@ -242,7 +253,7 @@ def _estimator(method: str, chosen: FitOptions, y: np.ndarray) -> Any:
 
 def label_like(label: str, classes: np.ndarray) -> Any:
     """Return the class that is written as ``label``."""
-    for known in classes.tolist():
-        if str(known) == label:
-            return known
-    raise CommandError(f"There is no class {label!r}.", f"Classes: {classes.tolist()}.")
+    known = class_of(label, classes)
+    if known is None:
+        raise CommandError(f"There is no class {label!r}.", f"Classes: {classes.tolist()}.")
+    return known

@@ -17,7 +17,7 @@ from sklearn.metrics import (
 from sklearn.pipeline import Pipeline
 
 from widemargin.cli.main import CommandError
-from widemargin.cli.tables import Samples, read_chunks, stack
+from widemargin.cli.tables import Samples, class_of, read_chunks, stack
 from widemargin.export import ModelFileError, inspect, load, save
 from widemargin.gated.students import GatedStudents
 from widemargin.report import Report
@@ -179,8 +179,8 @@ def _labeled(model_file: Path, data: Path) -> tuple[Any, Any, np.ndarray]:
 
 
 def _compare(teacher: Any, students: Any, X: Any, y: np.ndarray) -> list[dict[str, Any]]:
-    predicted, accepted = teacher.predict(X), students.decision_function(X) >= 0.0
-    accepted = accepted if accepted.ndim == 2 else np.column_stack([~accepted, accepted])
+    predicted = teacher.predict(X)
+    accepted = students[-1].answers(students[:-1].transform(X))
     return [
         {
             "class": label,
@@ -221,13 +221,13 @@ def _with_labels(chunks: Iterator[Samples], data: Path) -> Iterator[Samples]:
 
 def _known_labels(labels: Any, classes: np.ndarray, data: Path, target: str | None) -> list:
     """Return labels of a file as classes of the model."""
-    known = {str(label): label for label in classes.tolist()}
-    unknown = sorted({str(label) for label in labels} - known.keys())
+    known = {str(label): class_of(str(label), classes) for label in dict.fromkeys(labels)}
+    unknown = sorted(label for label, found in known.items() if found is None)
     if unknown:
         where = "" if target is None else f" in column {target!r}"
         raise CommandError(
             f"{data} has the label {unknown[0]!r}{where}, and the model has the classes "
-            f"{', '.join(known)}.",
+            f"{', '.join(map(str, classes.tolist()))}.",
             "Was the model trained on other data?",
         )
     return [known[str(label)] for label in labels]

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from widemargin.cli.main import CommandError
-from widemargin.datasets import load_satimage, load_vowel, load_yeast
+from widemargin.datasets import fetch_dataset, load_satimage, load_vowel, load_yeast
+from widemargin.datasets.downloads import SOURCES
 
 _SPLIT = {"satimage": load_satimage, "vowel": load_vowel}
 _VOCABULARY = (
@@ -19,7 +20,8 @@ _VOCABULARY = (
 def describe() -> dict[str, str]:
     """Return one line about each data set, by name."""
     functions = {**_SPLIT, "yeast": load_yeast, "tickets": make_tickets}
-    return {name: (getdoc(f) or "").split("\n")[0] for name, f in functions.items()}
+    included = {name: (getdoc(f) or "").split("\n")[0] for name, f in functions.items()}
+    return included | dict.fromkeys(SOURCES, "Downloaded by fetch_dataset.")
 
 
 def table(name: str, subset: str, seed: int) -> pd.DataFrame:
@@ -40,11 +42,32 @@ def table(name: str, subset: str, seed: int) -> pd.DataFrame:
     """
     if name not in describe():
         raise CommandError(f"There is no data set {name!r}.", f"Use {', '.join(describe())}.")
+    if name in SOURCES:
+        return _downloaded(name, subset)
     if name in _SPLIT:
         return _with_names(_SPLIT[name](subset=subset, as_frame=True))
     if subset != "all":
         raise CommandError(f"{name} has no official split.", "Leave --subset out.")
     return make_tickets(4000, seed) if name == "tickets" else _with_names(load_yeast(as_frame=True))
+
+
+def _downloaded(name: str, subset: str) -> pd.DataFrame:
+    """Return a downloaded data set, if its features are an array."""
+    found = fetch_dataset(name)
+    parts = [key for key in ("train", "test") if f"X_{key}" in found and subset in ("all", key)]
+    if "X" in found and subset == "all":
+        pairs = [(found.X, found.y)]
+    elif parts:
+        pairs = [(found[f"X_{key}"], found[f"y_{key}"]) for key in parts]
+    else:
+        raise CommandError(f"{name} has no subset {subset!r}.", "Leave --subset out.")
+    if not all(isinstance(part, np.ndarray) for pair in pairs for part in pair):
+        raise CommandError(
+            f"{name} is not a table of numbers.", "Use widemargin.datasets.fetch_dataset in Python."
+        )
+    X, y = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    columns = [f"feature_{k}" for k in range(1, X.shape[1] + 1)]
+    return pd.DataFrame(X, columns=columns).assign(target=y)
 
 
 def make_tickets(n_samples: int, seed: int) -> pd.DataFrame:

@@ -1,7 +1,9 @@
-"""Read tables: CSV, Parquet and svmlight files, whole or in chunks of bounded size."""
+"""Read tables: CSV, Parquet, ARFF and svmlight files, whole or in chunks of bounded size."""
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from widemargin._base.options import cli_options as options
 from widemargin.cli.main import CommandError
 
 NUMBER, CATEGORY, TEXT = "number", "category", "text"
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 
@@ -48,7 +51,7 @@ def read_training(path: Path, target: str | None, strings: Sequence[str] = ()) -
     Parameters
     ----------
     path : Path
-        CSV file with a header, Parquet or svmlight file.
+        CSV file with a header, Parquet, ARFF or svmlight file.
     target : str or None
         Column with the labels. An svmlight file has its labels in front; None is needed there.
     strings : sequence of str
@@ -127,7 +130,7 @@ def read_chunks(
     Parameters
     ----------
     path : Path
-        CSV, Parquet or svmlight file.
+        CSV, Parquet, ARFF or svmlight file. An ARFF file is read whole.
     kinds : dict of str or None
         Kinds of the columns of the model, by name; None for svmlight files.
     n_features : int
@@ -176,9 +179,26 @@ def to_labels(column: pd.Series) -> np.ndarray:
     return np.array(["" if pd.isna(v) else str(v) for v in column], dtype=object)
 
 
+def plain_number(label: str) -> str:
+    """Return a whole number without its decimal places, which tables with missing values have."""
+    return label.partition(".")[0] if _WHOLE.fullmatch(label) else label
+
+
+def class_of(label: str, classes: np.ndarray) -> Any:
+    """Return the class that is written as ``label``, such as 1 or 1.0; None if there is none."""
+    for write in (str, plain_number):
+        for known in classes.tolist():
+            if write(str(known)) == write(label):
+                return known
+    return None
+
+
 def _read_table(path: Path, target: str, strings: Sequence[str]) -> pd.DataFrame:
     if path.suffix == ".parquet":
-        return pd.read_parquet(path)
+        with _parquet_errors(path):
+            return pd.read_parquet(path)
+    if path.suffix == ".arff":
+        return _read_arff(path)
     read = partial(pd.read_csv, path, converters={target: _marked}, low_memory=False)
     types: dict[Any, Any] = {name: str for name in strings if name != target}
     table = read(dtype=types)
@@ -205,8 +225,14 @@ def _table_chunks(
     if path.suffix == ".parquet":
         from pyarrow.parquet import ParquetFile
 
-        for batch in ParquetFile(path).iter_batches(options.read_samples, columns=list(types)):
-            yield batch.to_pandas()
+        with _parquet_errors(path):
+            for batch in ParquetFile(path).iter_batches(options.read_samples, columns=list(types)):
+                yield batch.to_pandas()
+        return
+    if path.suffix == ".arff":
+        table = _read_arff(path)
+        for start in range(0, len(table), options.read_samples):
+            yield table.iloc[start : start + options.read_samples]
         return
     converters = {} if target is None else {target: _marked}
     features = {name: kind for name, kind in types.items() if name != target}
@@ -225,12 +251,43 @@ def _table_chunks(
         ) from error
 
 
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
+    """Turn what reading a damaged file raises into a CommandError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise CommandError(
+            f"{path} cannot be read as Parquet ({error}).", "Is it damaged?"
+        ) from error
+
+
+def _read_arff(path: Path) -> pd.DataFrame:
+    """Read numbers and nominal attributes; ? are missing values."""
+    from scipy.io.arff import loadarff
+
+    try:
+        values, _ = loadarff(path)
+    except (NotImplementedError, ValueError, OSError, StopIteration, IndexError) as error:
+        reason = " ".join(str(error).split()) or "it has no header"
+        raise CommandError(
+            f"{path} cannot be read as ARFF ({reason}).", "Text columns need a CSV file."
+        ) from error
+    table = pd.DataFrame({name: values[name] for name in values.dtype.names})
+    strings = {
+        name: table[name].str.decode("utf-8") for name in table if table[name].dtype == object
+    }
+    return table.assign(**{name: column.where(column != "?") for name, column in strings.items()})
+
+
 def _check_columns(path: Path, needed: list[str]) -> None:
     try:
         if path.suffix == ".parquet":
             from pyarrow.parquet import read_schema
 
             present = read_schema(path).names
+        elif path.suffix == ".arff":
+            present = list(_read_arff(path).columns)
         else:
             present = list(pd.read_csv(path, nrows=0).columns)
     except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:

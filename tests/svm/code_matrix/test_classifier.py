@@ -2,21 +2,25 @@
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn import svm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from widemargin import SVC, CodeMatrixClassifier, LinearSVC, code_matrix
+from widemargin import SVC, CodeMatrixClassifier, LinearSVC, PrivilegedSVC, code_matrix
 from widemargin.datasets import load_vowel
 from widemargin.svm.code_matrix.codes import check_code
 from widemargin.svm.code_matrix.decoding import LOSSES, couple
@@ -358,3 +362,33 @@ def test_one_weight_for_all_samples_is_accepted(vowels, code):
 def test_probabilities_need_a_fit():
     with pytest.raises(NotFittedError):
         CodeMatrixClassifier(GaussianNB()).predict_proba([[0.0]])
+
+
+@pytest.mark.parametrize("code", ["ovr", "ovo"])
+def test_metadata_reaches_the_classifier_of_each_column_with_its_samples(code):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(90, 4)), rng.normal(size=(90, 2))
+    y = np.repeat([0, 1, 2], 30)
+    X[:, 0] += 2 * y
+    with sklearn.config_context(enable_metadata_routing=True):
+        base = PrivilegedSVC(kernel="linear", slack_ridge=1.0)
+        model = CodeMatrixClassifier(base, code=code).fit(X, y, privileged=Z)
+        for column, found in zip(model.code_matrix_.T, model.estimators_, strict=True):
+            own = column[y] != 0
+            expected = PrivilegedSVC(kernel="linear", slack_ridge=1.0).fit(
+                X[own], (column[y[own]] > 0).astype(int), privileged=Z[own]
+            )
+            np.testing.assert_allclose(found.coef_, expected.coef_)
+        steps = make_pipeline(StandardScaler(), CodeMatrixClassifier(base, code=code))
+        steps.fit(X, y, privileged=Z)
+        scored = cross_val_score(steps, X, y, params={"privileged": Z}, cv=3)
+    assert len(scored) == 3
+
+
+def test_metadata_that_nobody_requests_is_refused():
+    X, y = load_iris(return_X_y=True)
+    model = CodeMatrixClassifier(LinearSVC())
+    with pytest.raises(TypeError, match="unexpected arguments: privileged"):
+        model.fit(X, y, privileged=X)
+    with sklearn.config_context(enable_metadata_routing=True), pytest.raises(TypeError):
+        model.fit(X, y, privileged=X)

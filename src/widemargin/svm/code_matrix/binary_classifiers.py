@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.routing import select_metadata
 from widemargin._base.sklearn_compat import safe_split
 from widemargin._base.targets import Targets, class_margins, class_weights
 from widemargin.kernels import MatrixGram
@@ -162,11 +163,18 @@ class SeparateClassifiers:
         self.matrix = matrix
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, codes: np.ndarray, samples: np.ndarray, sample_weight: Any) -> None:
-        """Fit a clone for each column to its samples among those given."""
+    def fit(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        samples: np.ndarray,
+        sample_weight: Any,
+        metadata: dict[str, Any],
+    ) -> None:
+        """Fit a clone for each column to its samples among those given, with their metadata."""
         of_column = [samples[column[codes[samples]] != 0] for column in self.matrix.T]
         self.estimators = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_binary)(self.estimator, X, column[codes] > 0, own, sample_weight)
+            delayed(_fit_binary)(self.estimator, X, column[codes] > 0, own, sample_weight, metadata)
             for column, own in zip(self.matrix.T, of_column, strict=True)
         )
         # A classifier with a precomputed kernel takes values against its own samples only.
@@ -192,14 +200,17 @@ class SeparateClassifiers:
         return np.column_stack([output(classifier, own) for classifier, own in pairs])
 
 
-def _fit_binary(estimator: Any, X: Any, positive: Any, samples: Any, sample_weight: Any) -> Any:
+def _fit_binary(
+    estimator: Any, X: Any, positive: Any, samples: Any, sample_weight: Any, metadata: dict
+) -> Any:
     weights = {}
     if sample_weight is not None:  # a number or an array
         every = np.broadcast_to(np.asarray(sample_weight), positive.shape)
         weights["sample_weight"] = every[samples]
     if len(samples) < len(positive):
+        metadata = select_metadata(metadata, samples, len(positive))
         X, positive = safe_split(estimator, X, positive, samples)
-    return clone(estimator).fit(X, positive.astype(np.intp), **weights)
+    return clone(estimator).fit(X, positive.astype(np.intp), **weights, **metadata)
 
 
 def _score(classifier: Any, X: Any) -> np.ndarray:

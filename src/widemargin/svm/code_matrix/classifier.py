@@ -15,6 +15,7 @@ from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.options import code_matrix_options as options
+from widemargin._base.routing import RoutesFitMetadata
 from widemargin._base.sklearn_compat import (
     BaseEstimator,
     HasMethods,
@@ -44,7 +45,7 @@ from widemargin.svm.training import set_attributes
 
 
 @shared_docs
-class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Multi-class classification by binary classifiers and a code matrix.
 
     One-vs-rest, one-vs-one and error-correcting output codes with any binary classifier. With `SVC`
@@ -180,7 +181,9 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **metadata: Any
+    ) -> Self:
         """Fit the binary classifiers.
 
         Parameters
@@ -192,11 +195,14 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, for estimators that accept them. Samples of weight 0 are left out.
 
+        <<fit_metadata>>
+
         Returns
         -------
         <<returns_self>>
         """
         self._check_estimator(sample_weight)
+        routed = self._routed(metadata)
         X, y = self._validate_training(X, y)
         refuse_unlabeled(self, self.estimator, y)
         kept, targets = encode_targets(y, sample_weight, class_weight=None)
@@ -217,7 +223,7 @@ class CodeMatrixClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         else:
             classifiers = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
             codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-            classifiers.fit(X, codes, samples, sample_weight)
+            classifiers.fit(X, codes, samples, sample_weight, routed)
         set_attributes(self, attributes)
         self._classifiers = classifiers
         self._decoding, self._loss = self.decoding, self.loss
