@@ -307,6 +307,15 @@ def test_label_features_decide_the_partition():
     assert both.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("partition", ["label_features", "both"])
+def test_label_features_are_not_changed(partition):
+    X, y = classes(n_classes=8)
+    features = sp.csr_array(3.0 * np.repeat(np.eye(4), 2, axis=0))
+    before = features.copy()
+    LabelTreeClassifier(partition=partition, **SMALL).fit(X, y, label_features=features)
+    np.testing.assert_array_equal(features.toarray(), before.toarray())
+
+
 def test_a_model_is_loaded_by_memory_mapping(tmp_path):
     X, Y = documents()
     model = LabelTreeClassifier(**SMALL).fit(X, Y)

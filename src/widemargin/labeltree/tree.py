@@ -522,10 +522,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if kind != "label_features":
             features = _centroids(X, matrix, weight)
             features = features if kind == "centroids" else sp.hstack([features, own]).tocsr()
-        features, shape = (
-            canonical_csr(normalize(features, copy=False)),
-            (self.branching, self.max_leaf_size),
-        )
+        # Features that the user passed are not changed.
+        features = canonical_csr(normalize(features, copy=features is own))
+        shape = self.branching, self.max_leaf_size
         return [LabelTree.of(balanced_tree(features, present, *shape, seed)) for seed in seeds]
 
     def _solver(self, X: Any, weight: Any) -> NodeSolver:
