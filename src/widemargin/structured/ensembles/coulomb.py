@@ -70,7 +70,8 @@ class CoulombSSVM(StructuredEnsemble):
         point.
     <<structured_C>>
     n_steps : int, default=None
-        Number of subgradient steps, by default 200, or of rounds of 'anchored', by default 10.
+        Number of subgradient steps, by default 200, or of rounds of 'anchored', by default 10. With
+        `assignment` 'best', some tens of steps may be better for new samples: members overfit.
     offset : float, default=None
         Step t has the size 1 / (offset + t). By default it grows with `C` and the data, so that no
         step changes the weights by more than a tenth.
