@@ -546,8 +546,7 @@ class Fold:
             starts.append(_scaled(hinge, *before))
         if first is not None and first is not self and self._is_like(first, number):
             starts.append(_moved(hinge, *first._point(number, step, hinge.size)))
-        found = [start for start in starts if start is not None]
-        return max(found, key=lambda start: _dual_value(hinge, *start), default=(None, None))
+        return _best_start(hinge, starts)
 
     def _point(self, number: int, step: int, size: int) -> tuple:
         """Return costs, dual variables and values of f at all samples, and the intercept."""
@@ -645,11 +644,17 @@ def _moved(
     return np.clip(start, lower, upper), problem.linear() - residual
 
 
-def _dual_value(problem: HingeProblem, dual: np.ndarray, values: Any) -> float:
-    """Return the dual objective at a point; -inf where the values of f are not known."""
-    if values is None:
-        return -np.inf
-    return float(np.sum(dual * (problem.linear() - 0.5 * values)))
+def _best_start(problem: HingeProblem, starts: list[tuple | None]) -> tuple[Any, Any]:
+    """Return the point of the best dual objective, which is 0 where all variables are 0.
+
+    Without values of f the objective is not known; such a point is a solution for smaller costs.
+    """
+    best, most = (None, None), 0.0
+    for dual, values in filter(None, starts):
+        value = 0.0 if values is None else np.sum(dual * (problem.linear() - 0.5 * values))
+        if value > most or (values is None and most == 0.0):
+            best, most = (dual, values), float(value)
+    return best
 
 
 def _at(rows: np.ndarray | None, size: int, values: np.ndarray, other: float = 0.0) -> np.ndarray:
