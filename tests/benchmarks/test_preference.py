@@ -98,6 +98,6 @@ def test_measures_are_those_of_scikit_learn(preference):
 
 
 def test_the_chance_of_failures_is_binomial(preference):
-    assert preference.at_most(0, 10) == 1.0
-    assert preference.at_most(10, 10) == pytest.approx(0.1**10)
-    assert preference.at_most(1, 10) == pytest.approx(1 - 0.9**10)
+    assert preference.at_most(0, 10, 0.9) == 1.0
+    assert preference.at_most(10, 10, 0.9) == pytest.approx(0.1**10)
+    assert preference.at_most(1, 10, 0.9) == pytest.approx(1 - 0.9**10)

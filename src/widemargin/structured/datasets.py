@@ -376,7 +376,7 @@ def load_letters() -> Bunch:
         data=_object_array(words),
         labels=_object_array(np.split(raw["labels"].astype(int), ends)),
         folds=raw["folds"].astype(int),
-        images=[np.hstack(word.reshape(-1, 16, 8)) for word in words],
+        images=[np.hstack(list(word.reshape(-1, 16, 8))) for word in words],
     )
 
 

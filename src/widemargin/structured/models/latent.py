@@ -211,7 +211,7 @@ class StatesOfLabels(LatentModel):
     class_weight = None
 
     @property
-    def n_labels(self) -> Any:  # type: ignore[override]
+    def n_labels(self) -> Any:
         """Number of labels; that of `n_states_per_label` unless it is given."""
         if self._n_labels is None and np.ndim(self.n_states_per_label) == 1:
             return len(self.n_states_per_label)
