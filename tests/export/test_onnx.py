@@ -123,7 +123,7 @@ def test_privileged_and_transductive_classifiers(kernel):
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_the_threshold_of_a_constraint_is_part_of_the_graph(pos_label):
     X, y = samples(load_breast_cancer)
-    model = PreferenceSVC(precision=0.98, pos_label=pos_label).fit(X[:300], y[:300])
+    model = PreferenceSVC(precision=0.98, margin=None, pos_label=pos_label).fit(X[:300], y[:300])
     assert model.threshold_ != 0.0
     compare(model, X)
 
@@ -140,7 +140,7 @@ def test_the_threshold_of_a_constraint_is_part_of_the_graph(pos_label):
 )
 def test_constrained_classifiers_with_any_base(base):
     X, y = samples(load_breast_cancer)
-    model = PreferenceClassifier(base, recall=0.99).fit(X[:300], y[:300])
+    model = PreferenceClassifier(base, recall=0.99, margin=None).fit(X[:300], y[:300])
     labels, scores = run(model, X)
     expected = model.decision_function(X)
     np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-4, atol=1e-4)

@@ -14,7 +14,7 @@ from widemargin.plotting import PreferenceDisplay
 @pytest.fixture
 def fitted():
     X, y = make_classification(400, 5, weights=[0.7], flip_y=0.1, random_state=0)
-    model = PreferenceClassifier(LogisticRegression(), precision=0.8, random_state=0)
+    model = PreferenceClassifier(LogisticRegression(), precision=0.8, margin=None, random_state=0)
     yield model.fit(X[:150], y[:150], X_unlabeled=X[150:300]), X[300:], y[300:]
     pyplot.close("all")
 

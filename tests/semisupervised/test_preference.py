@@ -128,7 +128,7 @@ def test_preference_svc_uses_weights_sparse_samples_and_class_weights():
 def test_constraints_are_met_on_the_validation_samples(estimator):
     X, _, marked = make_samples()
     for constraints in ({"precision": 0.9}, {"recall": 0.9}, {"precision": 0.6, "recall": 0.6}):
-        model = clone(estimator).set_params(**constraints).fit(X, marked)
+        model = clone(estimator).set_params(**constraints, margin=None).fit(X, marked)
         scores, truth, _ = model._validation
         accepted = scores > model.threshold_
         if "precision" in constraints:
@@ -140,14 +140,14 @@ def test_constraints_are_met_on_the_validation_samples(estimator):
 @both
 def test_other_constraints_change_the_threshold_without_a_fit(estimator):
     X, _, marked = make_samples()
-    model = clone(estimator).fit(X, marked)
+    model = clone(estimator).set_params(margin=None).fit(X, marked)
     history = model.history_
     before = model.threshold_
-    model.set_constraints(precision=0.95)
+    model.set_constraints(precision=0.95, margin=None)
     assert model.threshold_ > before
     assert model.precision == 0.95
     assert model.history_ is history
-    model.set_constraints(recall=0.95)
+    model.set_constraints(recall=0.95, margin=None)
     assert model.precision is None
     assert model.threshold_ < before
     assert model.set_constraints().threshold_ == before

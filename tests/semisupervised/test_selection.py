@@ -50,7 +50,9 @@ def test_a_search_with_unlabeled_samples_uses_folds_and_scorer():
     X, y = draw()
     marked = np.where(np.arange(300) < 150, y, -1)
     search = GridSearchCV(
-        PreferenceClassifier(LogisticRegression(), precision=0.7, max_rounds=1, random_state=0),
+        PreferenceClassifier(
+            LogisticRegression(), precision=0.7, margin=None, max_rounds=1, random_state=0
+        ),
         {"estimator__C": [1e-3, 1.0]},
         scoring=recall_at_precision_scorer(0.7),
         cv=PartiallyLabeledKFold(3),

@@ -874,7 +874,7 @@ class label_tree_options:
     split_iterations = 20
     """Most iterations of balanced 2-means in a split of labels. They end earlier when no label
     changes its cluster."""
-    most_passes = 200
+    most_node_passes = 200
     """Passes of coordinate descent over the samples of a node, after which its problem is solved by
     the methods of `LinearSVC`. Samples of texts take about 20."""
     large_node, large_share = 20_000, 0.125

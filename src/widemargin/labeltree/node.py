@@ -110,7 +110,7 @@ class NodeSolver:
     @property
     def _most_passes(self) -> int:
         """Passes after which another method takes over; there is none for the logistic loss."""
-        return self.max_iter if self.loss == "log" else min(self.max_iter, options.most_passes)
+        return self.max_iter if self.loss == "log" else min(self.max_iter, options.most_node_passes)
 
     @cached_property
     def thresholds(self) -> np.ndarray:

@@ -30,7 +30,7 @@ def flat_scorer(metric: Callable, **parameters: Any) -> Callable:
     >>> from widemargin.datasets import load_letters
     >>> from widemargin.structured import ChainCRF, StructuredPerceptron, flat_scorer
     >>> X, Y = load_letters(return_X_y=True)
-    >>> learner = StructuredPerceptron(ChainCRF(n_states=26), max_iter=5)
+    >>> learner = StructuredPerceptron(ChainCRF(n_states=26), max_iter=5, average=True)
     >>> scores = cross_val_score(learner, X, Y, scoring=flat_scorer(f1_score, average="micro"))
     >>> bool(scores.mean() > 0.6)
     True

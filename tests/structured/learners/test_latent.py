@@ -110,11 +110,11 @@ def test_a_fit_changes_no_parameter():
     X, Y = generate_crosses(n_samples=4, noise=3, n_crosses=1, total_size=6)
     base = OneSlackSSVM(LatentGridCRF(n_states_per_label=[1, 2]), C=1.0, tol=0.1)
     learner = LatentSSVM(base, latent_iter=2)
-    before = learner.get_params()
+    before, of_model = learner.get_params(), base.model.get_params()
     learner.fit(X, Y)
     assert learner.get_params().keys() == before.keys()
     assert learner.base_ssvm is base
-    assert base.model.n_labels is None
+    assert base.model.get_params() == of_model
     assert not hasattr(base, "w")
     assert learner.coef_ is learner.w
     assert learner.model is base.model

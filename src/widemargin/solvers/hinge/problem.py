@@ -255,14 +255,7 @@ def certificate(sign, margin, lower, upper, dual, residual, excess, with_interce
             greatest = min(greatest, residual[k])
     intercept = 0.0
     if with_intercept:
-        if free > 0:
-            intercept = total / free
-        elif least > -np.inf and greatest < np.inf:
-            intercept = 0.5 * (least + greatest)
-        elif least > -np.inf:
-            intercept = least
-        elif greatest < np.inf:
-            intercept = greatest
+        intercept = total / free if free > 0 else _middle(least, greatest)
     scale = 1.0
     for k in range(n):
         if upper[k] - lower[k] == np.inf:
@@ -282,6 +275,16 @@ def certificate(sign, margin, lower, upper, dual, residual, excess, with_interce
             elif slack > 1e-12 * abs(margin[k]):
                 objective = np.inf
     return intercept, objective, gain - 0.5 * norm
+
+
+@compiled
+def _middle(least, greatest):
+    """Return the middle of an interval, its finite end, or 0 if it has none."""
+    if least > -np.inf and greatest < np.inf:
+        return 0.5 * (least + greatest)
+    if least > -np.inf:
+        return least
+    return greatest if greatest < np.inf else 0.0
 
 
 @compiled(work=_vector_work)
@@ -341,12 +344,8 @@ def _certificate_by_vectors(sign, margin, lower, upper, dual, residual, excess, 
         greatest = residual[falling].min(initial=np.inf)
         if free.any():
             intercept = _sum_in_order(0.0, residual[free]) / np.count_nonzero(free)
-        elif least > -np.inf and greatest < np.inf:
-            intercept = 0.5 * (least + greatest)
-        elif least > -np.inf:
-            intercept = least
-        elif greatest < np.inf:
-            intercept = greatest
+        else:
+            intercept = _middle(least, greatest)
     cost, slack, scale = upper - lower, sign * (residual - intercept), 1.0
     hard = cost == np.inf
     if hard.any():

@@ -189,28 +189,10 @@ def _solve_path(
         updates[step] = done
         if done == first:
             return step
-        free, factor = 0, 1.0
-        for k in range(n):
-            free += lower[k] < dual[k] < upper[k]
-        for round_ in range(_ROUNDS if free <= _MOST_FREE else 0):
-            if round_ > 0:
-                factor *= 0.1
-                size = 0.0
-                for k in range(n):
-                    size += abs(dual[k])
-                # Variables at their bounds violate after the Newton steps: tighten the tolerance.
-                done = descend_with_intercept(
-                    matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual,
-                    max(factor * tol, _ROUNDING * size * largest), period, floor,
-                )  # fmt: skip
-                updates[step] += done
-                if done == period:
-                    break
-            violation = newton_in_place(
-                matrix, linear, lower, upper, dual, residual, True, _MOST_FREE
-            )
-            if violation <= _PRECISION:
-                break
+        updates[step] += _refine_in_place(
+            matrix, filled, source, samples, gamma, diagonal, linear, lower, upper, dual, residual,
+            tol, period, floor, largest,
+        )  # fmt: skip
         intercept, objective, bound = certificate(
             sign, margin, lower, upper, dual, residual, 0.0, True
         )
@@ -222,6 +204,35 @@ def _solve_path(
         for k in range(n):
             unbounded = unbounded and abs(dual[k]) < cost[k]
     return costs.shape[0]
+
+
+@compiled
+def _refine_in_place(
+    matrix, filled, source, samples, gamma, diagonal, linear, lower, upper, dual, residual, tol,
+    period, floor, largest,
+):  # fmt: skip
+    """Improve a solution to machine precision; return the number of pair updates."""
+    n, free, updates, factor = dual.shape[0], 0, 0, 1.0
+    for k in range(n):
+        free += lower[k] < dual[k] < upper[k]
+    for round_ in range(_ROUNDS if free <= _MOST_FREE else 0):
+        if round_ > 0:
+            factor *= 0.1
+            size = 0.0
+            for k in range(n):
+                size += abs(dual[k])
+            # Variables at their bounds violate after the Newton steps: tighten the tolerance.
+            done = descend_with_intercept(
+                matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, residual,
+                max(factor * tol, _ROUNDING * size * largest), period, floor,
+            )  # fmt: skip
+            updates += done
+            if done == period:
+                break
+        violation = newton_in_place(matrix, linear, lower, upper, dual, residual, True, _MOST_FREE)
+        if violation <= _PRECISION:
+            break
+    return updates
 
 
 @compiled

@@ -36,6 +36,22 @@ from widemargin.solvers.structured.problem import SolverState, StructuredSolutio
 from widemargin.solvers.structured.simplex import simplex_optimum
 
 
+def planes_at_cost(previous: dict[str, Any], cost: np.ndarray) -> dict[str, Any]:
+    """Return the planes of an earlier solution, to start from at another cost.
+
+    There are none if the costs did not all change by the same factor: a plane would then not stay
+    below the sum of the losses.
+    """
+    before = previous["cost"]
+    if "planes" not in previous or not (cost.any() and before.any()):
+        return {}
+    scale = cost.sum() / before.sum()
+    if not np.allclose(cost, scale * before, rtol=1e-12, atol=0.0):
+        return {}
+    # The first plane is the constant 0.
+    return {name: scale * previous[name][1:] for name in ("planes", "offsets")}
+
+
 @dataclass(kw_only=True)
 class CuttingPlanesState(SolverState):
     """State of the cutting-plane method.

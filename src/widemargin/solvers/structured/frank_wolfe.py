@@ -27,7 +27,7 @@ structural SVMs. ICML 2013.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -83,6 +83,9 @@ class FrankWolfeState(PassState):
         ``blocks`` has the shape (n_samples, size) and includes the cost, and ``pairs`` is empty.
     losses : ndarray of shape (n_samples,), optional
         The losses of the blocks, with the cost.
+    planes : dict, optional
+        ``planes`` and ``offsets`` of a `CuttingPlanesState` that solves the problem from there.
+        Small problems that take many passes get one, whose rounds count as passes.
     """
 
     averaging: bool = True
@@ -91,6 +94,7 @@ class FrankWolfeState(PassState):
     blocks: Any = None
     pairs: Any = None
     losses: Any = None
+    planes: Any = None
     implicit: bool = field(init=False)
     average: np.ndarray = field(init=False)
     average_loss: float = field(init=False)
@@ -112,10 +116,37 @@ class FrankWolfeState(PassState):
         self.w = self._sum_blocks() + (0.0 if self.anchor is None else self.anchor)
         super().__post_init__()
         self.average, self.average_loss = self.w.copy(), float(self.losses.sum())
+        if self.planes is not None:
+            self.planes = self._cutting_planes(**self.planes)
 
     def warm_start(self) -> dict[str, Any]:
         arrays = {"blocks": self.blocks, "pairs": self.pairs, "losses": self.losses}
-        return {**arrays, "implicit": self.implicit}
+        planes = {} if self.planes is None else self.planes.warm_start()
+        return {**arrays, "implicit": self.implicit, **planes}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "planes": {} if self.planes is None else self.planes.to_dict()}
+
+    def expected(self, saved: dict[str, Any]) -> dict[str, Any]:
+        planes = saved["planes"] and self._cutting_planes().expected(saved["planes"])
+        return {**super().expected(saved), "planes": planes}
+
+    def resume(self, saved: dict[str, Any]) -> Self:
+        planes = saved["planes"]
+        super().resume({**saved, "planes": None})
+        if planes:
+            self.planes = self._cutting_planes().resume(planes)
+        return self
+
+    def iterate(self) -> None:
+        if self.planes is None:
+            super().iterate()
+            return
+        self.planes.advance()
+        self.iterations += 1
+        found = self.planes.record
+        self.record.add(self.iterations, found.w, found.objective, found.bound, found.dual)
+        self.finished = self.planes.finished
 
     def run_pass(self) -> None:
         order = self._order()
@@ -135,7 +166,8 @@ class FrankWolfeState(PassState):
                 dual = max(dual, self.lower_bound(w - self.anchor, self.average_loss))
         self.record_at(w, dual)
         if self._is_slow():
-            self._solve_by_planes(shift)
+            start = {"planes": [shift], "offsets": [float(self.losses.sum())]}
+            self.planes = self._cutting_planes(**start)
 
     def _is_slow(self) -> bool:
         """Return whether to hand over to cutting planes; it depends on nothing but the passes."""
@@ -145,19 +177,12 @@ class FrankWolfeState(PassState):
         # A gap of nan, where inference is not exact, is never too large.
         return due and small and self.record.gap * self.iterations > most
 
-    def _solve_by_planes(self, shift: np.ndarray) -> None:
-        """Run rounds of the cutting-plane method, each of which counts as a pass."""
-        bounds = {"floor": self.floor, "ceiling": self.ceiling}
-        planes = CuttingPlanesState(
-            self.oracle, self.cost, anchor=self.anchor, tol=self.tol,
-            max_iter=self.max_iter - self.iterations, planes=[shift],
-            offsets=[float(self.losses.sum())], **bounds,
+    def _cutting_planes(self, **start: Any) -> CuttingPlanesState:
+        """Return a state whose rounds count as passes."""
+        return CuttingPlanesState(
+            self.oracle, self.cost, anchor=self.anchor, tol=self.tol, max_iter=self.max_iter,
+            floor=self.floor, ceiling=self.ceiling, **start,
         )  # fmt: skip
-        while not planes.advance():
-            pass
-        found = planes.record
-        self.iterations += planes.iterations
-        self.record.add(self.iterations, found.w, found.objective, found.bound, found.dual)
 
     def _sum_blocks(self) -> np.ndarray:
         if self.implicit:

@@ -7,6 +7,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, StrOptions
+from widemargin.solvers.structured.cutting_planes import planes_at_cost
 from widemargin.solvers.structured.frank_wolfe import SAMPLE_METHODS, FrankWolfeState
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.models.base import StructuredModel
@@ -127,6 +128,7 @@ class FrankWolfeSSVM(StructuredLearner):
             start["losses"] = scale * previous["losses"]
             if not previous["implicit"]:  # blocks of shares do not include the cost
                 start["blocks"] *= scale[:, np.newaxis]
+            start["planes"] = planes_at_cost(previous, cost) or None
         return FrankWolfeState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
             check_every=self.check_dual_every, averaging=self.do_averaging,

@@ -7,7 +7,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval
-from widemargin.solvers.structured.cutting_planes import CuttingPlanesState
+from widemargin.solvers.structured.cutting_planes import CuttingPlanesState, planes_at_cost
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.models.base import StructuredModel
 
@@ -118,15 +118,9 @@ class OneSlackSSVM(StructuredLearner):
         return np.zeros(len(self.objective_curve_), dtype=bool)
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> CuttingPlanesState:
-        planes, offsets = (), ()
-        if previous is not None and cost.any() and previous["cost"].any():
-            # A plane stays below the sum of losses only if all costs change by the same factor.
-            scale = cost.sum() / previous["cost"].sum()
-            if np.allclose(cost, scale * previous["cost"], rtol=1e-12, atol=0.0):
-                planes = scale * previous["planes"][1:]
-                offsets = scale * previous["offsets"][1:]
+        start = {} if previous is None else planes_at_cost(previous, cost)
         return CuttingPlanesState(
-            oracle, cost, tol=self.tol, max_iter=self.max_iter, planes=planes, offsets=offsets,
-            cache=self.inference_cache, cache_tol=self.cache_tol,
-            inactive_window=self.inactive_window, **self._bounds(oracle),
+            oracle, cost, tol=self.tol, max_iter=self.max_iter, cache=self.inference_cache,
+            cache_tol=self.cache_tol, inactive_window=self.inactive_window, **start,
+            **self._bounds(oracle),
         )  # fmt: skip

@@ -74,7 +74,7 @@ class SubgradientSSVM(StructuredLearner):
     >>> from sklearn.datasets import load_iris
     >>> from widemargin.structured import MultiClassClf, SubgradientSSVM
     >>> X, y = load_iris(return_X_y=True)
-    >>> learner = SubgradientSSVM(MultiClassClf(), C=0.1, max_iter=200, tol=0.2).fit(X, y)
+    >>> learner = SubgradientSSVM(MultiClassClf(), C=0.1, max_iter=1000, tol=0.2).fit(X, y)
     >>> bool(learner.score(X, y) > 0.9)
     True
     """
