@@ -147,7 +147,7 @@ def test_other_constraints_change_the_threshold_without_a_fit(estimator):
     assert model.threshold_ > before
     assert model.precision == 0.95
     assert model.history_ is history
-    model.set_constraints(recall=0.95, margin=None)
+    model.set_constraints(recall=0.95)
     assert model.precision is None
     assert model.threshold_ < before
     assert model.set_constraints().threshold_ == before
