@@ -62,7 +62,7 @@ def test_a_fit_has_the_same_bits_uncompiled(case):
     assert_equal_bits(lambda: case.new().fit(X, y))
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("C", [pytest.param(1e-3, marks=pytest.mark.slow), 1.0, 1e3])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
@@ -76,7 +76,12 @@ def test_kernel_svms_have_the_same_bits_uncompiled(seed, kernel, C):
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(FrankWolfeSSVM, marks=pytest.mark.slow), OneSlackSSVM, SubgradientSSVM]
+    "kind",
+    [
+        pytest.param(FrankWolfeSSVM, marks=pytest.mark.slow),
+        pytest.param(OneSlackSSVM, marks=pytest.mark.slow),
+        SubgradientSSVM,
+    ],
 )
 def test_structured_learners_have_the_same_bits_uncompiled(kind):
     generator = np.random.default_rng(0)

@@ -50,7 +50,8 @@ def folder(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "part", [pytest.param("clutter", marks=pytest.mark.slow), "letters50", "folds"]
+    "part",
+    [*(pytest.param(part, marks=pytest.mark.slow) for part in ("clutter", "letters50")), "folds"],
 )
 def test_every_method_returns_errors(ensembles, folder, part, monkeypatch):
     few = {kind: (middle, others[:1]) for kind, (middle, others) in ensembles.STRENGTHS.items()}

@@ -27,7 +27,7 @@ def test_label_texts_have_the_words_of_the_label_features():
     np.testing.assert_array_equal((found != 0).toarray(), (data.label_features != 0).toarray())
 
 
-@pytest.mark.large
+@pytest.mark.slow
 def test_labels_can_be_learned_and_seeds_repeat_them():
     data = make_extreme_labels(3000, 60, random_state=1)
     again = make_extreme_labels(3000, 60, random_state=1)

@@ -73,14 +73,14 @@ each_problem = pytest.mark.parametrize(
 
 @each_problem
 def test_random_fits_are_certain(assert_certain, record_property):
-    for seed in range(12):
+    for seed in range(4):
         assert_certain(seed)
-    record_property("faults: extreme fits", 12)
+    record_property("faults: extreme fits", 4)
 
 
 @pytest.mark.slow
 @each_problem
-@pytest.mark.parametrize("first", range(100, 700, 100))
+@pytest.mark.parametrize("first", range(0, 700, 100))
 def test_many_random_fits_are_certain(assert_certain, first, record_property):
     for seed in range(first, first + 100):
         assert_certain(seed)

@@ -87,6 +87,8 @@ FITS = {
     "SubgradientSSVM": lambda: (SubgradientSSVM(ChainCRF(), max_iter=50), chains()),
 }  # fmt: skip
 
+LONG = {"LinearSVC joint", "LinearSVCCV", "SVCCV", "PrivilegedSVC hinge", "PrivilegedSVCCV"}
+
 
 class Killed(BaseException):
     """Ends a fit where a signal would end its process."""
@@ -138,7 +140,9 @@ def count_files(monkeypatch, kill_after=np.inf):
     return written
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in FITS]
+)
 def test_a_killed_fit_resumes_to_the_bits_of_an_uninterrupted_one(
     name, solver_path, tmp_path, monkeypatch
 ):

@@ -66,7 +66,9 @@ def samples_of(scores, positive):
     return ScoredSamples(np.asarray(scores, dtype=float), np.asarray(positive))
 
 
-@pytest.mark.parametrize("kind", ["plain", "outliers", "ties"])
+@pytest.mark.parametrize(
+    "kind", ["plain", pytest.param("outliers", marks=pytest.mark.slow), "ties"]
+)
 @pytest.mark.parametrize(
     "constraints",
     [
@@ -93,7 +95,8 @@ def test_guarantees_hold_at_the_stated_rate(constraints, kind):
     assert binomtest(held, count, CONFIDENCE, alternative="less").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("kind", [pytest.param("plain", marks=pytest.mark.slow), "ties"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["plain", "ties"])
 def test_invalid_thresholds_pass_at_most_at_the_nominal_rate_where_none_is_valid(kind):
     """The hardest case: the precision is the same, slightly too small, at every threshold."""
     rng = np.random.default_rng(0)
@@ -113,6 +116,7 @@ def test_invalid_thresholds_pass_at_most_at_the_nominal_rate_where_none_is_valid
     assert binomtest(passed, draws, 1 - CONFIDENCE, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_labels_drawn_by_class_give_valid_guarantees_with_the_true_share_only():
     constraints = Constraints(precision=0.7)
     counts = {None: [0, 0], "true": [0, 0]}

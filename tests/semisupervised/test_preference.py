@@ -187,7 +187,6 @@ def test_new_samples_recalibrate(estimator):
 @pytest.mark.parametrize(
     ("estimator", "problems"),
     [
-        pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=3), 60, id="classifier"),
         pytest.param(PreferenceClassifier(GaussianNB(), max_rounds=1), 60, id="one round"),
         pytest.param(
             PreferenceClassifier(GaussianNB(), max_rounds=3),

@@ -60,7 +60,7 @@ def digest(estimator, data):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("data", ["chain", pytest.param("grid", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_jobs_threads_and_earlier_fits_do_not_change_bits(name, data):
     estimator = new(name, data)

@@ -48,6 +48,7 @@ def test_a_second_fit_of_the_same_estimator_is_as_the_first(case):
     assert fingerprint(estimator.fit(X, y), X) == fitted_fingerprint(case, (X, y))
 
 
+@pytest.mark.slow
 def test_processes_with_other_numbers_of_threads_give_the_same_bits():
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -99,7 +99,9 @@ def test_a_kernel_that_is_not_symmetric_is_refused(four_classes):
         SVCCV(kernel="precomputed").fit(X @ X.T + 0.05 * np.tri(len(X)), y)
 
 
-@pytest.mark.parametrize("matrices", [0.4, 1.2, 2.5])
+@pytest.mark.parametrize(
+    "matrices", [0.4, *(pytest.param(m, marks=pytest.mark.slow) for m in (1.2, 2.5))]
+)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 def test_little_memory_changes_nothing(four_classes, matrices, multi_class):
     X, y = four_classes

@@ -98,7 +98,7 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
 
 def test_memory_of_the_blocks_does_not_depend_on_the_number_of_features():
     rng = np.random.default_rng(0)
-    X = [sp.random_array((5, 100_000), density=1e-4, rng=rng, format="csr") for _ in range(90)]
+    X = [sp.random_array((5, 10_000), density=1e-3, rng=rng, format="csr") for _ in range(90)]
     Y = [rng.integers(4, size=5) for _ in X]
     oracle = ChainCRF().prepare(X, Y)
     tracemalloc.start()

@@ -25,9 +25,9 @@ def test_clusters_are_those_of_the_joint_features_of_the_true_outputs(name):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_clusters_of_samples_with_many_sparse_features_need_little_memory():
-    # A dense matrix of joint features has 40 samples times 2 x 10^6 weights, 640 MB.
+    # A dense matrix of joint features has 40 samples times 2 x 10^5 weights, 64 MB.
     rng = np.random.default_rng(0)
-    X = [sparse.random_array((3, 10**6), density=1e-6, rng=rng, format="csr") for _ in range(40)]
+    X = [sparse.random_array((3, 10**5), density=1e-5, rng=rng, format="csr") for _ in range(40)]
     for i, x in enumerate(X):
         X[i] = x + sparse.csr_array((np.ones(3), ([0, 1, 2], [i % 2] * 3)), shape=x.shape)
     Y = [np.full(3, i % 2) for i in range(40)]
