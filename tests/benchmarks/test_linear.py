@@ -85,6 +85,7 @@ def test_every_part_prints_and_keeps_what_it_measured(linear, monkeypatch, folde
     assert str(folder) not in json.dumps(kept)
 
 
+@pytest.mark.slow
 def test_sets_that_are_not_there_are_left_out_and_named(linear, monkeypatch, capsys):
     run = lambda _, task, threads=2, **arguments: linear.TASKS[task](**arguments)  # noqa: E731
     monkeypatch.setattr(linear.Bench, "run", run)

@@ -87,7 +87,9 @@ FITS = {
     "SubgradientSSVM": lambda: (SubgradientSSVM(ChainCRF(), max_iter=50), chains()),
 }  # fmt: skip
 
-LONG = {"LinearSVC joint", "LinearSVCCV", "SVCCV", "PrivilegedSVC hinge", "PrivilegedSVCCV"}
+LONG = {
+    "LinearSVC joint", "LinearSVCCV", "SVCCV", "PrivilegedSVC hinge", "PrivilegedSVCCV", "TwoViewSVC"
+}  # fmt: skip
 
 
 class Killed(BaseException):
@@ -236,6 +238,7 @@ def test_a_warm_start_is_refused(tmp_path):
         fit("LinearSVC", tmp_path / "state", warm_start=True)
 
 
+@pytest.mark.slow
 def test_the_best_estimator_of_a_search_has_no_checkpoint(tmp_path):
     search = fit("SVCCV", tmp_path / "state")
     assert search.best_estimator_.checkpoint is None

@@ -197,6 +197,7 @@ def test_new_samples_recalibrate(estimator):
         pytest.param(PreferenceSVC(max_rounds=3), 240, id="svc 240", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_guarantees_of_fits_hold_at_the_stated_rate_on_new_samples(
     estimator, problems, n_unlabeled, constraints
 ):

@@ -103,6 +103,7 @@ def test_a_kernel_that_is_not_symmetric_is_refused(four_classes):
     "matrices", [0.4, *(pytest.param(m, marks=pytest.mark.slow) for m in (1.2, 2.5))]
 )
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.slow
 def test_little_memory_changes_nothing(four_classes, matrices, multi_class):
     X, y = four_classes
     cache_size = matrices * 8 * len(X) ** 2 / 2**20

@@ -105,6 +105,7 @@ def test_features_of_any_scale_are_solved_in_few_passes(scales):
         assert_allclose(solution.objective, exact.objective, rtol=1e-5)
 
 
+@pytest.mark.large
 def test_solvers_resume_to_the_same_bits(monkeypatch):
     set_options(monkeypatch, batch_samples=16, newton_passes=2)
     X, label, cost, n_classes = problem(6, n=60)

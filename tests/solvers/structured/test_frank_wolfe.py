@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from tests.structured.cases import MODELS, exact_objective, samples
 
+from widemargin._base import jit
 from widemargin._base.options import oracle_options
 from widemargin.solvers.structured.frank_wolfe import FrankWolfeState, solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
@@ -16,6 +17,13 @@ from widemargin.structured import (
     ChainCRF,
     EdgeFeatureGraphCRF,
 )
+
+
+def _advance(state):
+    """Take steps until the solver stops, and return the state."""
+    while not state.advance():
+        pass
+    return state
 
 
 def test_an_anchor_draws_the_weights_to_itself():
@@ -81,8 +89,7 @@ def test_a_compiled_pass_makes_the_steps_of_calls_one_by_one(
                 line_search=line_search, max_iter=6,
             )
         )  # fmt: skip
-        while not states[-1].advance():
-            pass
+        _advance(states[-1])
         assert len(asked) == (0 if compiled else 1)
         assert states[-1].implicit == compiled
     fast, slow = states
@@ -101,10 +108,10 @@ def test_memory_of_the_blocks_does_not_depend_on_the_number_of_features():
     X = [sp.random_array((5, 10_000), density=1e-3, rng=rng, format="csr") for _ in range(90)]
     Y = [rng.integers(4, size=5) for _ in X]
     oracle = ChainCRF().prepare(X, Y)
-    tracemalloc.start()
-    state = FrankWolfeState(oracle, np.ones(90), max_iter=3)
-    while not state.advance():
-        pass
+    with jit.eager():
+        _advance(FrankWolfeState(oracle, np.ones(90), max_iter=3))  # compiling takes memory, too
+        tracemalloc.start()
+        state = _advance(FrankWolfeState(oracle, np.ones(90), max_iter=3))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 8 * 20 * oracle.size  # a block of weights for each sample has 90 times the size
