@@ -27,9 +27,9 @@ demo: .venv-demo/package ## train on included and generated data beside scikit-l
 	$(subst $(VENV),.venv-demo,$(BIN))/widemargin demo --output build/demo
 
 test: $(VENV)/package ## run all tests but the slow ones, in two processes, and print coverage
-	$(RUN) pytest -n 2 $(SHARED)
-	$(RUN) pytest -n 2 --cov --cov-report= --cov-fail-under=0 $(SHARED:%=--ignore=%)
-	NUMBA_DISABLE_JIT=1 $(RUN) pytest -q -n 2 -m "not slow and not large and not hypothesis" --cov --cov-append --cov-report= --cov-fail-under=0 $(COMPILED)
+	$(RUN) pytest -n 2 --dist worksteal $(SHARED)
+	$(RUN) pytest -n 2 --dist worksteal --cov --cov-report= --cov-fail-under=0 $(SHARED:%=--ignore=%)
+	NUMBA_DISABLE_JIT=1 $(RUN) pytest -q -n 2 --dist worksteal -m "not slow and not large and not hypothesis" --cov --cov-append --cov-report= --cov-fail-under=0 $(COMPILED)
 	$(RUN) coverage report
 
 test-all: test test-slow test-interpreted test-bounds test-oldest ## run the slow lanes too

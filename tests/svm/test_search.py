@@ -21,7 +21,7 @@ from widemargin import SVC, SVCCV, LinearSVCCV, PrivilegedSVCCV
 from widemargin.kernels import MatrixGram
 from widemargin.solvers import HingeProblem, NotSeparableError
 from widemargin.solvers.hinge.smo import solve_from
-from widemargin.svm.search import _best_start, _moved
+from widemargin.svm.folds import _best_start, _moved
 
 CS = [10.0, 0.1, 1.0]
 GAMMAS = ["scale", 0.5, 0.05]

@@ -168,6 +168,18 @@ decision_function_shape : {'ovo', 'ovr'}, default='ovr'
     Shape of `decision_function` with more than two classes and ``multi_class='ovo'``:
     one column for each pair of classes or for each class. May be changed after fit.
 
+[probability]
+probability : bool, default=False
+    Whether to fit what `predict_proba` needs: decision values of samples that were not trained
+    on, from five stratified folds (those of `cv` in a search) that share one matrix of kernel
+    values. The most probable class is always the predicted one. Class weights count as sample
+    weights.
+
+[probability_slopes_]
+probability_slopes_ : ndarray of shape (n_problems, 2) or None
+    Slopes of the log odds of each binary subproblem over its decision value, below 0 and above
+    0. None without `probability`.
+
 [break_ties]
 break_ties : bool, default=False
     Whether `predict` breaks ties of votes by `decision_function`. May be changed after
@@ -940,6 +952,14 @@ n_iter_ : int
 [returns_labels]
 y : ndarray of shape (n_samples,)
     Predicted class labels.
+
+[returns_probabilities]
+probabilities : ndarray of shape (n_samples, n_classes)
+    Probabilities of the classes, in the order of `classes_`.
+
+[returns_log_probabilities]
+log_probabilities : ndarray of shape (n_samples, n_classes)
+    Logarithms of the probabilities of the classes, in the order of `classes_`.
 
 [students_plot]
 roc_of : label, default=None

@@ -242,6 +242,18 @@ class smo_options:
     """Relative error by which a starting point may miss the constraints."""
 
 
+class probability_options:
+    """Options of the probabilities of kernel SVMs; measured by `benchmarks/core.py`."""
+
+    folds = 5
+    """Folds whose decision values are calibrated. More are closer to the fit to all samples and
+    take longer."""
+    least = 1e-7
+    """Least probability of a class of a pair: the equations that couple pairs stay regular."""
+    entries = 1 << 20
+    """Entries of the equations that are solved at a time: 8 MB."""
+
+
 class newton_options:
     """Options of Newton's method on the free variables; measured by `benchmarks/core.py`."""
 

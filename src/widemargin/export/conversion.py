@@ -100,7 +100,9 @@ def _convert_svc(model: SVC) -> Any:
         raise TypeError(f"scikit-learn's SVC has no kernel {kernel!r} that could be converted.")
     if n_classes > 2 and not model._one_vs_one:
         raise TypeError("scikit-learn's SVC has no multi_class='ovr'. Fit with multi_class='ovo'.")
-    converted = _unfitted(model, sklearn.svm.SVC).set_params(kernel=kernel)
+    # Its probabilities are computed in another way and would not agree with predictions.
+    converted = _unfitted(model, sklearn.svm.SVC)
+    converted.set_params(kernel=kernel, probability=sklearn.svm.SVC().probability)
     if kernel not in ("linear", "precomputed"):
         converted.set_params(gamma=model._gamma)
     # A fit to one sample of each class sets what scikit-learn keeps for itself.

@@ -17,11 +17,16 @@ from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context
 from widemargin._base.threads import single_threaded_blas
-from widemargin._base.validation import validate_kernel_training, validate_predict
+from widemargin._base.validation import (
+    validate_all_weights,
+    validate_kernel_training,
+    validate_predict,
+)
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import kernel_constraints
+from widemargin.svm.folds import make_folds, solve_folds
+from widemargin.svm.probabilities import ProbabilityMixin, calibration_splits, fit_slopes
 from widemargin.svm.reduction import class_scores, count_votes, pair_weights
-from widemargin.svm.scores import best_classes
 from widemargin.svm.training import TRAINING_CONSTRAINTS, fit_binary_problems, prepare_training
 
 
@@ -74,12 +79,18 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         break_ties = "break_ties" in self._parameter_constraints and self.break_ties
         if break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'.")
-        values, n_classes = self._decision_values(X), len(self.classes_)
+        values = self._decision_values(X)
+        return self.classes_[self._best_positions(values)]
+
+    def _best_positions(self, values: np.ndarray) -> np.ndarray:
+        """Return the positions of the predicted classes, given the decision values."""
+        n_classes = len(self.classes_)
         if n_classes == 2:
-            values = values[:, 0]
-        elif self._one_vs_one:
+            return (values[:, 0] > 0).astype(np.intp)
+        if self._one_vs_one:
+            break_ties = "break_ties" in self._parameter_constraints and self.break_ties
             values = (class_scores if break_ties else count_votes)(values, n_classes)
-        return best_classes(values, self.classes_)
+        return values.argmax(axis=1)
 
     @property
     def _gamma(self) -> float:
@@ -117,10 +128,10 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
 
 @shared_docs
-class SVC(KernelClassifier):
+class SVC(ProbabilityMixin, KernelClassifier):
     r"""C-support vector classification with a certificate of optimality.
 
-    A drop-in replacement for :class:`sklearn.svm.SVC` (without ``probability``) that reports the
+    A drop-in replacement for :class:`sklearn.svm.SVC` that reports the
     duality gap of each solution, treats a sample of weight k as k samples, and gives the same bits
     for any number of threads. For each pair of classes (or each class against the rest) it solves
 
@@ -147,6 +158,8 @@ class SVC(KernelClassifier):
     <<multi_class>>
 
     <<shrinking>>
+
+    <<probability>>
 
     <<tol>>
 
@@ -185,6 +198,8 @@ class SVC(KernelClassifier):
 
     <<support_attributes>>
 
+    <<probability_slopes_>>
+
     <<n_features_in_>>
 
     <<feature_names_in_>>
@@ -211,6 +226,7 @@ class SVC(KernelClassifier):
         **kernel_constraints(),
         "multi_class": [StrOptions({"ovo", "ovr"})],
         "shrinking": ["boolean"],
+        "probability": ["boolean"],
         **TRAINING_CONSTRAINTS,
         "decision_function_shape": [StrOptions({"ovo", "ovr"})],
         "break_ties": ["boolean"],
@@ -229,6 +245,7 @@ class SVC(KernelClassifier):
         coef0=0.0,
         multi_class="ovo",
         shrinking=True,
+        probability=False,
         tol=1e-3,
         gap_tol=None,
         cache_size=200,
@@ -249,6 +266,7 @@ class SVC(KernelClassifier):
         self.coef0 = coef0
         self.multi_class = multi_class
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.gap_tol = gap_tol
         self.cache_size = cache_size
@@ -280,11 +298,21 @@ class SVC(KernelClassifier):
         """
         X, y = validate_kernel_training(self, X, y, self.kernel)
         training = prepare_training(self, X, y, sample_weight)
+        folds, weight = [], None
+        if self.probability:
+            weight = validate_all_weights(sample_weight, y)
+            splits = calibration_splits(y, weight)
+            folds = make_folds([self], X, y, weight, splits, [self.C], training.n_problems)
+        n_tasks = training.n_problems + sum(fold.n_tasks for fold in folds)
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress(self, training.n_problems, X, y, metadata, self.checkpoint)
+        progress = FitProgress(self, n_tasks, X, y, metadata, self.checkpoint)
         jobs = effective_n_jobs(self.n_jobs)
         solutions, attributes = fit_binary_problems(self, X, training, jobs, progress)
-        self.__dict__.update(attributes)
+        slopes = None
+        if self.probability:
+            solve_folds(folds, X, y, self.cache_size, jobs, progress)
+            slopes = fit_slopes(folds, self.C, X, y, weight, training)
+        self.__dict__.update(attributes, probability_slopes_=slopes)
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
         return self
