@@ -33,6 +33,10 @@ BAD_TARGETS = {
     "one class": (lambda y: np.zeros_like(y), "class"),
     "two columns": (lambda y: np.column_stack([y, y]), r"\by\b.*1d"),
     "too few": (lambda y: y[:-1], "inconsistent numbers of samples"),
+    "strings and numbers": (
+        lambda y: np.where(y == 0, "none", y.astype(object)),
+        "y must contain class labels of one type, got float, str",
+    ),
     "no class labels": (lambda y: y + np.linspace(0.1, 0.9, len(y)), "Unknown label type"),
 }
 

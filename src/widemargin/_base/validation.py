@@ -157,8 +157,14 @@ def check_magnitude(X: Any) -> None:
 def check_class_labels(y: np.ndarray) -> None:
     """Raise a ValueError unless y contains class labels."""
     # scikit-learn's check reads every label; labels of these types cannot be anything else.
-    if y.dtype.kind not in "biuUST":
-        check_classification_targets(y)
+    if y.dtype.kind in "biuUST":
+        return
+    if y.dtype == object and len({isinstance(label, str) for label in y}) == 2:
+        types = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise ValueError(
+            f"y must contain class labels of one type, got {types}. Use strings or numbers only."
+        )
+    check_classification_targets(y)
 
 
 def refuse_unlabeled(meta: Any, estimator: Any, y: np.ndarray) -> None:

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from widemargin._base.convergence import report_convergence
@@ -26,6 +25,7 @@ from widemargin._base.sklearn_compat import (
 )
 from widemargin._base.targets import encode_targets
 from widemargin._base.validation import (
+    check_class_labels,
     refuse_unlabeled,
     validate_kernel_training,
     validate_shape,
@@ -333,7 +333,7 @@ class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixi
             return validate_kernel_training(self, X, y, self.estimator.kernel)
         validate_shape(self, X, y)
         y = check_y(y, estimator=self)
-        check_classification_targets(y)
+        check_class_labels(y)
         check_consistent_length(X, y)
         return X, y
 
