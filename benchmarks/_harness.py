@@ -109,21 +109,24 @@ def _compiled() -> AbstractContextManager:
     return eager()
 
 
-def repeated(function: Callable[[], object], budget: float) -> tuple[float, float]:
+def repeated(
+    function: Callable[[], object], budget: float, clock: Callable[[], float] = perf_counter
+) -> tuple[float, float]:
     """Return the seconds of the first call, and of the fastest call within the budget.
 
     The first call, which may load or compile code, counts only if it is too long to be repeated.
     """
-    seconds = [timed(function)]
+    seconds = [timed(function, clock)]
     while seconds[0] < LONGEST_REPEATED and (len(seconds) < 2 or sum(seconds) < budget):
-        seconds.append(timed(function))
+        seconds.append(timed(function, clock))
     return seconds[0], min(seconds[1:] or seconds)
 
 
-def timed(function: Callable[[], object]) -> float:
-    start = perf_counter()
+def timed(function: Callable[[], object], clock: Callable[[], float] = perf_counter) -> float:
+    """Return the seconds of a call, by default of the clock on the wall."""
+    start = clock()
     function()
-    return perf_counter() - start
+    return clock() - start
 
 
 def peak_megabytes() -> float:

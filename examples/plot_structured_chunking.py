@@ -96,6 +96,19 @@ report("chain", ChainCRF(), train, test)
 tagger = report("chain with BIO rule", ChainCRF(transitions="bio"), train, test)
 
 # %%
+# sklearn-crfsuite reads the same lists of strings: a conditional random field by maximum likelihood
+# (L-BFGS), without and with a penalty that was not tuned, and without a rule for labels.
+
+try:
+    from sklearn_crfsuite import CRF
+except ImportError:
+    print("sklearn-crfsuite is not installed")
+else:
+    for c2 in (0.0, 0.1):
+        peer = CRF("lbfgs", c2=c2).fit(*train)
+        print(f"sklearn-crfsuite, c2={c2}: F1 of labels {score(peer, *test):.3f}")
+
+# %%
 # The probability of each label of a test sentence, by the forward-backward algorithm.
 
 words, truth = max(texts[100:], key=lambda text: len(text[0]))

@@ -8,7 +8,7 @@ _SUBGRADIENT = "SubgradientLatentSSVM does not exist: use LatentSSVM(Subgradient
 _LIBRARY = "imports a library of inference that is not used here"
 _BY_TYPE = "wants potentials and beliefs as lists by type: ours are one array of all types"
 _OPTIMUM = "wants 0 for weights that must not be positive: at the optimum they are negative"
-_PYTHON_2 = "is Python 2"
+_PYTHON_2 = "is Python 2, and predicts under logical constraints, which are not supported"
 _NO_DATA = "needs data that are not part of its source, or that the copy does not have"
 
 TESTS: dict[str, str] = {
@@ -56,8 +56,12 @@ TESTS: dict[str, str] = {
 
 EXAMPLES: dict[str, str] = {
     "image_segmentation": _NO_DATA,
-    "plot_hidden_short_snakes_typed": "sets tol=0, which is refused",
+    "plot_hidden_short_snakes_typed": (
+        "predicts under logical constraints, which are not supported, and sets tol=0"
+    ),
     "plot_hidden_short_snakes_typed_gen": _PYTHON_2,
-    "plot_latent_node": _PYTHON_2,
     "plot_snakes_constraints": _PYTHON_2,
 }
+
+# Examples in which ``/`` divides integers.
+PYTHON_2_DIVISIONS = ("plot_latent_node",)

@@ -627,6 +627,14 @@ class structured_solver_options:
     not converged. Its time grows with the third power of their number."""
 
 
+class model_options:
+    """Options of structured models."""
+
+    largest_label = 1000
+    """Least label that is refused as a mistake if there are not even as many labels as its number.
+    A pair of states has a weight, so that label 1,000,000 would need terabytes."""
+
+
 class oracle_options:
     """Options of the oracles of structured models; measured by `benchmarks/structured.py`."""
 

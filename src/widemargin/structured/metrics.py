@@ -35,6 +35,11 @@ def flat_scorer(metric: Callable, **parameters: Any) -> Callable:
     >>> bool(scores.mean() > 0.6)
     True
     """
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function of two arrays of labels, such as "
+            f"sklearn.metrics.f1_score, got {metric!r}."
+        )
 
     def score(estimator: Any, X: Sequence, Y: Sequence) -> float:
         return metric(_flatten(Y), _flatten(estimator.predict(X)), **parameters)
@@ -73,11 +78,15 @@ def jaccard_index(Y: Sequence, Y_hat: Sequence, labels: Any = None) -> float:
     >>> jaccard_index([[0, 0, 1, 1]], [[0, 0, 0, 1]], labels=[1])
     0.5
     """
-    found = jaccard_score(
-        _flatten(Y), _flatten(Y_hat), labels=labels, average="macro", zero_division=0.0
-    )
+    truth, outputs = _flatten(Y), _flatten(Y_hat)
+    if len(truth) == 0 or len(truth) != len(outputs):
+        raise ValueError(
+            "Y and Y_hat must have equal numbers of parts, at least one, got "
+            f"{len(truth)} and {len(outputs)}."
+        )
+    found = jaccard_score(truth, outputs, labels=labels, average="macro", zero_division=0.0)
     return float(found)
 
 
 def _flatten(Y: Sequence) -> np.ndarray:
-    return np.concatenate([np.ravel(y) for y in Y])
+    return np.concatenate([np.ravel(y) for y in Y]) if len(Y) else np.empty(0)

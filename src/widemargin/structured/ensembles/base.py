@@ -24,6 +24,7 @@ from widemargin.structured.learners.base import (
     count_samples,
     to_arrays,
 )
+from widemargin.structured.models.base import avoided_share
 
 
 class EnsembleProblem(NamedTuple):
@@ -216,7 +217,7 @@ class StructuredEnsemble(StructuredEstimator):
         <<structured_score>>
         """
         losses = self.member_losses(X, Y, diversity).min(axis=0)
-        return 1.0 - float(np.sum(losses)) / sum(map(self.model_.max_loss, to_arrays(Y)))
+        return avoided_share(losses, [self.model_.max_loss(y) for y in to_arrays(Y)])
 
     def disagreement(self, X: Sequence) -> list[np.ndarray]:
         """Compute the disagreement of the members for each part of the outputs.

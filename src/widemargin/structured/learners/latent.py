@@ -16,6 +16,7 @@ from widemargin.structured.learners.base import (
     accept_arguments_of_pystruct,
     check_samples,
 )
+from widemargin.structured.models.base import avoided_share
 from widemargin.structured.models.classes import BinaryClf
 from widemargin.structured.models.crf import CRF
 from widemargin.structured.models.latent import LatentModel
@@ -218,7 +219,7 @@ class LatentSSVM(BaseEstimator):
             return self._score_known(Y, predictions)
         pairs = zip(Y, predictions, strict=True)
         losses = [self.model_.base_loss(y, y_hat) for y, y_hat in pairs]
-        return 1.0 - float(np.sum(losses)) / sum(float(self.model_.label_costs(y).sum()) for y in Y)
+        return avoided_share(losses, [float(self.model_.label_costs(y).sum()) for y in Y])
 
     def _score_known(self, Y: Sequence, predictions: list) -> float:
         """Return the score of the labels that are known."""

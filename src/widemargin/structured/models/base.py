@@ -44,6 +44,12 @@ def refuse_arguments(**replacements: str) -> Callable:
     return decorate
 
 
+def avoided_share(losses: Any, largest: Sequence[float]) -> float:
+    """Return the share of the largest losses that outputs avoid: all of it if these are 0."""
+    total = float(np.sum(largest))
+    return 1.0 - float(np.sum(losses)) / total if total > 0.0 else 1.0
+
+
 @shared_docs
 class StructuredModel(BaseEstimator):
     r"""Base class of models: inputs x, outputs y with parts, a score linear in the weights.
@@ -288,8 +294,7 @@ class StructuredModel(BaseEstimator):
         score : float
             At most 1; the fraction of correct parts for models that count wrong parts.
         """
-        losses = self.batch_loss(Y, Y_hat)
-        return 1.0 - float(np.sum(losses)) / sum(self.max_loss(y) for y in Y)
+        return avoided_share(self.batch_loss(Y, Y_hat), [self.max_loss(y) for y in Y])
 
     def batch_joint_feature(self, X: Sequence, Y: Sequence) -> np.ndarray:
         """Compute the sum of the joint features of several samples.

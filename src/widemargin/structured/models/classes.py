@@ -217,6 +217,11 @@ class MultiLabelClf(_Classes):
         self.edges = edges
 
     def infer_sizes(self, samples: ParsedSamples) -> None:
+        for i, states in enumerate(samples.states or ()):
+            if not np.isin(states, (0, 1)).all():
+                raise ValueError(
+                    f"Y[{i}] must contain 0 and 1 for each label, got {np.unique(states)}."
+                )
         super().infer_sizes(samples)
         if samples.states is not None:
             self.infer_size("n_labels", len(samples.states[0]))

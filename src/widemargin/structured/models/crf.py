@@ -21,11 +21,13 @@ from widemargin._base.threads import for_each
 from widemargin.structured.inference.dispatch import check_method, infer
 from widemargin.structured.inference.potentials import one_hot
 from widemargin.structured.inference.sequences import node_marginals
-from widemargin.structured.models.base import StructuredModel
+from widemargin.structured.models.base import StructuredModel, avoided_share
 from widemargin.structured.models.inputs import (
     InputGraph,
     ParsedSamples,
     check_equal_sizes,
+    check_integer_labels,
+    check_label_range,
     encode_labels,
     parse_samples,
 )
@@ -203,6 +205,8 @@ class CRF(InferredSizes, StructuredModel):
         self.infer_size("n_features", samples.inputs[0].features.shape[1])
         if samples.states is not None:
             largest = max(int(states.max(initial=-1)) for states in samples.states)
+            if self.n_states is None or self.is_inferred("n_states"):
+                check_label_range(largest, samples.states)
             self.infer_size("n_states", largest + 1, at_least=True)
             if hasattr(self, "classes_") and len(self.classes_) < self.n_states:
                 raise ValueError(
@@ -278,17 +282,11 @@ class CRF(InferredSizes, StructuredModel):
             Flat, in the order of the nodes.
         """
         labels = np.ravel(y)
-        kind = labels.dtype.kind
         if labels.size == 0:
             return np.empty(0, dtype=np.int64)
         if hasattr(self, "classes_"):
             return encode_labels(labels, self.classes_)
-        if kind not in "iub" and not (kind == "f" and np.array_equal(labels, np.floor(labels))):
-            raise ValueError(
-                f"y must contain labels as integers from 0 or strings, got {labels[:3]}. Encode "
-                "other classes with sklearn.preprocessing.LabelEncoder."
-            )
-        return labels.astype(np.int64)
+        return check_integer_labels(y)
 
     # The interface of StructuredModel.
 
@@ -494,7 +492,7 @@ class CRF(InferredSizes, StructuredModel):
             node_loss(label, np.minimum(own, self.n_states), cost, groups)
             for label, own, cost in parts
         ]
-        return 1.0 - float(np.sum(losses)) / sum(float(cost.sum()) for cost in costs)
+        return avoided_share(losses, [float(cost.sum()) for cost in costs])
 
     def batch_inference(
         self, X: Any, w: Any, relaxed: bool = False, extra: Any = None, threads: int | None = None

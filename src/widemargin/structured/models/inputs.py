@@ -1,10 +1,13 @@
 """Inputs of conditional random fields as graphs, and the checks of their arrays."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+
+from widemargin._base.options import model_options
 
 
 class InputGraph(NamedTuple):
@@ -147,6 +150,37 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray, unknown: Any = None) 
         unknown = sorted(set(labels[~known].tolist()))
         raise ValueError(f"y must contain labels of the training data, got {unknown[:3]}.")
     return states.astype(np.int64)
+
+
+def check_integer_labels(y: Any) -> np.ndarray:
+    """Return the labels of an output as int64; raise a ValueError unless they are integers."""
+    labels = np.ravel(y)
+    kind = labels.dtype.kind
+    if kind in "iub" or (kind == "f" and np.array_equal(labels, np.floor(labels))):
+        return labels.astype(np.int64)
+    # NumPy makes strings of labels of several types.
+    objects = np.ravel(np.asarray(y, dtype=object))
+    if all(isinstance(label, Integral) for label in objects):
+        return objects.astype(np.int64)
+    if any(label is None for label in objects):
+        raise ValueError("y must contain a label for each part, got None. LatentSSVM accepts it.")
+    types = sorted({type(label).__name__ for label in objects})
+    raise ValueError(
+        f"y must contain labels as integers from 0 or strings, got {labels[:3]} ({', '.join(types)}"
+        "). Encode other classes with sklearn.preprocessing.LabelEncoder."
+    )
+
+
+def check_label_range(largest: int, states: Sequence[np.ndarray]) -> None:
+    """Raise a ValueError if there are no labels, or so few that the largest must be a mistake."""
+    n_labels = sum(len(own) for own in states)
+    if n_labels == 0:
+        raise ValueError("Y must contain at least one label, got only outputs without parts.")
+    if largest >= max(n_labels, model_options.largest_label):
+        raise ValueError(
+            f"Y must contain labels 0 to n_states - 1, got {largest} among {n_labels} labels. "
+            "Encode them with sklearn.preprocessing.LabelEncoder, or set the number of states."
+        )
 
 
 def check_real(values: Any, name: str) -> Any:

@@ -1,0 +1,73 @@
+"""Labels and inputs that cannot be used are refused by a message that names them."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score
+
+from widemargin.structured import (
+    ChainCRF,
+    FrankWolfeSSVM,
+    MultiLabelClf,
+    PerturbedSSVM,
+    StructuredPerceptron,
+    flat_scorer,
+    jaccard_index,
+)
+
+RANDOM = np.random.default_rng(0)
+X = [RANDOM.normal(size=(n, 3)) for n in (2, 5, 3, 4, 6, 2, 4, 3)]
+Y = [x.argmax(axis=1) for x in X]
+
+
+def perceptron(**options):
+    return StructuredPerceptron(ChainCRF(**options), max_iter=3)
+
+
+def test_integers_in_arrays_of_objects_are_labels():
+    fitted = perceptron().fit(X, [y.astype(object) for y in Y])
+    assert np.array_equal(fitted.w, perceptron().fit(X, Y).w)
+    assert fitted.score(X, [y.astype(object) for y in Y]) == fitted.score(X, Y)
+
+
+def test_the_types_of_mixed_labels_are_in_the_message():
+    with pytest.raises(ValueError, match="got None"):
+        perceptron().fit(X, [[*map(str, y[:-1]), None] for y in Y])
+    with pytest.raises(ValueError, match="int, str"):
+        perceptron().fit(X, [["a", *y[1:].tolist()] for y in Y])
+
+
+def test_a_label_of_a_million_is_refused_as_a_mistake():
+    with pytest.raises(ValueError, match="got 1000002 among 29 labels"):
+        perceptron().fit(X, [y + 10**6 for y in Y])
+    # Labels may be missing from the data, and large ones may be asked for.
+    assert perceptron().fit(X, [y + 40 for y in Y]).model_.n_states == 43
+    assert perceptron(n_states=1100).fit(X, [y + 1050 for y in Y]).model_.n_states == 1100
+
+
+def test_outputs_without_labels_are_refused():
+    with pytest.raises(ValueError, match="at least one label"):
+        perceptron().fit([np.empty((0, 3))], [[]])
+
+
+def test_label_sets_have_zeros_and_ones():
+    with pytest.raises(
+        ValueError, match=r"Y\[1\] must contain 0 and 1 for each label, got \[0 2\]"
+    ):
+        StructuredPerceptron(MultiLabelClf()).fit(np.ones((2, 3)), [[0, 1], [0, 2]])
+
+
+def test_scores_are_one_where_nothing_can_be_lost():
+    learner = FrankWolfeSSVM(ChainCRF(class_weight=[0, 1, 1]), C=0.1, tol=0.1).fit(X, Y)
+    assert learner.score(X[:1], [np.zeros(2, dtype=int)]) == 1.0
+    assert learner.score([np.empty((0, 3))], [[]]) == 1.0
+    ensemble = PerturbedSSVM(ChainCRF(class_weight=[0, 1, 1]), 2, C=0.1, tol=0.1).fit(X, Y)
+    assert ensemble.pick_best_score(X[:1], [np.zeros(2, dtype=int)]) == 1.0
+
+
+def test_metrics_check_their_arguments():
+    with pytest.raises(TypeError, match="metric must be a function"):
+        flat_scorer("accuracy")
+    for outputs in ([], [[0, 1], [1]]):
+        with pytest.raises(ValueError, match="equal numbers of parts, at least one"):
+            jaccard_index(outputs, outputs[:1])
+    assert flat_scorer(accuracy_score)(perceptron().fit(X, Y), X, Y) > 0.5
