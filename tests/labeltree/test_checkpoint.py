@@ -1,5 +1,6 @@
 """Checkpoints and callbacks of label trees: a fit that is stopped resumes to the same bits."""
 
+import io
 import subprocess
 import sys
 from textwrap import dedent
@@ -11,6 +12,7 @@ from tests.labeltree.cases import classes, documents
 from tests.suites.callbacks import Recorder
 
 from widemargin import LabelTreeClassifier
+from widemargin._base import checkpoint
 from widemargin._base.checkpoint import CheckpointError
 from widemargin.labeltree.node import NodeSolver
 
@@ -85,6 +87,53 @@ def test_files_that_do_not_belong_to_the_fit_are_refused(tmp_path):
         LabelTreeClassifier(checkpoint=path, **SMALL).fit(X, Y)
     with pytest.raises(CheckpointError, match="cannot be written"):
         LabelTreeClassifier(checkpoint=tmp_path / "none" / "fit", **SMALL).fit(X, Y)
+
+
+def test_a_full_disk_loses_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch):
+    X, Y = documents()
+    expected = LabelTreeClassifier(**SMALL).fit(X, Y)
+    path, opened = tmp_path / "fit.checkpoint", []
+
+    class Full(io.FileIO):
+        def write(self, content):
+            opened.append(1)
+            if len(opened) < 6:
+                return super().write(content)
+            super().write(content[: len(content) // 2])
+            raise OSError(28, "No space left on device")
+
+    def open_full(name, mode="r", **arguments):
+        return Full(name, mode) if mode == "ab" else open(name, mode, **arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "open", open_full, raising=False)
+        with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
+            model = LabelTreeClassifier(checkpoint=path, **SMALL).fit(X, Y)
+    assert_same_model(model, expected)
+    assert len(opened) == 6
+    trained = fail_after(monkeypatch, 1000)
+    assert_same_model(LabelTreeClassifier(checkpoint=path, **SMALL).fit(X, Y), expected)
+    assert len(trained) == sum(len(tree.inner_nodes()) for tree in model.trees_) - 5
+
+
+def test_a_disk_that_is_full_from_the_start_does_not_stop_the_fit(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    X, Y = documents()
+    with pytest.warns(RuntimeWarning, match="could not be written.*No space left"):
+        model = LabelTreeClassifier(checkpoint=tmp_path / "fit", **SMALL).fit(X, Y)
+    assert_same_model(model, LabelTreeClassifier(**SMALL).fit(X, Y))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_another_version_are_refused(tmp_path, monkeypatch):
+    X, Y = documents()
+    LabelTreeClassifier(checkpoint=tmp_path / "fit", **SMALL).fit(X, Y)
+    monkeypatch.setattr(checkpoint, "__version__", "0.0")
+    with pytest.raises(CheckpointError, match="by another version"):
+        LabelTreeClassifier(checkpoint=tmp_path / "fit", **SMALL).fit(X, Y)
 
 
 @pytest.mark.slow

@@ -46,6 +46,10 @@ MALFORMED = {
     "a feature twice": ("1 3 4\n1 2:1 2:5\n", "line 2: feature 2 is repeated"),
     "a label twice": ("1 3 4\n1,1 2:1\n", "line 2: label 1 is repeated"),
     "too few samples": ("3 3 4\n1 2:1\n", "has 1 samples, but its first line announces 3"),
+    "a label too large for 64 bits": ("1 3 4\n99999999999999999999 2:1\n", "line 2: '9999"),
+    "a number of features that is too large": ("1 9999999999999999 4\n1 2:1\n", "line 1"),
+    "a value too large for float64": ("3 3 4\n 0:1 1:2\n\t0\n1 2:1e999\n", "line 3"),
+    "an infinite value": ("3 3 4\n 0:1 1:2\n1\n1 2:1e999\n", "line 4: a value is too large"),
     "bytes that are no text": ("1 3 4\n1 2:\xff\n", "line 2"),
 }
 
@@ -64,3 +68,27 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(ValueError, match="the same number of samples, got 2 and 1"):
         save_extreme_format(path, [[1.0], [2.0]], [[1]])
     assert load_extreme_format(path)[0].shape == (1, 1)
+
+
+REFUSED = {
+    "nan": ([[np.nan]], [[1]], "X must not contain nan"),
+    "one dimension": ([1.0, 2.0], [[1], [1]], r"X must be a matrix of numbers, .* shape \(2,\)"),
+    "texts": ([["a"]], [[1]], "X must be a matrix of numbers"),
+    "complex numbers": ([[1j]], [[1]], "X must be a matrix of numbers"),
+    "other labels": ([[1.0]], [[0.5]], "Y must contain only zeros and ones, got .*0.5"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_the_format_cannot_hold_is_refused(case, tmp_path):
+    X, Y, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        save_extreme_format(tmp_path / "set.txt", X, Y)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bools_and_integers_are_written_as_numbers(tmp_path):
+    save_extreme_format(tmp_path / "set.txt", np.array([[True, False]]), np.array([[True]]))
+    X, Y = load_extreme_format(tmp_path / "set.txt")
+    np.testing.assert_array_equal(X.toarray(), [[1.0, 0.0]])
+    np.testing.assert_array_equal(Y.toarray(), [[1.0]])

@@ -76,6 +76,35 @@ def test_rankings_that_cannot_be_used_are_refused(ranked):
         ndcg_at_k(Y, ranking + 1, 5)
     with pytest.raises(ValueError, match="propensity must have shape"):
         precision_at_k(Y, ranking, 5, np.ones(3))
+    for wrong in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="propensity must contain positive numbers"):
+            precision_at_k(Y, ranking, 5, np.full(12, wrong))
+    for k in (0, 1.5, "1", True):
+        with pytest.raises(ValueError, match="k must be a positive integer"):
+            ndcg_at_k(Y, ranking, k)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((2, 2, 2)), [1, 0], [["a"], ["b"]], np.zeros((0, 3)), [[1.0, np.nan]]]
+)
+def test_matrices_that_are_no_indicators_are_refused(wrong):
+    with pytest.raises(ValueError, match="y_true must be an indicator matrix"):
+        precision_at_k(wrong, [[0]], 1)
+    with pytest.raises(ValueError, match="Y must be an indicator matrix"):
+        label_propensities(wrong)
+
+
+def test_propensities_need_a_training_set_and_positive_constants():
+    with pytest.raises(ValueError, match="at least 3 samples, got 2"):
+        label_propensities([[1, 0], [1, 1]])
+    for constants in ({"A": np.nan}, {"B": -5.0}, {"A": 0.0}):
+        with pytest.raises(ValueError, match="A and B must be positive"):
+            label_propensities(np.eye(3), **constants)
+
+
+def test_explicit_zeros_and_duplicates_of_sparse_matrices_count_once():
+    Y = sp.coo_array(([1.0, 1.0, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    assert precision_at_k(Y, [[1], [0]], 1) == 0.5
 
 
 def test_a_repeated_label_counts_once():

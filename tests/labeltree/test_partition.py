@@ -88,6 +88,13 @@ def shortest(counts, branching):
     return total
 
 
+def test_the_widest_level_has_the_most_nodes_with_children():
+    nested = [np.array([4, 2]), [np.array([0]), 3, np.array([5, 6])], 1]
+    assert LabelTree.of(nested).widest_level() == 2
+    assert LabelTree.of([[[np.array([0, 1])]]]).widest_level() == 1
+    assert LabelTree.of(np.arange(3)).widest_level() == 1
+
+
 def test_nodes_with_too_many_children_are_refused():
     with pytest.raises(ValueError, match="at most 65535 children at a node, got 65536"):
         LabelTree.of(np.arange(65536))

@@ -351,6 +351,13 @@ REFUSED = {
     "a dense matrix of other values": (lambda Y: Y.toarray() * 3, "only zeros and ones"),
     "empty lists": (lambda Y: [[]] * Y.shape[0], "at least one label"),
     "labels of two types": (lambda Y: [["a", 1]] * Y.shape[0], "all strings or all integers"),
+    "three dimensions": (lambda Y: np.zeros((*Y.shape, 2)), "shape .300, 40, 2."),
+    "no column": (lambda Y: np.zeros((Y.shape[0], 0)), "shape .300, 0."),
+    "complex numbers": (lambda Y: Y.astype(complex), "dtype complex128"),
+    "dense complex numbers": (lambda Y: Y.toarray().astype(complex), "dtype complex128"),
+    "nan": (lambda Y: np.where(Y.toarray() > 0, np.nan, 0.0), "zeros and ones if it is .* got nan"),
+    "texts": (lambda Y: Y.toarray().astype(str), "indicator matrix of zeros and ones"),
+    "objects": (lambda Y: np.full(Y.shape, "a", object), "indicator matrix of zeros and ones"),
     "no list": (lambda Y: [["a"]] * (Y.shape[0] - 1) + ["b"], "got 'b' for sample 299"),
     "too few lists": (lambda Y: [["a"]], "inconsistent numbers of samples"),
 }
@@ -364,6 +371,46 @@ def test_labels_that_cannot_be_used_are_refused(case):
         LabelTreeClassifier().fit(X, change(Y))
 
 
+def test_indicators_of_any_dtype_are_the_same_labels():
+    X, Y = documents()
+    expected = LabelTreeClassifier(**SMALL).fit(X, Y).predict_topk(X)[1]
+    for y in (Y.astype(bool), Y.toarray().astype(np.float32), Y.toarray().astype(object)):
+        scores = LabelTreeClassifier(**SMALL).fit(X, y).predict_topk(X)[1]
+        np.testing.assert_array_equal(scores, expected)
+
+
+def test_a_beam_wider_than_the_tree_needs_no_memory():
+    X, Y = documents()
+    model = LabelTreeClassifier(beam_width=10**25, **SMALL).fit(X, Y)
+    _, scores = model.predict_topk(X, 3)
+    exact = -np.sort(-model.decision_function(X), axis=1)[:, :3]
+    np.testing.assert_array_equal(scores, exact)
+
+
+MALFORMED_TREES = {
+    "tuples": ([("class 0", "class 1"), "class 2"], "got a tuple in it"),
+    "arrays": ([np.array(["class 0", "class 1"]), "class 2"], "got a ndarray in it"),
+    "no labels": ([[], []], "partition must be a list of labels"),
+    "None": (["class 0", "class 1", "class 2", None], "partition must contain labels seen in fit"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED_TREES)
+def test_malformed_trees_are_refused(case):
+    X, y = classes(n_classes=3)
+    partition, message = MALFORMED_TREES[case]
+    with pytest.raises(ValueError, match=message):
+        LabelTreeClassifier(partition=partition).fit(X, y)
+
+
+def test_trees_that_contain_themselves_are_refused():
+    X, y = classes(n_classes=3)
+    partition = ["class 0", "class 1", "class 2"]
+    partition.append(partition)
+    with pytest.raises(ValueError, match="nested too deeply, or that contains itself"):
+        LabelTreeClassifier(partition=partition).fit(X, y)
+
+
 def test_other_input_that_cannot_be_used_is_refused():
     X, Y = documents()
     model = LabelTreeClassifier().fit(X, Y)
@@ -371,8 +418,12 @@ def test_other_input_that_cannot_be_used_is_refused():
         model.decision_function(X, candidates=[3, 99])
     with pytest.raises(ValueError, match="candidates must be a list of labels"):
         model.decision_function(X, candidates=[[3], [4]])
+    with pytest.raises(ValueError, match="got objects of type NoneType"):
+        model.decision_function(X, candidates=[None])
     with pytest.raises(ValueError, match="k must be an integer"):
         model.predict_topk(X, 0)
+    with pytest.raises(ValueError, match=r"intercept_scaling must be at most 1e\+150, got 1e\+300"):
+        LabelTreeClassifier(intercept_scaling=1e300).fit(X, Y)
     with pytest.raises(ValueError, match="needs label_features"):
         LabelTreeClassifier(partition="both").fit(X, Y)
     with pytest.raises(ValueError, match="label_features are not used"):
@@ -449,6 +500,10 @@ def test_values_whose_scores_would_overflow_are_refused():
     model = LabelTreeClassifier().fit(X, y)
     with pytest.raises(ValueError, match="values of magnitude up to"):
         model.predict(1e200 * X)
+    huge = LabelTreeClassifier(C=1e140, max_iter=50)
+    with pytest.warns(ConvergenceWarning, match="before reaching tol"):
+        huge.fit(1e-60 * X, y)  # weights would overflow float32
+    assert np.isfinite(huge.weights_[0].value).all()
     labels, scores = model.predict_topk(1e140 * X, 5)  # powers of the slack would overflow
     assert np.isfinite(scores).all()
     assert all(len(set(row)) == 5 for row in labels)

@@ -75,8 +75,8 @@ class FitProgress:
         Further arguments of fit, such as sample_weight. Values of None are left out.
     checkpoint : str or path-like, default=None
         File of the checkpoint of the fit.
-    folds : list, default=None
-        Indices of the folds of a search, which its checkpoint depends on.
+    depends_on : object, default=None
+        What else the checkpoint depends on, such as the indices of the folds of a search.
 
     Attributes
     ----------
@@ -96,13 +96,13 @@ class FitProgress:
         y: Any = None,
         metadata: Any = None,
         checkpoint: PathLike | None = None,
-        folds: Any = None,
+        depends_on: Any = None,
     ) -> None:
         self.active = has_callbacks(estimator)
         self.stop_requested = self._stop_all = False
         self.checkpoint = FitCheckpoint(None, "")
         if checkpoint is not None:
-            identity = fit_identity(estimator), X, y, metadata, folds
+            identity = fit_identity(estimator), X, y, metadata, depends_on
             self.checkpoint = FitCheckpoint(
                 checkpoint, type(estimator).__name__, *identity,
                 is_stopped=lambda: self.stop_requested,

@@ -50,7 +50,8 @@ class CheckpointKeeper:
     kind : str
         Name of what writes the file, such as the class of the estimator.
     *identity : object
-        The data and parameters of the fit. A file that was written for others is refused.
+        The data and parameters of the fit. A file that was written for others, or by another
+        version of widemargin, is refused.
     seconds_between : float, default=0.0
         Minimum time between two files written by `save_if_due`.
 
@@ -71,7 +72,8 @@ class CheckpointKeeper:
         self.has_warned = False
         if path is not None:
             _check_writable(path)
-            self.digest = _digest(path, identity)
+            # Another version may have other solvers, with other states.
+            self.digest = _digest(path, (__version__, *identity))
 
     def load(self, expected: Callable[[Any], Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the state in the file, or None if there is no file.
@@ -111,12 +113,7 @@ class CheckpointKeeper:
             save_checkpoint(self.path, self.kind, content)
         except OSError as error:
             if not self.has_warned:
-                warnings.warn(
-                    f"checkpoint={str(self.path)!r} could not be written: {error}. The fit "
-                    "continues; if it is stopped, it resumes from the last checkpoint written.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                _warn_not_written(self.path, error)
             self.has_warned = True
         self.last_saved = perf_counter()
         self.last_duration = self.last_saved - started
@@ -170,8 +167,7 @@ class FitCheckpoint:
     ) -> None:
         self.is_stopped = is_stopped
         between = options.seconds_between_checkpoints
-        # Another version may have other solvers, with other states.
-        self.keeper = CheckpointKeeper(path, kind, __version__, *identity, seconds_between=between)
+        self.keeper = CheckpointKeeper(path, kind, *identity, seconds_between=between)
         self.lock = threading.RLock()
         # The sizes of results and states are those of tasks that have not begun.
         saved = self.keeper.load(lambda state: {name: state[name] for name in self._names}) or {}
@@ -276,7 +272,8 @@ class CheckpointJournal:
     kind : str
         Name of what writes the file, such as the class of the estimator.
     *identity : object
-        The data and parameters of the fit. A file that was written for others is refused.
+        The data and parameters of the fit. A file that was written for others, or by another
+        version of widemargin, is refused.
 
     Raises
     ------
@@ -287,9 +284,11 @@ class CheckpointJournal:
     def __init__(self, path: PathLike | None, kind: str, *identity: Any) -> None:
         self.path = path
         self.lock = threading.Lock()
+        self.has_failed = False
         if path is not None:
             _check_writable(path)
-            header = {"version": _VERSION, "kind": kind, "digest": _digest(path, identity)}
+            digest = _digest(path, (__version__, *identity))
+            header = {"version": _VERSION, "kind": kind, "digest": digest}
             self.header = json.dumps(header).encode() + b"\n"
 
     def load(self) -> Iterator[dict[str, np.ndarray]]:
@@ -303,15 +302,18 @@ class CheckpointJournal:
         if self.path is None:
             return
         if not os.path.exists(self.path):
-            with atomic_write(self.path) as file:
-                file.write(self.header)
+            try:
+                with atomic_write(self.path) as file:
+                    file.write(self.header)
+            except OSError as error:
+                self._give_up(error)
             return
         with open(self.path, "r+b") as file:
             if file.readline() != self.header:
                 raise CheckpointError(
-                    f"checkpoint={str(self.path)!r} was written for other data, another model or "
-                    "other parameters, or is no checkpoint file. Use another file name, or delete "
-                    "the file to start again."
+                    f"checkpoint={str(self.path)!r} was written for other data, another model, "
+                    "other parameters or by another version, or is no checkpoint file. Use another "
+                    "file name, or delete the file to start again."
                 )
             end = os.fstat(file.fileno()).st_size
             while (start := file.tell()) < end:
@@ -330,14 +332,33 @@ class CheckpointJournal:
                     )
 
     def append(self, arrays: Mapping[str, Any]) -> None:
-        """Add a record; several threads may do so at once."""
+        """Add a record, or warn if that fails; several threads may do so at once."""
         if self.path is None:
             return
         archive = io.BytesIO()
         np.savez(archive, **arrays)
         content = archive.getvalue()
-        with self.lock, open(self.path, "ab") as file:
-            file.write(len(content).to_bytes(8, "little") + content + _checksum(content))
+        with self.lock:
+            if self.has_failed:  # a record after an incomplete one could not be read
+                return
+            try:
+                with open(self.path, "ab") as file:
+                    file.write(len(content).to_bytes(8, "little") + content + _checksum(content))
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.has_failed = True
+        _warn_not_written(self.path, error)
+
+
+def _warn_not_written(path: PathLike | None, error: OSError) -> None:
+    warnings.warn(
+        f"checkpoint={str(path)!r} could not be written: {error}. The fit continues; if it is "
+        "stopped, it resumes from the last checkpoint written.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def _digest(path: PathLike, identity: tuple) -> str:

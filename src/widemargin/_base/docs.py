@@ -688,6 +688,10 @@ random_state : int, RandomState instance or None, default=None
     reproducible.
 verbose : bool, default=False
     Whether to print progress messages.
+checkpoint : str or path-like, default=None
+    File to which the state of the fit is saved every ten seconds and at the end. A fit with
+    the same data, parameters and version resumes from it, with the same result as one that
+    was not interrupted; `n_jobs` and `verbose` may differ.
 
 [ensemble_weights]
 W : ndarray of shape (n_estimators, size_joint_feature)

@@ -22,7 +22,7 @@ from widemargin._base.sklearn_compat import (
 )
 
 # Sums of squares of larger values overflow float64.
-_LARGEST_VALUE = 1e150
+LARGEST_VALUE = 1e150
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ def check_magnitude(X: Any) -> None:
     """Raise a ValueError if sums of squares of the values in X would overflow."""
     values = X.data if sp.issparse(X) else X
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
-    if largest > _LARGEST_VALUE:
+    if largest > LARGEST_VALUE:
         raise ValueError(
-            f"X must contain values of magnitude up to {_LARGEST_VALUE:g}, got {largest:.3g}. "
+            f"X must contain values of magnitude up to {LARGEST_VALUE:g}, got {largest:.3g}. "
             "Scale the features, for example with StandardScaler."
         )
 

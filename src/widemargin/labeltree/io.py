@@ -18,8 +18,10 @@ from widemargin._base.options import label_tree_options as options
 PathLike = str | os.PathLike[str]
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_HEADER = re.compile(r"(\d+) (\d+) (\d+)\s*")
-_SAMPLE = re.compile(rf"(\d+(?:,\d+)*)?((?: +\d+:{_NUMBER})*)\s*")
+# Numbers of at most 15 digits: integers, and floats of them, are exact.
+_INDEX = r"\d{1,15}"
+_HEADER = re.compile(rf"({_INDEX}) ({_INDEX}) ({_INDEX})\s*")
+_SAMPLE = re.compile(rf"({_INDEX}(?:,{_INDEX})*)?((?: +{_INDEX}:{_NUMBER})*)\s*")
 
 
 def load_extreme_format(path: PathLike) -> tuple[Any, Any]:
@@ -109,14 +111,16 @@ def save_extreme_format(path: PathLike, X: Any, Y: Any) -> None:
     0,1 0:0.5
      1:2.0
     """
-    X, Y = (sp.csr_array(matrix, copy=True) for matrix in (X, Y))
+    X, Y = _writable(X, "X"), _writable(Y, "Y")
     if X.shape[0] != Y.shape[0]:
         raise ValueError(
             f"X and Y must have the same number of samples, got {X.shape[0]} and {Y.shape[0]}."
         )
-    for matrix in (X, Y):
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
+    if not (Y.data == 1.0).all():
+        raise ValueError(
+            f"Y must contain only zeros and ones, got {Y.data[Y.data != 1.0][0]!r}: the format has "
+            "no values of labels."
+        )
     with atomic_write(path) as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
         for i in range(X.shape[0]):
@@ -125,6 +129,22 @@ def save_extreme_format(path: PathLike, X: Any, Y: Any) -> None:
             pairs = zip(X.indices[row].tolist(), X.data[row].tolist(), strict=True)
             values = " ".join(f"{column}:{value!r}" for column, value in pairs)
             file.write(f"{labels} {values}\n".encode())
+
+
+def _writable(matrix: Any, name: str) -> Any:
+    """Return a canonical copy of a matrix; raise a ValueError if it cannot be written."""
+    matrix = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be a matrix of numbers, got an array of shape {matrix.shape} and dtype "
+            f"{matrix.dtype}."
+        )
+    matrix = sp.csr_array(matrix, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not np.isfinite(matrix.data).all():
+        raise ValueError(f"{name} must not contain nan or infinity.")
+    return matrix
 
 
 class _Entries:
@@ -177,6 +197,17 @@ def _parse(
         labels.counts.append(names[-1].count(",") + 1 if names[-1] else 0)
         features.counts.append(values[-1].count(":"))
     pairs = np.array(" ".join(values).replace(":", " ").split(), dtype=np.float64).reshape(-1, 2)
+    if not np.isfinite(pairs).all():
+        line = (
+            read
+            + 2
+            + np.searchsorted(
+                np.cumsum(features.counts[read:]),
+                np.flatnonzero(~np.isfinite(pairs[:, 1]))[0],
+                "right",
+            )
+        )
+        raise ValueError(f"{path}, line {line}: a value is too large for float64.")
     features.columns.append(pairs[:, 0])
     features.values.append(pairs[:, 1])
     numbers = np.array(",".join(filter(None, names)).split(",") if any(names) else [], np.float64)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
 MULTICLASS, INDICATOR, SPARSE, LISTS = "multiclass", "indicator", "sparse", "lists"
@@ -40,17 +39,17 @@ def form_of(y: Any) -> str:
     if _is_sequence_of_lists(y):
         return LISTS
     shape = np.asarray(y).shape
-    return INDICATOR if len(shape) == 2 and shape[1] > 1 else MULTICLASS
+    return INDICATOR if len(shape) > 1 and shape[1:] != (1,) else MULTICLASS
 
 
 def encode_indicator(y: Any, X: Any) -> EncodedLabels:
     """Return the labels of an indicator matrix."""
     form = SPARSE if sp.issparse(y) else INDICATOR
-    y = y if form == SPARSE else np.asarray(y)
-    if form == INDICATOR and type_of_target(y) != "multilabel-indicator":
+    y = y if form == SPARSE else _numeric(np.asarray(y))
+    if y.dtype.kind not in "biuf" or y.ndim != 2 or y.shape[1] == 0:
         raise ValueError(
             "y must be a 1d array of class labels, an indicator matrix of zeros and ones, or a "
-            f"list of lists of labels; got an array of shape {np.shape(y)} with other values."
+            f"list of lists of labels; got an array of shape {y.shape} and dtype {y.dtype}."
         )
     check_consistent_length(X, y)
     matrix = sp.csr_array(y, dtype=np.float32, copy=form == SPARSE)
@@ -128,12 +127,26 @@ def numbers_of(labels: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray
     """Return the positions of labels in the sorted classes."""
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(f"{name} must be a list of labels, got an array of shape {labels.shape}.")
-    numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    try:
+        numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    except TypeError as error:
+        kinds = " and ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise ValueError(
+            f"{name} must contain labels seen in fit, got objects of type {kinds}."
+        ) from error
     unknown = np.flatnonzero(classes[numbers] != labels)
     if len(unknown):
         label = labels.tolist()[unknown[0]]
         raise ValueError(f"{name} must contain labels seen in fit, got {label!r}, which was not.")
     return numbers
+
+
+def _numeric(y: np.ndarray) -> np.ndarray:
+    """Return an array of objects, such as that of a DataFrame, as one of numbers if it is."""
+    try:
+        return y.astype(np.float64) if y.dtype == object else y
+    except (TypeError, ValueError):
+        return y
 
 
 def _is_sequence_of_lists(y: Any) -> bool:

@@ -1,5 +1,6 @@
 """Metrics of rankings of labels: precision and nDCG at k, and their propensity-scored forms."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -120,17 +121,57 @@ def label_propensities(Y: Any, *, A: float = 0.55, B: float = 1.5) -> np.ndarray
     >>> label_propensities([[1, 0], [1, 0], [1, 1], [1, 0]]).round(2)
     array([0.8 , 0.72])
     """
-    matrix = sp.csc_array(Y)
-    counts = np.bincount(matrix.tocoo().coords[1], matrix.data != 0, minlength=matrix.shape[1])
+    matrix = _indicators(Y, "Y")
+    if matrix.shape[0] < 3:
+        raise ValueError(
+            f"Y must have at least 3 samples, got {matrix.shape[0]}: propensities are estimated "
+            "from a training set."
+        )
+    if not (A > 0.0 and B > 0.0 and np.isfinite(A) and np.isfinite(B)):
+        raise ValueError(f"A and B must be positive and finite, got A={A!r} and B={B!r}.")
+    counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
     C = (np.log(matrix.shape[0]) - 1.0) * (B + 1.0) ** A
     return 1.0 / (1.0 + C * (counts + B) ** -A)
 
 
+def _indicators(Y: Any, name: str) -> Any:
+    """Return an indicator matrix as a CSR array of ones."""
+    matrix = Y if sp.issparse(Y) else np.asarray(Y)
+    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be an indicator matrix of shape (n_samples, n_labels) with at least one "
+            f"sample, got an array of shape {matrix.shape} and dtype {matrix.dtype}."
+        )
+    matrix = sp.csr_array(matrix, copy=sp.issparse(matrix))
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise ValueError(f"{name} must be an indicator matrix, got nan or infinity.")
+    matrix.eliminate_zeros()
+    ones = np.ones(matrix.nnz, bool)
+    return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _inverse(propensity: Any, n_labels: int) -> np.ndarray:
+    """Return what a true label counts."""
+    if propensity is None:
+        return np.ones(n_labels)
+    values = np.asarray(propensity, float)
+    if values.shape != (n_labels,):
+        raise ValueError(f"propensity must have shape {(n_labels,)}, got {values.shape}.")
+    if not ((values > 0.0) & np.isfinite(values)).all():
+        raise ValueError(
+            "propensity must contain positive numbers, got others. Use label_propensities."
+        )
+    return 1.0 / values
+
+
 def _gains(y_true: Any, y_pred: Any, k: int, propensity: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the gains of the first k labels of each sample, and those of the best ranking."""
-    matrix, ranking = sp.csr_array(y_true), np.asarray(y_pred)
+    matrix, ranking = _indicators(y_true, "y_true"), np.asarray(y_pred)
     n_samples, n_labels = matrix.shape
-    if ranking.ndim != 2 or len(ranking) != n_samples or ranking.shape[1] < k or k < 1:
+    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"k must be a positive integer, got {k!r}.")
+    if ranking.ndim != 2 or len(ranking) != n_samples or ranking.shape[1] < k:
         raise ValueError(
             f"y_pred must contain at least k={k} labels for each of the {n_samples} samples, got "
             f"an array of shape {ranking.shape}."
@@ -143,10 +184,7 @@ def _gains(y_true: Any, y_pred: Any, k: int, propensity: Any) -> tuple[np.ndarra
             f"y_pred must contain column numbers of y_true, from 0 to {n_labels - 1}. Pass the "
             "labels of predict_topk of a model that was fitted with an indicator matrix."
         )
-    weight = np.ones(n_labels) if propensity is None else 1.0 / np.asarray(propensity, float)
-    if weight.shape != (n_labels,):
-        raise ValueError(f"propensity must have shape {(n_labels,)}, got {weight.shape}.")
-    matrix = sp.csr_array((matrix.data != 0, matrix.indices, matrix.indptr), shape=matrix.shape)
+    weight = _inverse(propensity, n_labels)
     matrix = matrix.multiply(weight).tocsr()
     rows = np.repeat(np.arange(n_samples), k)
     hits = np.asarray(matrix[rows, ranking.ravel()]).reshape(n_samples, k)

@@ -37,6 +37,9 @@ from widemargin.solvers.multiclass.linear import solve_linear
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 from widemargin.solvers.states import ACTIVE, CONVERGED, PASSES
 
+# Weights of tiny samples with a huge C would overflow float32.
+_LARGEST_WEIGHT = float(np.finfo(np.float32).max)
+
 
 class NodeWeights(NamedTuple):
     """Pruned weights of the children of a node, by feature.
@@ -227,7 +230,8 @@ class NodeSolver:
         """
         columns = np.flatnonzero(np.abs(weights) > thresholds)
         scale = np.where(columns == len(weights) - 1, self.bias, 1.0)
-        return columns.astype(np.uint32), (scale * weights[columns]).astype(np.float32)
+        values = np.clip(scale * weights[columns], -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
+        return columns.astype(np.uint32), values.astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -339,7 +343,9 @@ def _train_children(
         before = total
         for k in range(length):
             if abs(weights[k]) > thresholds[k]:
-                features[total], values[total] = k, weights[k] * (bias if k == length - 1 else 1.0)
+                weight = weights[k] * (bias if k == length - 1 else 1.0)
+                features[total] = k
+                values[total] = min(max(weight, -_LARGEST_WEIGHT), _LARGEST_WEIGHT)
                 total += 1
         sizes[child] = total - before
     return sizes, features[:total].copy(), values[:total].copy(), counts

@@ -67,6 +67,14 @@ class LabelTree:
         """Return the parent of every node; that of the root is -1."""
         return np.append(-1, np.repeat(np.arange(self.n_nodes), np.diff(self.first_child)))
 
+    def widest_level(self) -> int:
+        """Return the largest number of nodes with children on one level."""
+        widest, first, last = 1, 0, 1
+        while first < last:
+            widest = max(widest, int(np.sum(self.label[first:last] < 0)))
+            first, last = last, int(self.first_child[last])
+        return widest
+
     def check(self, n_labels: int) -> None:
         """Raise a ValueError unless this is a tree over some of the labels.
 
@@ -142,7 +150,13 @@ def huffman_tree(labels: np.ndarray, counts: np.ndarray, branching: int) -> Any:
 
 def encode_nested(nested: list, classes: np.ndarray, counts: np.ndarray) -> Any:
     """Return a tree of labels as one of their numbers, without labels that have no sample."""
-    leaves = np.array(list(_leaves(nested)))
+    try:
+        leaves = np.array(list(_leaves(nested)))
+    except RecursionError:
+        raise ValueError(
+            "partition must be a nested list of labels, got one that is nested too deeply, or that "
+            "contains itself."
+        ) from None
     numbers = numbers_of(leaves, classes, "partition")
     occurrences = np.bincount(numbers, minlength=len(classes))
     wrong = np.flatnonzero((occurrences > 1) | ((occurrences == 0) & (counts > 0)))
@@ -159,6 +173,11 @@ def _leaves(nested: list) -> Iterator[Any]:
     for node in nested:
         if isinstance(node, list):
             yield from _leaves(node)
+        elif isinstance(node, tuple | set | dict | np.ndarray):
+            raise ValueError(
+                f"partition must be a nested list of labels, got a {type(node).__name__} in it. "
+                "Use lists for all nodes."
+            )
         else:
             yield node
 

@@ -510,7 +510,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         matrix, kind = encoded.matrix, self.partition
         counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
         present = np.flatnonzero(counts)
-        seeds = random_seeds(self.random_state, self.n_trees).tolist()
+        seeds = random_seeds(self.random_state, int(self.n_trees)).tolist()
         if isinstance(kind, list):
             return [LabelTree.of(encode_nested(kind, encoded.classes, counts))] * self.n_trees
         if kind == "huffman":

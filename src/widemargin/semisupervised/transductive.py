@@ -1,5 +1,6 @@
 """TransductiveSVC: transductive support vector machine (Joachims, 1999)."""
 
+import os
 from numbers import Real
 from typing import Any
 
@@ -8,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from widemargin._base.checkpoint import CheckpointKeeper
 from widemargin._base.docs import shared_docs
-from widemargin._base.options import transductive_options
+from widemargin._base.options import checkpoint_options, transductive_options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions
 from widemargin.semisupervised.kernel_self_training import BinaryKernelModelMixin, WarmStartedSVM
 from widemargin.semisupervised.self_training import RoundModel
@@ -18,6 +20,7 @@ from widemargin.semisupervised.targets import (
     PartialLabelsMixin,
     fill_missing_labels,
 )
+from widemargin.solvers import Solution
 
 
 @shared_docs
@@ -57,6 +60,11 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
     <<semisupervised_kernel>>
 
     <<semisupervised_solver>>
+
+    checkpoint : str or path-like, default=None
+        File to which the labels and the solution are saved between two trainings, at most every ten
+        seconds. A fit with the same data, parameters and version resumes from it, with the same
+        result as one that was not interrupted; `cache_size` may differ.
 
     Attributes
     ----------
@@ -107,6 +115,7 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         "C_unlabeled": [Interval(Real, 0.0, np.inf, closed="neither"), None],
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "switch": [StrOptions({"multi", "single"})],
+        "checkpoint": [str, os.PathLike, None],
     }
 
     def __init__(
@@ -123,6 +132,7 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         tol=1e-3,
         cache_size=1000,
         max_iter=-1,
+        checkpoint=None,
     ):
         self.C = C
         self.C_unlabeled = C_unlabeled
@@ -135,6 +145,7 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         self.tol = tol
         self.cache_size = cache_size
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Compute the decision function.
@@ -180,6 +191,10 @@ class TransductiveSVC(BinaryKernelModelMixin, PartialLabelsMixin, ClassifierMixi
         search.svm.warn_if_not_converged(stacklevel=5)
 
 
+# Parameters that a checkpoint does not depend on.
+_NOT_COMPARED = ("checkpoint", "cache_size")
+
+
 class _LabelSwitching:
     """Joachims' algorithm, with labels 1 and -1; labeled samples come first."""
 
@@ -190,41 +205,83 @@ class _LabelSwitching:
         self.sign[: self.n_labeled][~data.positive] = -1.0
         self.labels = self.sign[self.n_labeled :]
         self.cost = estimator.C * (np.ones(len(self.sign)) if data.weight is None else data.weight)
+        self.final = estimator.C_unlabeled or estimator.C
+        self.costs = np.zeros(2)
+        self.seen: list[np.ndarray] = []
+        parameters = {k: v for k, v in estimator.get_params().items() if k not in _NOT_COMPARED}
+        self.keeper = CheckpointKeeper(
+            estimator.checkpoint, "TransductiveSVC", parameters, vars(data),
+            seconds_between=checkpoint_options.seconds_between_checkpoints,
+        )  # fmt: skip
 
     def run(self) -> RoundModel:
         """Choose the labels of the unlabeled samples; return the final solution."""
-        solved, k = self._solve(np.zeros(2)), len(self.labels)
-        if k == 0:
-            return solved
-        final = self.estimator.C_unlabeled or self.estimator.C
-        n_positive = self._positive_count()
+        saved = self.keeper.load(self._expected)
+        if saved is not None:
+            self._resume(saved)
+        else:
+            solved = self._solve(self.costs)
+            if len(self.labels) == 0:
+                return solved
+            self._start(solved.scores[self.n_labeled :])
+        while True:
+            solved = self._switch_until_optimal()
+            if not (self.costs < self.final).any():
+                return solved
+            self.costs, self.seen = np.minimum(2.0 * self.costs, self.final), []
+
+    def _start(self, scores: np.ndarray) -> None:
+        """Set the first labels, those of the highest scores, and the first costs."""
+        n_positive, k = self._positive_count(), len(self.labels)
         self.labels[:] = -1.0
-        best_first = np.argsort(-solved.scores[self.n_labeled :], kind="stable")
-        self.labels[best_first[:n_positive]] = 1.0
-        negative_cost = min(transductive_options.first_cost, final)
-        positive_cost = min(negative_cost * max(1, n_positive) / max(1, k - n_positive), final)
-        costs = np.array([negative_cost, positive_cost])
-        solved = self._switch_until_optimal(costs)
-        while (costs < final).any():
-            costs = np.minimum(2.0 * costs, final)
-            solved = self._switch_until_optimal(costs)
-        return solved
+        self.labels[np.argsort(-scores, kind="stable")[:n_positive]] = 1.0
+        negative_cost = min(transductive_options.first_cost, self.final)
+        positive_cost = min(negative_cost * max(1, n_positive) / max(1, k - n_positive), self.final)
+        self.costs = np.array([negative_cost, positive_cost])
+
+    def _state(self) -> dict[str, Any]:
+        """Return what the next training depends on, for a checkpoint."""
+        svm = self.svm
+        seen = np.array(self.seen, np.int8).reshape(-1, len(self.labels))
+        failed = {str(k): vars(solution) for k, solution in enumerate(svm.not_converged)}
+        own = {"labels": self.labels, "costs": self.costs, "seen": seen, "n_solves": self.n_solves}
+        solver = {"dual": svm.dual, "values": svm.values, "iterations": svm.iterations}
+        return {**own, **solver, "not_converged": failed}
+
+    def _expected(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """Return a state to check a saved one with, see `checkpoint.check_state`."""
+        vector = np.zeros(len(self.sign))
+        seen = np.full(saved["seen"].shape, -1, np.int8)
+        solution = vars(Solution(vector, 0.0, np.inf, np.inf, np.nan, 0, False))
+        return {
+            "labels": self.labels, "costs": self.costs, "seen": seen, "n_solves": 0,
+            "dual": vector, "values": vector, "iterations": 0,
+            "not_converged": dict.fromkeys(saved["not_converged"], solution),
+        }  # fmt: skip
+
+    def _resume(self, saved: dict[str, Any]) -> None:
+        """Continue from a saved state."""
+        self.labels[:], self.costs = saved["labels"], saved["costs"]
+        self.seen, self.n_solves = list(saved["seen"].astype(float)), saved["n_solves"]
+        self.svm.dual, self.svm.values = saved["dual"], saved["values"]
+        self.svm.iterations = saved["iterations"]
+        self.svm.not_converged = [Solution(**found) for found in saved["not_converged"].values()]
 
     def _positive_count(self) -> int:
         n, k, share = self.n_labeled, len(self.labels), self.estimator.positive_share
         share = np.average(self.sign[:n] > 0.0, weights=self.cost[:n]) if share is None else share
         return int(np.clip(round(k * share), min(1, k - 1), max(1, k - 1)))
 
-    def _switch_until_optimal(self, costs: np.ndarray) -> RoundModel:
+    def _switch_until_optimal(self) -> RoundModel:
         """Solve and switch labels until no pair of labels decreases the objective."""
-        seen: set[bytes] = set()
         while True:
-            solved = self._solve(costs)
+            self.keeper.save_if_due(self._state)
+            solved = self._solve(self.costs)
             first, second = self._pairs_to_switch(solved)
             # The objective decreases with every switch, unless the solver's tolerance hides it.
-            if not len(first) or self.labels.tobytes() in seen:
+            if not len(first) or any(np.array_equal(self.labels, labels) for labels in self.seen):
                 return solved
-            seen.add(self.labels.tobytes())
+            self.seen.append(self.labels.copy())
             self.labels[first], self.labels[second] = -1.0, 1.0
             self.svm.swap_labels(self.n_labeled + first, self.n_labeled + second)
 

@@ -30,7 +30,12 @@ from widemargin._base.sklearn_compat import (
 )
 from widemargin._base.targets import Targets, encode_targets
 from widemargin._base.threads import single_threaded_blas
-from widemargin._base.validation import check_magnitude, validate_predict, validate_training
+from widemargin._base.validation import (
+    LARGEST_VALUE,
+    check_magnitude,
+    validate_predict,
+    validate_training,
+)
 from widemargin.kernels.functions import squared_norms
 from widemargin.solvers.hinge import dual_coordinate_descent, newton
 from widemargin.solvers.hinge.linear_problem import LinearProblem
@@ -441,4 +446,11 @@ def _fixed_seeds(size: int | None) -> Any:
 
 def constant_feature(estimator: Any) -> float:
     """Return the value of the feature whose weight is the intercept; 0 for none."""
-    return float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+    if not estimator.fit_intercept:
+        return 0.0
+    if estimator.intercept_scaling > LARGEST_VALUE:
+        raise ValueError(
+            f"intercept_scaling must be at most {LARGEST_VALUE:g}, got "
+            f"{estimator.intercept_scaling!r}. The default, 1, fits features of similar magnitude."
+        )
+    return float(estimator.intercept_scaling)

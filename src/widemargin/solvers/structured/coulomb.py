@@ -29,7 +29,7 @@ decreases, for which assigned samples have the same factor here as in the object
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from widemargin._base.options import coulomb_options
 from widemargin._base.threads import for_each
 from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
+
+_SAVED = ("W", "best", "converged", "objective", "iterations")
 
 
 def coulomb_energy(W: np.ndarray, exponent: float = 1.0) -> float:
@@ -132,6 +134,21 @@ class CoulombState:
 
     def __post_init__(self) -> None:
         self.best, self.converged = self.W.copy(), np.ones(len(self.W), dtype=bool)
+
+    can_be_saved = True
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers, for a checkpoint."""
+        plain = {name: getattr(self, name) for name in _SAVED}
+        curves = {name: np.array(values) for name, values in self.curves.items()}
+        return {**plain, "curves": curves, "random": self.random.bit_generator.state}
+
+    def resume(self, saved: dict[str, Any]) -> None:
+        """Continue from the `numbers` of another state of the same problem."""
+        for name in _SAVED:
+            setattr(self, name, saved[name])
+        self.curves = {name: values.tolist() for name, values in saved["curves"].items()}
+        self.random.bit_generator.state = saved["random"]
 
     def for_each_member(self, function: Callable[[int], Any]) -> list:
         """Return ``function(m)`` of all members, computed in the threads of the oracle."""
@@ -257,6 +274,34 @@ def best_weights(state: CoulombState) -> np.ndarray:
     if not state.curves["iteration"] or state.curves["iteration"][-1] != state.iterations:
         state.record_objective()
     return state.best
+
+
+@dataclass(frozen=True)
+class CoulombSolution:
+    """Result of the optimization.
+
+    Attributes
+    ----------
+    W : ndarray of shape (n_members, size)
+        Weights with the least objective.
+    converged : ndarray of shape (n_members,)
+        Whether the convex problems of the last anchored round were solved to their tolerance.
+    iterations : int
+        Steps or rounds.
+    curves : dict of ndarray
+        Iteration, objective, energy and risk, where they were evaluated.
+    """
+
+    W: np.ndarray
+    converged: np.ndarray
+    iterations: int
+    curves: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, state: CoulombState) -> Self:
+        W = best_weights(state)
+        curves = {name: np.array(values) for name, values in state.curves.items()}
+        return cls(W, state.converged, state.iterations, curves)
 
 
 def _tangential_forces(state: CoulombState) -> np.ndarray:

@@ -32,6 +32,7 @@ from typing import Any, Self
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.jit import compiled
 from widemargin._base.options import structured_solver_options as options
 from widemargin.solvers.structured.cutting_planes import CuttingPlanesState
@@ -41,7 +42,12 @@ SAMPLE_METHODS = ("perm", "rnd", "seq")
 
 
 def solve_frank_wolfe(
-    oracle: Any, cost: np.ndarray, *, report: Callable | None = None, **parameters: Any
+    oracle: Any,
+    cost: np.ndarray,
+    *,
+    report: Callable | None = None,
+    checkpoint: TaskCheckpoint | None = None,
+    **parameters: Any,
 ) -> StructuredSolution:
     """Solve the problem.
 
@@ -53,6 +59,8 @@ def solve_frank_wolfe(
         Non-negative factors of the H_i.
     report : callable, optional
         Called with the state after every pass; returns whether to stop.
+    checkpoint : TaskCheckpoint, optional
+        Saves and resumes the state.
     **parameters
         Further parameters of `FrankWolfeState`.
 
@@ -61,7 +69,7 @@ def solve_frank_wolfe(
     StructuredSolution
     """
     state = FrankWolfeState(oracle, cost, **parameters)
-    run_in_slices(FrankWolfeState.advance, state, report)
+    run_in_slices(FrankWolfeState.advance, state, report, checkpoint)
     return state.finish()
 
 

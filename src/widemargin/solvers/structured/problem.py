@@ -249,6 +249,12 @@ class SolverState:
         random = self.random.bit_generator.state
         return {**plain, "random": random, "record": self.record.to_dict()}
 
+    can_be_saved = True
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the state as a `TaskCheckpoint` saves it."""
+        return self.to_dict()
+
     def expected(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a state to check another `to_dict` of the same problem with.
 

@@ -1,5 +1,6 @@
 """The base class of the ensembles: training of the members, prediction, and scores."""
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.checkpoint import FitCheckpoint, TaskCheckpoint
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval, fit_context
 from widemargin._base.threads import for_each
@@ -42,6 +44,8 @@ class EnsembleProblem(NamedTuple):
         ``report(**figures)`` reports progress and returns whether to stop.
     bounds : dict of ndarray
         Bounds ``floor`` and ``ceiling`` on the weights; empty if there are none.
+    checkpoint : FitCheckpoint
+        Saves results and the states of solvers.
     """
 
     oracle: Any
@@ -49,6 +53,7 @@ class EnsembleProblem(NamedTuple):
     random: np.random.Generator
     report: Callable[..., bool]
     bounds: dict[str, Any]
+    checkpoint: FitCheckpoint
 
     def project(self, W: np.ndarray) -> np.ndarray:
         """Return weights moved to the nearest within the bounds."""
@@ -62,10 +67,12 @@ class StructuredEnsemble(StructuredEstimator):
     _parameter_constraints: dict = {
         **StructuredEstimator._parameter_constraints,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
     }
 
     W: np.ndarray
     reranker_: Reranker | None
+    checkpoint: str | os.PathLike | None
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
         """Return the fitted attributes by name, `W` in the order of the oracle among them.
@@ -93,11 +100,14 @@ class StructuredEnsemble(StructuredEstimator):
         oracle = self.model_.prepare(X, Y, threads=self._threads())
         random = np.random.default_rng(self._draw_seed())
         metadata = {"sample_weight": sample_weight}
-        progress = FitProgress(self, 1, X=X, y=Y, metadata=metadata)
+        progress = FitProgress(self, 1, X, Y, metadata, self.checkpoint)
         with progress.task(0) as stop:
             report = self._reporter(stop)
             bounds = self._bounds(oracle)
-            fitted = self._train(EnsembleProblem(oracle, self.C * weight, random, report, bounds))
+            cost = self.C * weight
+            fitted = self._train(
+                EnsembleProblem(oracle, cost, random, report, bounds, progress.checkpoint)
+            )
         for name, value in fitted.items():
             setattr(self, name, value)
         self.W = np.array([oracle.to_model_order(w) for w in fitted["W"]])
@@ -264,10 +274,13 @@ class StructuredEnsemble(StructuredEstimator):
             checked = curves["iteration"] and curves["iteration"][-1] == state.iterations
             return report(passes=state.iterations, gap=curves["gap"][-1]) if checked else False
 
-        solution = solve_frank_wolfe(
-            problem.oracle, problem.cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
-            report=report_check, **problem.bounds,
-        )  # fmt: skip
+        def solve(task: TaskCheckpoint | None) -> StructuredSolution:
+            return solve_frank_wolfe(
+                problem.oracle, problem.cost, tol=self.tol, max_iter=self.max_iter, seed=seed,
+                report=report_check, checkpoint=task, **problem.bounds,
+            )  # fmt: skip
+
+        solution = problem.checkpoint.run("single", solve, StructuredSolution)
         report(passes=solution.iterations, gap=solution.gap)
         if not solution.converged:
             warnings.warn(

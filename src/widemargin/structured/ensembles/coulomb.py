@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import TINY
 from widemargin._base.options import coulomb_options
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.solvers.structured.coulomb import (
+    CoulombSolution,
     CoulombState,
     advance_anchored,
     advance_subgradient,
-    best_weights,
     coulomb_energy,
 )
 from widemargin.structured.ensembles.assignment import (
@@ -172,10 +173,12 @@ class CoulombSSVM(StructuredEnsemble):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        checkpoint=None,
         negativity_constraint=None,
         zero_constraint=None,
     ):
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.checkpoint = checkpoint
         self.negativity_constraint = negativity_constraint
         self.zero_constraint = zero_constraint
         self.n_estimators = n_estimators
@@ -199,9 +202,9 @@ class CoulombSSVM(StructuredEnsemble):
             risk, energy = [self.n_estimators * single.objective], coulomb_energy(W, self.exponent)
             curves = {"iteration": [0], "objective": risk, "energy": [energy], "risk": risk}
         else:
-            state = self._optimize(problem, alpha, single.w)
-            self._warn_not_converged(state.converged, state.passes, "Consider increasing tol.")
-            W, curves, iterations = best_weights(state), state.curves, state.iterations
+            found = self._optimize(problem, alpha, single.w)
+            self._warn_not_converged(found.converged, self._passes(), "Consider increasing tol.")
+            W, curves, iterations = found.W, found.curves, found.iterations
         best = int(np.argmin(curves["objective"]))
         return {
             "alpha_": alpha,
@@ -214,8 +217,12 @@ class CoulombSSVM(StructuredEnsemble):
             "history_": {name: np.array(values) for name, values in curves.items()},
         }
 
-    def _optimize(self, problem: EnsembleProblem, alpha: float, w: np.ndarray) -> CoulombState:
-        """Return the state after the optimization, from perturbations of ``w``."""
+    def _passes(self) -> int:
+        """Return the largest number of passes for the problem of a member in a round."""
+        return min(coulomb_options.anchored_passes, self.max_iter)
+
+    def _optimize(self, problem: EnsembleProblem, alpha: float, w: np.ndarray) -> CoulombSolution:
+        """Return the result of the optimization, from perturbations of ``w``."""
         oracle, cost = problem.oracle, problem.cost
         options, anchored = coulomb_options, self.solver == "anchored"
         steps = options.anchored_rounds if anchored else options.subgradient_steps
@@ -225,7 +232,7 @@ class CoulombSSVM(StructuredEnsemble):
             oracle, cost, alpha, self.exponent, assign, problem.random, start,
             max_iter=self.n_steps or steps, check_every=options.check_every,
             offset=self.offset or _default_offset(oracle, cost, w), fix_first=self.keep_single,
-            tol=self.tol, passes=min(options.anchored_passes, self.max_iter), bounds=problem.bounds,
+            tol=self.tol, passes=self._passes(), bounds=problem.bounds,
             clusters=clusters, cluster_steps=self.cluster_steps if clusters else 0,
             score_all=self.assignment == "stochastic",
         )  # fmt: skip
@@ -233,8 +240,12 @@ class CoulombSSVM(StructuredEnsemble):
         def report_last(state: CoulombState) -> bool:
             return problem.report(**{name: values[-1] for name, values in state.curves.items()})
 
-        run_in_slices(advance_anchored if anchored else advance_subgradient, state, report_last)
-        return state
+        def solve(task: TaskCheckpoint | None) -> CoulombSolution:
+            advance = advance_anchored if anchored else advance_subgradient
+            run_in_slices(advance, state, report_last, task)
+            return CoulombSolution.of(state)
+
+        return problem.checkpoint.run("steps", solve, CoulombSolution)
 
     def _start(self, problem: EnsembleProblem, w: np.ndarray) -> np.ndarray:
         """Return the members before the first step."""

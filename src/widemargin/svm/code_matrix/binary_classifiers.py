@@ -1,5 +1,6 @@
 """Binary classifiers of a code matrix: all in one kernel expansion, or a clone for each column."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,8 +63,13 @@ class JointClassifiers:
             parameters=KernelParameters.of(svc).resolve(X, samples, targets.weight),
             classifiers=self,
         )
-        progress, jobs = FitProgress(svc, training.n_problems), effective_n_jobs(self.n_jobs)
+        data = {"y": vars(targets), "samples": samples, "matrix": self.matrix}
+        progress = FitProgress(
+            svc, training.n_problems, checkpoint=svc.checkpoint, depends_on=(X, data)
+        )
+        jobs = effective_n_jobs(self.n_jobs)
         solutions, self.attributes = fit_binary_problems(svc, X, training, jobs, progress)
+        progress.checkpoint.save()
         return solutions
 
     @property
@@ -77,7 +83,8 @@ class JointClassifiers:
 
     def separate(self, **features: Any) -> list[SVC]:
         """Return the fitted `SVC` of each column; ``features`` are further attributes of each."""
-        parameters = self.estimator.get_params(deep=False)
+        # The file of the checkpoint belongs to all columns.
+        parameters = self.estimator.get_params(deep=False) | {"checkpoint": None}
         classifiers = [SVC(**parameters) for _ in self.matrix.T]
         for number, classifier in enumerate(classifiers):
             classifier.__dict__.update(self._attributes(number), **features)
@@ -174,8 +181,15 @@ class SeparateClassifiers:
         """Fit a clone for each column to its samples among those given, with their metadata."""
         of_column = [samples[column[codes[samples]] != 0] for column in self.matrix.T]
         self.estimators = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_binary)(self.estimator, X, column[codes] > 0, own, sample_weight, metadata)
-            for column, own in zip(self.matrix.T, of_column, strict=True)
+            delayed(_fit_binary)(
+                _with_own_checkpoint(self.estimator, number),
+                X,
+                column[codes] > 0,
+                own,
+                sample_weight,
+                metadata,
+            )
+            for number, (column, own) in enumerate(zip(self.matrix.T, of_column, strict=True))
         )
         # A classifier with a precomputed kernel takes values against its own samples only.
         self.columns = of_column if get_tags(self.estimator).input_tags.pairwise else None
@@ -198,6 +212,14 @@ class SeparateClassifiers:
             inputs = [X[:, samples] for samples in self.columns]
         pairs = zip(self.estimators, inputs, strict=True)
         return np.column_stack([output(classifier, own) for classifier, own in pairs])
+
+
+def _with_own_checkpoint(estimator: Any, number: int) -> Any:
+    """Return the estimator of a column, whose checkpoint has a file of its own."""
+    path = getattr(estimator, "checkpoint", None)
+    if path is None:
+        return estimator
+    return clone(estimator).set_params(checkpoint=f"{os.fspath(path)}.{number}")
 
 
 def _fit_binary(

@@ -69,6 +69,8 @@ class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixi
     estimator : estimator object
         A binary classifier with `decision_function` or `predict_proba`. It is trained on labels
         0 and 1 (for -1 and +1 in the code), to which its `class_weight` and `class_margin` refer.
+        The `checkpoint` of an `SVC` is one file for all columns; other estimators with a
+        `checkpoint` have a file for each column, with its number appended to the name.
 
     code : {'ovr', 'ovo', 'dense', 'sparse', 'exhaustive'} or array-like, default='ovr'
         Code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 of shape
