@@ -241,6 +241,8 @@ def test_students_replace_their_teacher(tmp_path):
     assert result["merged_with_the_teacher"] is True
     assert len(result["f1"]) == 11
     assert {row["class"] for row in result["f1"]} == set(result["classes"])
+    assert set(result["f1"][0]) == {"class", "teacher", "student", "labels alone"}
+    assert all(0.0 <= row["labels alone"] <= 1.0 for row in result["f1"])
     assert len(succeed("predict", tmp_path / "students", test).split("\n")) == 464
     assert inspect(tmp_path / "students").metadata["notes"]["because"] == "students of teacher"
     scores = load(tmp_path / "students").decision_function(pd.read_csv(test))

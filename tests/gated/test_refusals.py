@@ -181,6 +181,23 @@ def test_a_student_with_strong_regularization_does_not_blame_its_teacher(three, 
     assert "meets the margin" not in text
 
 
+def test_a_margin_that_no_sample_meets_raises_a_warning(three, teacher):
+    X, y = three
+    scores = teacher.decision_function(X)
+    text = warned(GatedSVC("bee", margin=1e6), X, y, scores)
+    assert "No training sample meets the margin for the student for class 'bee', so" in text
+    found = [GatedSVC("bee", margin=margin) for margin in (1e6, 2e6)]
+    for student in found:
+        warned(student, X, y, scores)
+    np.testing.assert_allclose(found[0].theta_, found[1].theta_)
+
+
+def test_booleans_need_a_fitted_teacher_or_classes(three):
+    X, y = three
+    with pytest.raises(ValueError, match=r"pass a fitted teacher, or set classes\. Otherwise"):
+        GatedSVC("bee").fit(X, y == "bee")
+
+
 def test_scores_that_are_all_zero_raise_a_warning(three):
     X, y = three
     scores = np.zeros((len(y), 3))

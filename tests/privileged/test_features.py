@@ -318,3 +318,49 @@ def test_frames_with_different_indices_are_refused():
         PrivilegedSVC().fit(X, y, privileged=Z.iloc[::-1])
     X.columns, Z.columns = ["a", "b"], ["r", "s"]
     PrivilegedSVC(slack_ridge=1.0).fit(X, y, privileged=Z)
+
+
+def three_features(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X, Z = rng.standard_normal((n, 4)), rng.standard_normal((n, 3))
+    return X, Z, (X[:, 0] + Z[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_slack_of_features_in_another_order_is_refused(frame):
+    X, Z, y = three_features()
+    Z = frame({name: Z[:, k] for k, name in enumerate("uvw")})
+    model = PrivilegedSVC().fit(X, y, privileged=Z)
+    with pytest.raises(ValueError, match=r"privileged must have the features of fit in the same"):
+        model.slack(Z[["w", "v", "u"]])
+    np.testing.assert_allclose(model.slack(Z.to_numpy()), model.slack(Z))
+
+
+def test_frames_with_different_indices_are_refused_in_prediction():
+    X, Z, y = three_features()
+    X, Z = pd.DataFrame(X), pd.DataFrame(Z)
+    model = TwoViewSVC().fit(X, y, privileged=Z)
+    with pytest.raises(ValueError, match="X and privileged must have the same index"):
+        model.predict(X, Z[::-1])
+
+
+@pytest.mark.parametrize("container", [sparse.coo_array, sparse.coo_matrix, sparse.csc_array])
+@pytest.mark.parametrize("transformer", [None, StandardScaler(with_mean=False)])
+def test_a_search_selects_samples_of_any_sparse_matrix(container, transformer):
+    X, Z, y = three_features()
+    models = [
+        PrivilegedSVCCV(Cs=[1.0], cv=3, slack_ridges=[0.0, 1.0], privileged_transformer=transformer)
+        for _ in range(2)
+    ]
+    dense, other = (
+        model.fit(X, y, privileged=given)
+        for model, given in zip(models, (sparse.csr_array(Z), container(Z)), strict=True)
+    )
+    np.testing.assert_array_equal(dense.scores_, other.scores_)
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.Series])
+def test_a_single_feature_is_a_column(container):
+    X, Z, y = three_features()
+    with pytest.raises(ValueError, match=r"privileged must be 2-dimensional, got shape \(60,\)"):
+        PrivilegedSVC().fit(X, y, privileged=container(Z[:, 0]))

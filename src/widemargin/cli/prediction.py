@@ -122,6 +122,9 @@ def distill(
 ) -> dict[str, Any]:
     """Fit students of a saved model, save them, and compare them with their teacher.
 
+    They are compared with the same features trained on labels alone as well, at the same cost of a
+    prediction.
+
     Parameters
     ----------
     teacher_file, data, output : Path
@@ -139,10 +142,9 @@ def distill(
     """
     teacher, X, y = _labeled(teacher_file, data)
     last = teacher.steps[-1][1]
-    options: dict[str, Any] = (
-        {} if landmarks is None else {"gate": "distilled", "features": landmarks}
-    )
-    students = GatedStudents(last, **options).fit(teacher[:-1].transform(X), y)
+    distilled: dict[str, Any] = {"gate": "distilled", "features": landmarks, "C": "auto"}
+    mapped = teacher[:-1].transform(X)
+    students = GatedStudents(last, **({} if landmarks is None else distilled)).fit(mapped, y)
     model = Pipeline([*teacher.steps[:-1], ("students", students)])
     metadata = inspect(teacher_file).metadata
     notes = {
@@ -160,9 +162,10 @@ def distill(
         "duality_gap": float(np.max(students.dual_gap_)),
     }
     if others is not None:
+        alone = GatedStudents(last, **distilled, gate_strength=0.0).fit(mapped, y)
         _, X, y = _labeled(teacher_file, others)
         result["compared_on"] = str(others)
-        result["f1"] = _compare(teacher, model, X, y)
+        result["f1"] = _compare(teacher, students, alone, X, y)
     return {**result, "model": str(output)}
 
 
@@ -178,17 +181,16 @@ def _labeled(model_file: Path, data: Path) -> tuple[Any, Any, np.ndarray]:
     return model, stack([chunk.X for chunk in samples]), np.array(labels)
 
 
-def _compare(teacher: Any, students: Any, X: Any, y: np.ndarray) -> list[dict[str, Any]]:
-    predicted = teacher.predict(X)
-    accepted = students[-1].answers(students[:-1].transform(X))
-    return [
-        {
-            "class": label,
-            "teacher": float(f1_score(y == label, predicted == label, zero_division=0.0)),
-            "student": float(f1_score(y == label, accepted[:, k], zero_division=0.0)),
-        }
-        for k, label in enumerate(students.classes_.tolist())
-    ]
+def _compare(teacher: Any, students: Any, alone: Any, X: Any, y: Any) -> list[dict[str, Any]]:
+    """Return F1 of the teacher, its students and those of labels alone for each class."""
+    predicted, mapped = teacher.predict(X), teacher[:-1].transform(X)
+    answers = {"student": students.answers(mapped), "labels alone": alone.answers(mapped)}
+    table = []
+    for k, label in enumerate(students.classes_.tolist()):
+        found = {"teacher": predicted == label, **{who: a[:, k] for who, a in answers.items()}}
+        scores = {who: float(f1_score(y == label, a, zero_division=0.0)) for who, a in found.items()}
+        table.append({"class": label, **scores})
+    return table
 
 
 def _open(model_file: Path, data: Path, with_labels: bool) -> tuple[Any, Iterator[Samples], Any]:

@@ -211,6 +211,10 @@ _WARNINGS = {
         "samples. {folds}ncrease margin."
     ),
     "zero theta": "theta is close to zero for {who}. Increase C.",
+    "margin not met": (
+        "No training sample meets the margin for {who}, so that another margin gives the same "
+        "{name}{plural}. Decrease margin or increase C."
+    ),
     "constant": (
         "Predictions are the same for all training samples for {who}. Increase C, or use "
         "{unweighted}another margin."
@@ -231,6 +235,8 @@ def warn_about(student: Any, labels: Any, fits: Any, name="student", stacklevel=
         message = text.format(
             who=f"the {name}{'s' * many} for class{'es' * many} {classes}",
             cause=early_stop_message(solutions, student.max_iter, False),
+            name=name,
+            plural="s" * many,
             noise=", so that degrees of difficulty are not meaningful" if weighted else "",
             unweighted="difficulty=None or " if weighted else "",
             folds="Set cv to use out-of-fold scores, or i" if student.cv is None else "I",

@@ -100,9 +100,15 @@ def target_column(target: Any, classes: np.ndarray, n_columns: int) -> int:
         )
     column = class_index(target, classes)
     if column is None:
+        hint = ""
+        if classes.dtype.kind == "b":
+            hint = (
+                " If y contains booleans (y == target), pass a fitted teacher, or set classes. "
+                "Otherwise pass the class labels as y."
+            )
         raise ValueError(
             f"target {python_label(target)!r} is unknown to the teacher, whose classes are "
-            f"{classes.tolist()}."
+            f"{classes.tolist()}.{hint}"
         )
     return column
 

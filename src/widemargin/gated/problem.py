@@ -308,11 +308,14 @@ def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) ->
     predicted = gate - own >= 0.0
     no_theta = np.abs(own).max() <= zero * np.abs(gate).max()
     margin_met = (sign * gate).min() >= student.margin * (1.0 - zero)
+    missed = (sign * (gate - own)).max() < student.margin * (1.0 - zero)
     found = {
         "zero scores": np.abs(scores).max() <= zero and student.gate == "teacher",
         "margin met": no_theta and margin_met,
         "zero theta": no_theta and not margin_met,
         "constant": predicted.all() or not predicted.any(),
+        # Folds that choose C take the margin into account.
+        "margin not met": missed and not no_theta and student.C != "auto",
     }
     return [name for name, applies in found.items() if applies]
 

@@ -430,9 +430,9 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
     seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}
     members = {}
     for label, fit in zip(targets, fits, strict=True):
-        member = GatedSVC(label, **parameters)
+        member = GatedSVC(python_label(label), **parameters)
         member._set_fitted(data, [fit], **seen)
-        members[python_label(label)] = member
+        members[member.target] = member
     own = {"students_": members, "_students": members.copy(), "teacher_": data.teacher}
     own["_other"] = students.other
     students._set_fitted(data, fits, classes_=targets, **own)

@@ -30,6 +30,8 @@ class PrivilegedInput:
     def validate(Z: Any, kernel: Any, transformer: Any) -> "PrivilegedInput":
         """Validate privileged features, or the kernel matrix for ``kernel="precomputed"``."""
         values: Any = None
+        if sp.issparse(Z):
+            Z = Z.tocsr()  # samples are selected
         if not callable(kernel) and (transformer is None or kernel == "precomputed"):
             values = check_numeric(Z)
         if kernel == "precomputed" and (sp.issparse(values) or values.shape[0] != values.shape[1]):
@@ -125,6 +127,8 @@ class PrivilegedFeatures:
 
     def transform(self, Z: Any) -> Any:
         """Validate and transform the features of other samples."""
+        if self.transformer is None:
+            self._check_names(Z)
         try:
             values = check_numeric(Z if self.transformer is None else self.transformer.transform(Z))
         except ValueError as error:
@@ -132,6 +136,17 @@ class PrivilegedFeatures:
             raise
         self._check_number(values.shape[1], self.n_features)
         return self._clip(values)
+
+    def _check_names(self, Z: Any) -> None:
+        """Raise a ValueError if the features have other names, or another order, than in fit."""
+        names = get_feature_names(Z)
+        if names is None or self.names is None or len(names) != len(self.names):
+            return
+        if [str(name) for name in names] != self.names:
+            raise ValueError(
+                f"privileged must have the features of fit in the same order, {self.names}, got "
+                f"{[str(name) for name in names]}. Select them by name."
+            )
 
     def _check_number(self, n_columns: Any, expected: Any, error: Any = None) -> None:
         """Raise a ValueError if the number of features is known and not that of the fit."""
@@ -172,6 +187,11 @@ def _n_columns(Z: Any) -> int | None:
 
 def check_numeric(Z: Any) -> Any:
     """Return privileged features in float64, dense or CSR."""
+    if len(getattr(Z, "shape", (0, 0))) == 1:
+        raise ValueError(
+            f"privileged must be 2-dimensional, got shape {Z.shape}. Reshape a single feature to "
+            "one column, such as privileged.reshape(-1, 1) or privileged.to_frame()."
+        )
     try:
         Z = check_array(
             Z, accept_sparse="csr", dtype=np.float64, order="C", input_name="privileged"
