@@ -221,7 +221,7 @@ def _slopes(sign: np.ndarray, values: np.ndarray, weight: np.ndarray) -> tuple[f
 def _slope(size: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float | None:
     """Return the slope of the least log loss on one side, not below 0.
 
-    ``size`` are absolute decision values and ``right`` tells whether their signs are those of the
+    ``size`` are absolute decision values and ``right`` is True where their signs are those of the
     samples. As in Platt's method, targets are 0 and 1 with a sample of each kind added, so that
     the slope is finite.
     """
