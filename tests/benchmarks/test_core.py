@@ -91,6 +91,7 @@ def test_every_part_prints_and_keeps_what_it_measured(core, monkeypatch, folder,
         "Growth with the number of samples",
         "Tuning",
         "Searches on one thread",
+        "Probabilities",
     }
     verdicts = {bar["bar"]: bar["verdict"] for bar in kept["bars"]}
     same = [verdict for bar, verdict in verdicts.items() if "dual objective" in bar]

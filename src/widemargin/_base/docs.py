@@ -175,10 +175,10 @@ probability : bool, default=False
     values. The most probable class is always the predicted one. Class weights count as sample
     weights.
 
-[probability_slopes_]
-probability_slopes_ : ndarray of shape (n_problems, 2) or None
-    Slopes of the log odds of each binary subproblem over its decision value, below 0 and above
-    0. None without `probability`.
+[probability_sigmoids_]
+probability_sigmoids_ : ndarray of shape (n_problems, 2) or None
+    Slope and intercept of the log odds of each binary subproblem as a function of its decision
+    value. None without `probability`.
 
 [break_ties]
 break_ties : bool, default=False

@@ -250,8 +250,17 @@ class probability_options:
     take longer."""
     least = 1e-7
     """Least probability of a class of a pair: the equations that couple pairs stay regular."""
+    agreement = 0.01
+    """Slope, relative to the sigmoid's, of log odds where the sigmoid disagrees with `predict`.
+    Larger orders these samples by more digits, smaller is closer to the sigmoid."""
     entries = 1 << 20
     """Entries of the equations that are solved at a time: 8 MB."""
+    steps = 100
+    """Largest number of Newton steps that fit a sigmoid."""
+    gradient = 1e-11
+    """Gradient of the mean log loss at which a sigmoid is fitted."""
+    ridge = 1e-12
+    """Added to the Hessian of the mean log loss; also the shortest step of its line search."""
 
 
 class newton_options:

@@ -1,20 +1,31 @@
 """Probabilities of kernel classifiers, from decision values of samples that were not trained on.
 
-The log odds of a binary subproblem are its decision value times a slope, one slope below 0 and one
-above: both sides of the decision boundary are calibrated, and at the boundary the odds are even, as
-`predict` has it. (Platt's sigmoid has one slope and an offset, which moves the boundary.) The
-probabilities of pairs of classes are coupled by the second method of Wu, Lin and Weng (2004). Where
-the most probable class is another than the predicted one, such as after a tie of votes, the nearest
-probabilities for which it is the same are returned.
+The log odds of a binary subproblem are those of Platt's sigmoid, a linear function of the decision
+value, where their sign is that of the decision value, as `predict` has it, and a small multiple of
+the decision value elsewhere. (The sigmoid alone moves the decision boundary, so that it disagrees
+with `predict`.) The probabilities of pairs of classes are coupled by the second method of Wu, Lin
+and Weng (2004). Where the most probable class is another than the predicted one, such as after a
+tie of votes, the nearest probabilities for which it is the same are returned.
+
+References
+----------
+J. Platt, Probabilistic outputs for support vector machines and comparisons to regularized
+likelihood methods, 1999.
+
+H.-T. Lin, C.-J. Lin and R. C. Weng, A note on Platt's probabilistic outputs for support vector
+machines, Machine Learning 68, 2007.
+
+T.-F. Wu, C.-J. Lin and R. C. Weng, Probability estimates for multi-class classification by pairwise
+coupling, JMLR 5, 2004.
 """
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -26,9 +37,17 @@ from widemargin.svm.reduction import one_vs_rest
 
 
 def _has_probability(estimator: Any) -> bool:
+    """Return whether a fitted model has probabilities, or an unfitted one will have them."""
+    if getattr(estimator, "probability_sigmoids_", None) is not None:
+        return True
+    if hasattr(estimator, "classes_"):
+        raise AttributeError(
+            f"predict_proba is not available, because this {type(estimator).__name__} was fitted "
+            "with probability=False. Set probability=True and fit it again."
+        )
     if not estimator.probability:
         raise AttributeError(
-            "predict_proba is only available with probability=True. Set it and fit again."
+            "predict_proba is only available with probability=True. Set it before fit."
         )
     return True
 
@@ -52,13 +71,9 @@ class ProbabilityMixin:
         <<returns_probabilities>>
         """
         check_is_fitted(self)
-        if self.probability_slopes_ is None:
-            raise AttributeError(
-                f"This {type(self).__name__} was fitted with probability=False. Fit it again."
-            )
         values = self._decision_values(X)
         probabilities = class_probabilities(
-            values, self.probability_slopes_, len(self.classes_), self._one_vs_one
+            values, self.probability_sigmoids_, len(self.classes_), self._one_vs_one
         )
         return make_most_probable(probabilities, self._best_positions(values))
 
@@ -80,19 +95,22 @@ class ProbabilityMixin:
 def calibration_splits(y: np.ndarray, weight: np.ndarray | None) -> list:
     """Return training and test samples of stratified folds, without samples of weight 0."""
     used = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-    fewest = int(np.unique(y[used], return_counts=True)[1].min())
+    classes, counts = np.unique(y[used], return_counts=True)
+    fewest = int(counts.min())
     if fewest < 2:
         raise ValueError(
             "probability=True needs at least two samples of each class, one to train and one to "
-            "calibrate with, but a class of y has one sample. Set probability=False or leave the "
-            "class out."
+            f"calibrate with, but class {classes[counts.argmin()]!s} has one sample. Set "
+            "probability=False or leave the class out."
         )
     folds = StratifiedKFold(min(options.folds, fewest)).split(used, y[used])
     return [(used[train], used[test]) for train, test in folds]
 
 
-def fit_slopes(folds: list, C: float, X: Any, y: np.ndarray, weight: Any, full: Any) -> np.ndarray:
-    """Return the slopes of the log odds of all binary subproblems, below and above 0.
+def fit_sigmoids(
+    folds: list, C: float, X: Any, y: np.ndarray, weight: Any, full: Any
+) -> np.ndarray:
+    """Return the slopes and intercepts of the log odds of all binary subproblems.
 
     Parameters
     ----------
@@ -109,37 +127,83 @@ def fit_slopes(folds: list, C: float, X: Any, y: np.ndarray, weight: Any, full: 
     -------
     ndarray of shape (n_problems, 2)
     """
-    collected: list[list] = [[] for _ in full.reduction.problems]
-    codes = np.searchsorted(full.classes, y)
-    weight = full.class_weight[codes] * (1.0 if weight is None else weight)
     matrix = _code_matrix(len(full.classes), full.reduction.one_vs_one)
+    collected: list[list] = [[] for _ in matrix.T]
     for fold in folds:
         step = fold.path.index(C)
         if step in fold.failed:
             continue
-        X_train, X_test = (
-            safe_split(fold.model, X, None, rows, fold.train)[0] for rows in (fold.train, fold.test)
-        )
-        values = fold.fitted_model(step, X_train, X_test, whole=False)._decision_values(X_test)
-        present = np.searchsorted(full.classes, fold.training.classes)
-        of_fold = _code_matrix(len(present), fold.training.reduction.one_vs_one)
-        for number, column in enumerate(matrix.T):
-            own = np.flatnonzero((of_fold == column[present, np.newaxis]).all(axis=0))
-            if len(own):
-                sign = column[codes[fold.test]]
-                kept = sign != 0
-                part = sign[kept], values[kept, own[0]], weight[fold.test][kept]
-                collected[number].append(part)
-    return np.array(
-        [_slopes(*map(np.concatenate, zip(*parts, strict=True))) for parts in collected]
-    )
+        # Samples of a class whose samples all have weight 0 belong to no subproblem.
+        test = fold.test[np.isin(y[fold.test], full.classes)]
+        codes = np.searchsorted(full.classes, y[test])
+        test_weight = full.class_weight[codes] * (1.0 if weight is None else weight[test])
+        values = _fold_values(fold, step, X)[np.isin(fold.test, test)]
+        for number, own in _same_problems(fold.training, full.classes, matrix):
+            sign = matrix[codes, number]
+            kept = (sign != 0) & (test_weight > 0.0)
+            collected[number].append((values[kept, own], sign[kept] > 0, test_weight[kept]))
+    sigmoids = np.empty((len(collected), 2))
+    for number, parts in enumerate(collected):
+        if not sum(len(part[0]) for part in parts):
+            classes = full.classes[matrix[:, number] != 0].tolist()
+            raise ValueError(
+                "probability=True needs held-out samples of all classes, but the folds of cv have "
+                f"no test samples for the binary subproblem of classes {classes}. Use stratified "
+                "folds."
+            )
+        sigmoids[number] = fit_sigmoid(*map(np.concatenate, zip(*parts, strict=True)))
+    return sigmoids
+
+
+def fit_sigmoid(
+    values: np.ndarray, positive: np.ndarray, weight: np.ndarray
+) -> tuple[float, float]:
+    """Return the slope, not below 0, and the intercept of log odds of the least log loss.
+
+    As in Platt's method, targets are 0 and 1 with a sample of each class added, so that they are
+    finite. Newton's method with a line search, as in Lin, Lin and Weng (2007).
+    """
+    scale = float(np.abs(values).max()) or 1.0
+    z = values / scale
+    n_positive, n_negative = float(weight[positive].sum()), float(weight[~positive].sum())
+    target = np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+    prior = float(np.sum(weight * target) / weight.sum())
+    columns = np.column_stack((z, np.ones_like(z)))
+
+    def loss(point: np.ndarray) -> float:
+        odds = columns @ point
+        return float(np.sum(weight * (np.logaddexp(0.0, odds) - target * odds)))
+
+    point = np.array([0.0, logit(prior)])
+    value = loss(point)
+    for _ in range(options.steps):
+        p = expit(columns @ point)
+        gradient = columns.T @ (weight * (p - target))
+        if np.abs(gradient).max() <= options.gradient * weight.sum():
+            break
+        hessian = (columns * (weight * p * (1.0 - p))[:, np.newaxis]).T @ columns
+        hessian[[0, 1], [0, 1]] += options.ridge * weight.sum()
+        direction = np.linalg.solve(hessian, -gradient)
+        step, decrease = 1.0, float(gradient @ direction)
+        while (new := loss(point + step * direction)) > value + 1e-4 * step * decrease:
+            step /= 2.0
+            if step < options.ridge:
+                break
+        if new >= value:
+            break
+        point, value = point + step * direction, new
+    if point[0] <= 0.0:
+        return 0.0, float(logit(prior))
+    return float(point[0]) / scale, float(point[1])
 
 
 def class_probabilities(
-    values: np.ndarray, slopes: np.ndarray, n_classes: int, one_vs_one: bool
+    values: np.ndarray, sigmoids: np.ndarray, n_classes: int, one_vs_one: bool
 ) -> np.ndarray:
     """Return the probabilities of classes from the decision values of the binary subproblems."""
-    odds = np.minimum(values, 0.0) * slopes[:, 0] + np.maximum(values, 0.0) * slopes[:, 1]
+    slope, intercept = sigmoids.T
+    odds, nearest = slope * values + intercept, options.agreement * slope * values
+    odds = np.where(values > 0.0, np.maximum(odds, nearest), np.minimum(odds, nearest))
     positive = np.clip(expit(odds), options.least, 1.0 - options.least)
     if n_classes == 2:
         return np.hstack((1.0 - positive, positive))
@@ -208,36 +272,22 @@ def _code_matrix(n_classes: int, one_vs_one: bool) -> np.ndarray:
     return matrix
 
 
-def _slopes(sign: np.ndarray, values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Return the slopes below and above 0; a side without samples gets that of the other one."""
-    below, above = (
-        _slope(np.abs(values[side]), sign[side] * direction > 0.0, weight[side])
-        for direction, side in ((-1.0, values < 0.0), (1.0, values > 0.0))
-    )
-    below, above = (above if below is None else below), (below if above is None else above)
-    return below or 0.0, above or 0.0
+def _same_problems(training: Any, classes: np.ndarray, matrix: np.ndarray) -> Iterator[tuple]:
+    """Yield the numbers of subproblems that a fold has, too, and their numbers in the fold.
 
-
-def _slope(size: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float | None:
-    """Return the slope of the least log loss on one side, not below 0.
-
-    ``size`` are absolute decision values and ``right`` is where their signs are those of the
-    samples. As in Platt's method, targets are 0 and 1 with a sample of each kind added, so that
-    the slope is finite.
+    A fold may lack samples of a class.
     """
-    if not weight.any():
-        return None
-    scale = float(size.max())
-    n_right, n_wrong = float(weight[right].sum()), float(weight[~right].sum())
-    target = np.where(right, (n_right + 1.0) / (n_right + 2.0), 1.0 / (n_wrong + 2.0))
-    size, weight = size / scale, weight / weight.max()
+    present = np.searchsorted(classes, training.classes)
+    of_fold = _code_matrix(len(present), training.reduction.one_vs_one)
+    for number, column in enumerate(matrix.T):
+        own = np.flatnonzero((of_fold == column[present, np.newaxis]).all(axis=0))
+        if len(own):
+            yield number, own[0]
 
-    def derivative(slope: float) -> float:
-        return float(np.sum(weight * size * (expit(slope * size) - target)))
 
-    if derivative(0.0) >= 0.0:
-        return 0.0
-    last = 1.0
-    while derivative(last) < 0.0:
-        last *= 2.0
-    return float(brentq(derivative, 0.0, last)) / scale
+def _fold_values(fold: Any, step: int, X: Any) -> np.ndarray:
+    """Return the decision values of the test samples of a fold."""
+    X_train, X_test = (
+        safe_split(fold.model, X, None, rows, fold.train)[0] for rows in (fold.train, fold.test)
+    )
+    return fold.fitted_model(step, X_train, X_test, whole=False)._decision_values(X_test)

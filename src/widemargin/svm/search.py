@@ -16,7 +16,7 @@ from widemargin._base.validation import validate_all_weights, validate_kernel_tr
 from widemargin.solvers import NotSeparableError
 from widemargin.svm.cross_validation import Search, accuracy_scorer
 from widemargin.svm.folds import make_folds, solve_folds
-from widemargin.svm.probabilities import ProbabilityMixin, fit_slopes
+from widemargin.svm.probabilities import ProbabilityMixin, fit_sigmoids
 from widemargin.svm.svc import SVC, KernelClassifier
 from widemargin.svm.training import fit_binary_problems, prepare_training
 
@@ -113,7 +113,7 @@ class SVCCV(Search, ProbabilityMixin, KernelClassifier):
 
     <<support_attributes>>
 
-    <<probability_slopes_>>
+    <<probability_sigmoids_>>
 
     <<n_features_in_>>
 
@@ -234,12 +234,12 @@ class SVCCV(Search, ProbabilityMixin, KernelClassifier):
             best = self._new_estimator(**self._best_parameters(scores, grid))
             training = prepare_training(best, X, y, sample_weight)
             last, fitted = fit_binary_problems(best, X, training, jobs, progress, n_tasks)
-            slopes = None
+            sigmoids = None
             if self.probability:
                 of_gamma = grid["gamma"].index(best.gamma)
                 chosen = [fold for fold in folds if of_gamma in fold.columns]
-                slopes = fit_slopes(chosen, best.C, X, y, weight, training)
-            self.__dict__.update(fitted, probability_slopes_=slopes)
+                sigmoids = fit_sigmoids(chosen, best.C, X, y, weight, training)
+            self.__dict__.update(fitted, probability_sigmoids_=sigmoids)
         return self._finish_search(scores, grid, solutions, last, progress)
 
     def _check_gammas(self) -> list:

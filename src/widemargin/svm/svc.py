@@ -13,7 +13,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
-from widemargin._base.convergence import report_convergence
+from widemargin._base.convergence import report_convergence, warn_if_not_converged
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context
 from widemargin._base.threads import single_threaded_blas
@@ -25,7 +25,7 @@ from widemargin._base.validation import (
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import kernel_constraints
 from widemargin.svm.folds import make_folds, solve_folds
-from widemargin.svm.probabilities import ProbabilityMixin, calibration_splits, fit_slopes
+from widemargin.svm.probabilities import ProbabilityMixin, calibration_splits, fit_sigmoids
 from widemargin.svm.reduction import class_scores, count_votes, pair_weights
 from widemargin.svm.training import TRAINING_CONSTRAINTS, fit_binary_problems, prepare_training
 
@@ -198,7 +198,7 @@ class SVC(ProbabilityMixin, KernelClassifier):
 
     <<support_attributes>>
 
-    <<probability_slopes_>>
+    <<probability_sigmoids_>>
 
     <<n_features_in_>>
 
@@ -308,13 +308,16 @@ class SVC(ProbabilityMixin, KernelClassifier):
         progress = FitProgress(self, n_tasks, X, y, metadata, self.checkpoint)
         jobs = effective_n_jobs(self.n_jobs)
         solutions, attributes = fit_binary_problems(self, X, training, jobs, progress)
-        slopes = None
+        sigmoids = None
         if self.probability:
             solve_folds(folds, X, y, self.cache_size, jobs, progress)
-            slopes = fit_slopes(folds, self.C, X, y, weight, training)
-        self.__dict__.update(attributes, probability_slopes_=slopes)
+            sigmoids = fit_sigmoids(folds, self.C, X, y, weight, training)
+        self.__dict__.update(attributes, probability_sigmoids_=sigmoids)
         progress.close()
         report_convergence(self, solutions, progress.stop_requested)
+        if all(solution.converged for solution in solutions):
+            held_out = [s for fold in folds for path in fold.solutions for s in path]
+            warn_if_not_converged(held_out, self.max_iter, progress.stop_requested, 4)
         return self
 
 
