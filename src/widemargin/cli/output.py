@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.options import report_options as options
+
 
 def print_result(result: dict[str, Any], as_json: bool) -> None:
     """Print a result, a line for each entry; entries that are lists of dicts are tables.
@@ -63,7 +65,9 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_text, value))
+        left = len(value) - options.most_listed_classes
+        texts = [_text(item) for item in value[: options.most_listed_classes]]
+        return ", ".join([*texts, f"and {left} more"] if left > 0 else texts)
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     return str(value)
