@@ -26,6 +26,7 @@ from widemargin import (
 from widemargin._base.options import cli_options, label_tree_options
 from widemargin.cli import main
 from widemargin.cli import samples as cli_samples
+from widemargin.cli.output import progress
 from widemargin.datasets import make_extreme_labels
 from widemargin.export import inspect, load, save
 
@@ -201,7 +202,7 @@ def test_a_fit_to_an_extreme_classification_file_is_explained(documents, tmp_pat
     out = succeed("fit", documents / "train.txt", "-o", tmp_path / "model")
     assert "method: LabelTreeClassifier\nbecause: samples have any number of labels\n" in out
     succeed("report", tmp_path / "model", documents / "test.txt", "-o", tmp_path / "r.html")
-    assert "P@1" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert '<th scope="col">P@k</th>' in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_errors_about_extreme_classification_files_are_one_sentence(documents, folder, tmp_path):
@@ -610,6 +611,18 @@ def test_usage_errors_have_their_own_exit_code(folder):
     assert run("fit", folder / "missing.csv", "-o", "model").returncode == 2
     assert run("fit", folder / "train.csv").returncode == 2
     assert run("nothing").returncode == 2
+
+
+def test_progress_is_shown_on_terminals_only(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress("Reading ...") as show:
+            show("1,000 samples ...")
+        assert ("1,000 samples" in stream.getvalue()) == shown
 
 
 def test_version_and_help():

@@ -154,9 +154,12 @@ def predict(
     if output is not None:
         _check_folder(output)
     target = nullcontext(sys.stdout.buffer) if output is None else atomic_write(output)
-    with progress(f"Predicting {data.name} ..."), target as file:
+    count = -1  # a header comes first
+    with progress(f"Predicting {data.name} ...") as show, target as file:
         for chunk in prediction_chunks(model, data, scores, top):
             file.write(chunk)
+            count += chunk.count(b"\n")
+            show(f"Predicting {data.name}: {count:,} samples ...")
         # At the end of the process, a closed pipe would not be an error of the command.
         file.flush()
 
