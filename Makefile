@@ -62,7 +62,7 @@ docs: $(VENV)/package ## build the documentation into docs/_build/html
 
 clean: ## remove all that make has made
 	rm -rf .venv .venv-demo .venv-oldest build dist docs/_build docs/gallery docs/api docs/_inventories
-	rm -f docs/sg_execution_times.rst docs/performance_*.inc docs/clients_table.inc
+	rm -f docs/sg_execution_times.rst docs/performance_*.inc docs/clients_table.inc docs/changes.inc
 
 $(VENV)/dependencies: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \

@@ -10,6 +10,7 @@ from widemargin._base.options import smo_options
 matplotlib.use("Agg")
 runpy.run_path("performance.py")["write"]()
 runpy.run_path("clients.py")["write"]()
+runpy.run_path("changes.py")["write"]()
 intersphinx_mapping = runpy.run_path("inventories.py")["write"]()
 
 project = "widemargin"
@@ -21,7 +22,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
@@ -33,6 +33,9 @@ templates_path = ["_templates"]
 default_role = "obj"
 
 autosummary_generate = True
+setup = runpy.run_path("formulas.py")["setup"]
+html_math_renderer = "mathml"
+
 numpydoc_show_class_members = True
 numpydoc_show_inherited_class_members = True
 numpydoc_class_members_toctree = False

@@ -11,6 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PERFORMANCE = runpy.run_path(str(ROOT / "docs" / "performance.py"))
+DOCS = ROOT / "docs"
+FORMULAS = runpy.run_path(str(DOCS / "formulas.py"))
+CHANGES = runpy.run_path(str(DOCS / "changes.py"))
+TOCTREE = re.compile(r"(?m)^\.\. toctree::\n((?:   .*\n|\n)+)")
+BLOCK_FORMULA = re.compile(r"(?m)^( *)\.\. math::[^\n]*\n((?:\1 +[^\n]*\n|\n)+)")
 BLOCK = re.compile(r"(?m)^( *)\.\. code-block:: python\n\n((?:\1 +[^\n]*\n|\n)+)")
 
 
@@ -50,6 +55,67 @@ def test_the_speed_in_the_readme_is_measured():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     start, end = (text.index(mark) for mark in PERFORMANCE["README_MARKS"])
     assert text[start:end] == PERFORMANCE["readme_table"](), "run: python docs/performance.py"
+
+
+def test_pages_have_different_titles():
+    titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in DOCS.glob("*.rst")]
+    assert len(set(titles)) == len(titles)
+    assert all(titles)
+
+
+def test_every_page_is_in_the_navigation_once():
+    listed = []
+    for page in DOCS.glob("*.rst"):
+        for tree in TOCTREE.finditer(page.read_text(encoding="utf-8")):
+            listed += [re.sub(r".*<(.+)>", r"\1", line.strip()) for line in tree[1].splitlines()]
+    listed = [name for name in listed if name and not name.startswith(":")]
+    pages = {page.stem for page in DOCS.glob("*.rst")} - {"index"}
+    assert sorted(name for name in listed if name != "gallery/index") == sorted(pages)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.rst")), ids=lambda page: page.stem)
+def test_pages_refer_to_pages_and_examples_that_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r":doc:`(?:[^`<]+<)?([^`>]+)>?`", text):
+        assert (DOCS / f"{name}.rst").exists() or name == "gallery/index", name
+    for name in re.findall(r"sphx_glr_gallery_(\w+\.py)", text):
+        assert (ROOT / "examples" / name).exists(), name
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link
+
+
+def test_formulas_can_be_drawn_without_a_network():
+    sources = [
+        *DOCS.glob("*.rst"),
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "examples").glob("*.py"),
+    ]
+    count = 0
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        for match in re.finditer(r":math:`([^`]+)`", text):
+            assert FORMULAS["mathml"](match[1].replace("\\\\", "\\")).startswith("<math")
+            count += 1
+        for match in BLOCK_FORMULA.finditer(text):
+            assert "<math" in FORMULAS["mathml"](match[2], block=True)
+            count += 1
+    assert count > 100
+
+
+def test_the_changelog_becomes_a_page():
+    page = CHANGES["converted"](
+        "# Changelog\n\n## 1.0\n\n- `SVC(C=1)`, `fit`, ``a*b``: [x](http://y), 2*3\n"
+    )
+    assert page == (
+        "1.0\n---\n\n- :obj:`SVC(C=1) <widemargin.SVC>`, ``fit``, ``a*b``: "
+        "`x <http://y>`__, 2\\*3\n"
+    )
 
 
 def test_every_figure_of_the_summary_is_found():

@@ -16,9 +16,18 @@ from sklearn.datasets import dump_svmlight_file, make_classification
 from sklearn.utils import Bunch
 
 import widemargin
-from widemargin import SVC
+from widemargin import (
+    SVC,
+    load_extreme_format,
+    ndcg_at_k,
+    precision_at_k,
+    save_extreme_format,
+)
+from widemargin._base.options import cli_options, label_tree_options
 from widemargin.cli import main
 from widemargin.cli import samples as cli_samples
+from widemargin.cli.output import progress
+from widemargin.datasets import make_extreme_labels
 from widemargin.export import inspect, load, save
 
 
@@ -156,7 +165,101 @@ def test_svmlight_files(folder, tmp_path):
     assert "classes: -1, 1\n" in out
     result = json.loads(succeed("evaluate", tmp_path / "model", folder / "data.svm", "--json"))
     assert result["accuracy"] > 0.9
-    assert "another type" in fail("predict", tmp_path / "model", folder / "numbers.csv")
+    error = fail("predict", tmp_path / "model", folder / "numbers.csv")
+    assert "trained on an svmlight file, and numbers.csv is a table" in error
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """Files of the Extreme Classification format, and a model of the first one."""
+    folder = tmp_path_factory.mktemp("documents")
+    found = make_extreme_labels(300, 30, n_features=200, random_state=0)
+    for name, part in (("train", slice(200)), ("test", slice(200, None))):
+        save_extreme_format(folder / f"{name}.txt", found.X[part], found.Y[part])
+    succeed("fit", folder / "train.txt", "--seed", 0, "-o", folder / "model")
+    return folder
+
+
+def test_labels_of_an_extreme_classification_file_are_ranked(documents, monkeypatch):
+    X, Y = load_extreme_format(documents / "test.txt")
+    model = load(documents / "model")[-1]
+    expected, scores = model.predict_topk(X, 3)
+    monkeypatch.setattr(label_tree_options, "text_lines", 7)  # several chunks
+    arguments = ("predict", documents / "model", documents / "test.txt", "--top", 3, "--scores")
+    header, *lines = succeed(*arguments).splitlines()
+    assert header == "label 1,label 2,label 3,score 1,score 2,score 3"
+    table = np.array([line.split(",") for line in lines], dtype=np.float64)
+    np.testing.assert_array_equal(table, np.hstack([expected, scores]))
+    assert succeed(*arguments[:3]).startswith("label 1,label 2,label 3,label 4,label 5\n")
+    found = json.loads(succeed("evaluate", *arguments[1:3], "--json"))
+    assert (found["samples"], found["labels"]) == (100, 30)
+    best = {row["k"]: row for row in found["ranking"]}
+    assert best[3]["precision"] == pytest.approx(precision_at_k(Y, expected, 3))
+    assert best[3]["ndcg"] == pytest.approx(ndcg_at_k(Y, expected, 3))
+
+
+def test_a_fit_to_an_extreme_classification_file_is_explained(documents, tmp_path):
+    out = succeed("fit", documents / "train.txt", "-o", tmp_path / "model")
+    assert "method: LabelTreeClassifier\nbecause: samples have any number of labels\n" in out
+    succeed("report", tmp_path / "model", documents / "test.txt", "-o", tmp_path / "r.html")
+    assert '<th scope="col">P@k</th>' in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_errors_about_extreme_classification_files_are_one_sentence(documents, folder, tmp_path):
+    train, model, output = documents / "train.txt", documents / "model", tmp_path / "model"
+    for option, message in (
+        (("--target", "y"), "an Extreme Classification file contains its labels"),
+        (("--method", "svc"), "does not use several labels of a sample. Use --method labeltree"),
+        (("--precision", 0.9), "does not use precision"),
+        (("--unlabeled", documents / "test.txt"), "does not use the 100 unlabeled samples"),
+        (("--text", "x"), "--text and --category are for tables"),
+        (("--tune",), "--tune is not available"),
+        (("--unlabeled", folder / "train.csv"), "and train.csv is a table"),
+    ):
+        assert message in fail("fit", train, *option, "-o", output)
+    for command in ("predict", "evaluate", "report"):
+        error = fail(command, model, folder / "numbers.csv")
+        assert "trained on an Extreme Classification file, and numbers.csv is a table" in error
+    (tmp_path / "other.txt").write_text("1 10 30\n0 1:1\n")
+    assert "has 10 features, and the model was trained on 200" in fail(
+        "predict", model, tmp_path / "other.txt"
+    )
+    (tmp_path / "few.txt").write_text("1 200 4\n0 1:1\n")
+    assert "has 4 labels, and the model 30" in fail("evaluate", model, tmp_path / "few.txt")
+    (tmp_path / "none.txt").write_text("1 200 30\n 1:1\n")
+    assert "0 different labels" in fail("fit", tmp_path / "none.txt", "-o", output)
+    (tmp_path / "bad.txt").write_text("2 200 30\n0 1:1\nx\n")
+    assert "line 3: 'x' is not a sample" in fail("fit", tmp_path / "bad.txt", "-o", output)
+    assert "predicts several labels" in fail("students", model, train, "-o", output)
+    error = fail("predict", folder / "model.skops", folder / "test.csv", "--top", 2)
+    assert "--top is for label trees" in error
+    assert not output.exists()
+
+
+def test_very_many_classes_are_arranged_in_a_tree(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_options, "most_flat_classes", 3)
+    X, y = make_classification(200, 6, n_informative=6, n_redundant=0, n_classes=4, random_state=0)
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(y=y)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    out = succeed("fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m")
+    assert "because: there are 4 classes, which a tree of labels makes fast" in out
+    ranked = succeed("predict", tmp_path / "m", tmp_path / "t.csv", "--top", 9).splitlines()
+    assert ranked[0] == "label 1,label 2,label 3,label 4"
+    single = succeed("predict", tmp_path / "m", tmp_path / "t.csv").splitlines()
+    assert [line.split(",")[0] for line in ranked[1:]] == single[1:]
+
+
+def test_a_teacher_is_distilled_by_fit(tmp_path):
+    X, y = make_classification(120, 4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    table = tmp_path / "t.csv"
+    pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(table, index=False)
+    succeed("fit", table, "--target", "y", "--method", "linear", "-o", tmp_path / "teacher")
+    arguments = ("fit", table, "--teacher", tmp_path / "teacher", "-o", tmp_path / "students")
+    assert json.loads(succeed(*arguments, "--json"))["teacher"] == "LinearSVC"
+    assert type(load(tmp_path / "students")[-1]).__name__ == "GatedStudents"
+    error = fail(*arguments, "--tune", "--category", "a")
+    assert "--teacher cannot be combined with --category, --tune." in error
+    assert "--target" in fail(*arguments, "--target", "y")
 
 
 def test_predictions_are_written_whole_or_not_at_all(folder, tmp_path):
@@ -510,6 +613,18 @@ def test_usage_errors_have_their_own_exit_code(folder):
     assert run("fit", folder / "missing.csv", "-o", "model").returncode == 2
     assert run("fit", folder / "train.csv").returncode == 2
     assert run("nothing").returncode == 2
+
+
+def test_progress_is_shown_on_terminals_only(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress("Reading ...") as show:
+            show("1,000 samples ...")
+        assert ("1,000 samples" in stream.getvalue()) == shown
 
 
 def test_version_and_help():

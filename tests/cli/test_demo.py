@@ -37,9 +37,14 @@ def test_parts_are_printed_and_end_in_one_page(tmp_path, monkeypatch, capsys):
     page = demo.run_demo(tmp_path / "demo")
     printed = capsys.readouterr().out
     text = page.read_text(encoding="utf-8")
-    for words in ("A job from the table to the guarantee", "permuted (control)"):
+    for words in (
+        "A job from the table to the guarantee",
+        "permuted (control)",
+        "widemargin evaluate tickets.skops new_tickets.csv",
+    ):
         assert words in printed
         assert words in text
+    assert "[2 of 2] Use features that only the training samples have" in printed
     assert "Job: decision threshold" in text
     assert str(page.resolve()) in printed
 

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from widemargin.cli.main import CommandError
 from widemargin.cli.reproduction import PAPERS, data, gated, page, reproduce
@@ -45,12 +46,12 @@ def test_discriminants_reproduce_the_textbook_and_the_closed_form(tmp_path, caps
     assert all(claim.holds for c in papers[0].comparisons for claim in c.claims)
     stored = json.loads((tmp_path / "new" / "reproduction.json").read_text(encoding="utf-8"))
     figures = stored["papers"]["discriminant"]["comparisons"][0]["figures"]
-    assert figures[0]["published"] == 0.32
-    assert figures[0]["verdict"] == "similar"
+    assert figures[2]["published"] == 0.32
+    assert figures[2]["verdict"] == "similar"
     assert stored["quick"] is True
     text = (tmp_path / "new" / "reproduction.html").read_text(encoding="utf-8")
     assert "Error on vowel" in text
-    assert "10 similar" in capsys.readouterr().out
+    assert "12 similar" in capsys.readouterr().out
 
 
 def test_all_papers_are_run_in_order(tmp_path, monkeypatch):
@@ -77,12 +78,39 @@ def test_data_that_cannot_be_downloaded_are_left_out(monkeypatch, tmp_path, caps
     assert "letter is left out: Downloads require pooch" in capsys.readouterr().out
 
 
+def test_copies_of_data_in_a_folder_are_not_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "fetch_dataset", lambda name: pytest.fail("downloaded"))
+    X, y = sp.csr_array(np.eye(3)), np.arange(3)
+    arrays = {f"X_train__{key}": getattr(X, key) for key in ("data", "indices", "indptr")}
+    arrays |= {"X_train__shape": X.shape, "y_train": y, "X_test": np.ones((2, 3)), "y_test": y[:2]}
+    np.savez(tmp_path / "letter.npz", **arrays)
+    X_train, y_train, X_test, y_test = data.split("letter", tmp_path)
+    np.testing.assert_array_equal(X_train.toarray(), np.eye(3))
+    np.testing.assert_array_equal(X_test, np.ones((2, 3)))
+    assert (y_train.tolist(), y_test.tolist()) == ([0, 1, 2], [0, 1])
+    np.savez(tmp_path / "letter.npz", X=np.eye(3))
+    with pytest.raises(CommandError, match=r"letter.npz does not contain the arrays X_train"):
+        data.split("letter", tmp_path)
+    (tmp_path / "letter.npz").write_text("no archive")
+    with pytest.raises(CommandError, match=r"does not contain the arrays"):
+        data.split("letter", tmp_path)
+
+
+def test_the_folder_reaches_the_papers_with_data(tmp_path, monkeypatch):
+    seen = {}
+    for name, (title, reference, _) in PAPERS.items():
+        run = lambda quick, folder=None, name=name: seen.update({name: folder}) or []  # noqa: E731
+        monkeypatch.setitem(page.PAPERS, name, (title, reference, run))
+    reproduce(["all"], False, tmp_path / "new", tmp_path)
+    assert [name for name, folder in seen.items() if folder == tmp_path] == ["gated", "preference"]
+
+
 def test_downloaded_data_take_the_place_of_missing_figures(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(240, 4))
     y = np.argmax(X[:, :3], axis=1)
     parts = X[:160], y[:160], X[160:], y[160:]
-    monkeypatch.setattr(gated, "split", lambda name: parts if name == "letter" else None)
+    monkeypatch.setattr(gated, "split", lambda name, folder: parts if name == "letter" else None)
     point = {"C": 100.0, "margin": 0.6, "decay": None}
     grids = {"SVM": [point], "gSVM-0": [point], "gSVM": [{**point, "decay": 0.3}]}
     monkeypatch.setattr(gated, "_grids", lambda quick: grids)

@@ -961,8 +961,12 @@ class cli_options:
     that, and than half of the samples, are numbers or names."""
     most_kernel_samples = 10_000
     """Samples up to which a kernel is chosen: a fit takes seconds, and grows with their square."""
+    most_flat_classes = 1_000
+    """Classes up to which each has binary classifiers; a label tree is chosen for more."""
     read_samples = 10_000
     """Samples that are read and predicted at a time: megabytes for tables of usual width."""
+    predicted_labels = 5
+    """Labels that are predicted for a sample that may have several."""
     chunk_bytes = 1 << 24
     """Bytes of an svmlight file that are read at a time."""
 

@@ -17,7 +17,12 @@ app = typer.Typer(
 )
 
 Data = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="CSV, Parquet, ARFF or svmlight file.")
+    Path,
+    typer.Argument(
+        exists=True,
+        dir_okay=False,
+        help="CSV, Parquet, ARFF, svmlight or Extreme Classification file.",
+    ),
 ]
 Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Model file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -47,6 +52,14 @@ def fit(
         list[str] | None,
         typer.Option(help="Column that only training samples have. May be repeated."),
     ] = None,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Model of several classes to distill into one fast detector for each class.",
+        ),
+    ] = None,
     text: Annotated[list[str] | None, typer.Option(help="Column to treat as text.")] = None,
     category: Annotated[
         list[str] | None, typer.Option(help="Column to treat as a category.")
@@ -63,7 +76,8 @@ def fit(
     ] = None,
     positive: Annotated[str | None, typer.Option(help="Label of the positive class.")] = None,
     method: Annotated[
-        str, typer.Option(help="auto, svc, linear, lda, preference or privileged.")
+        str,
+        typer.Option(help="auto, svc, linear, lda, preference, privileged or labeltree."),
     ] = "auto",
     tune: Annotated[bool, typer.Option("--tune", help="Select C by cross-validation.")] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of random choices.")] = None,
@@ -93,16 +107,26 @@ def fit(
         seed=seed,
         jobs=jobs,
     )
+    if teacher is not None:
+        _check_teacher_options(chosen, target, unlabeled)
+        students(teacher, data, output, as_json=as_json)
+        return
     with progress(f"Fitting {data.name} ..."):
         samples = tables.read_training(data, target, [*chosen.texts, *chosen.categories])
-        more = None if unlabeled is None else _read_unlabeled(unlabeled, samples.X, chosen)
+        more = None if unlabeled is None else _read_unlabeled(unlabeled, data, samples.X, chosen)
         fitted = methods.fit(samples, more, chosen)
     from widemargin.export import save
 
     result = _fit_result(data, output, fitted)
     shown = ("labeled_samples", "unlabeled_samples", "columns", "because", "preprocessing")
     notes = {"trained_on": data.name, **{name: result[name] for name in shown}}
-    metadata = {"kinds": fitted.kinds, "target": target, "data": data.name, "notes": notes}
+    metadata = {
+        "kinds": fitted.kinds,
+        "target": target,
+        "file_type": fitted.file_type,
+        "data": data.name,
+        "notes": notes,
+    }
     save(fitted.model, output, metadata=metadata)
     print_result(result, as_json)
 
@@ -115,6 +139,9 @@ def predict(
         Path | None, typer.Option("--output", "-o", help="CSV file to write instead of printing.")
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Add the decision values.")] = False,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Number of labels that a label tree predicts.")
+    ] = None,
 ) -> None:
     """Predict class labels, as CSV. Files of any size are read in chunks."""
     import sys
@@ -127,9 +154,12 @@ def predict(
     if output is not None:
         _check_folder(output)
     target = nullcontext(sys.stdout.buffer) if output is None else atomic_write(output)
-    with progress(f"Predicting {data.name} ..."), target as file:
-        for chunk in prediction_chunks(model, data, scores):
+    count = -1  # a header comes first
+    with progress(f"Predicting {data.name} ...") as show, target as file:
+        for chunk in prediction_chunks(model, data, scores, top):
             file.write(chunk)
+            count += chunk.count(b"\n")
+            show(f"Predicting {data.name}: {count:,} samples ...")
         # At the end of the process, a closed pipe would not be an error of the command.
         file.flush()
 
@@ -247,11 +277,19 @@ def reproduce(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path(
         "widemargin-reproduction"
     ),
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="Folder with copies of data sets as NAME.npz, which are not downloaded then.",
+        ),
+    ] = None,
 ) -> None:
     """Compare the tables of the papers with ours, on one HTML page and in one JSON file."""
     from widemargin.cli.reproduction import reproduce as run
 
-    run(papers, quick, output)
+    run(papers, quick, output, data)
     print(output / "reproduction.html")
 
 
@@ -286,10 +324,28 @@ def _check_folder(output: Path) -> None:
         )
 
 
-def _read_unlabeled(path: Path, trained: Any, chosen: Any) -> Any:
+def _check_teacher_options(chosen: Any, target: str | None, unlabeled: Path | None) -> None:
+    """Raise a CommandError if students would not use an option."""
+    from dataclasses import fields
+
+    default = type(chosen)()
+    used = {f.name for f in fields(chosen) if getattr(chosen, f.name) != getattr(default, f.name)}
+    options = {"texts": "text", "categories": "category", "constraints": "precision and --recall"}
+    given = {"target": target, "unlabeled": unlabeled}
+    used |= {name for name, value in given.items() if value is not None}
+    if used:
+        names = sorted(options.get(name, name) for name in used)
+        raise CommandError(
+            f"--teacher cannot be combined with {', '.join(f'--{name}' for name in names)}.",
+            "Columns, target and preprocessing are those of the teacher.",
+        )
+
+
+def _read_unlabeled(path: Path, data: Path, trained: Any, chosen: Any) -> Any:
     """Read samples without labels, with the columns of the training samples."""
     from widemargin.cli import tables
 
+    tables.check_file_type(path, tables.file_type(data))
     kinds = None
     if hasattr(trained, "columns"):
         kinds = tables.column_kinds(trained, chosen.texts, chosen.categories)

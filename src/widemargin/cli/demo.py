@@ -1,11 +1,12 @@
 """The demo: real fits on generated and included data, and one HTML page about them."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import getdoc
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, indent
 from time import perf_counter
 from typing import Any
 
@@ -39,6 +40,8 @@ class Shown:
     header : sequence of str
     rows : sequence of sequence
         A table; all cells are strings.
+    commands : str
+        The same for a shell.
     more : str
         Further content of the page, as HTML.
     """
@@ -47,6 +50,7 @@ class Shown:
     text: str
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    commands: str = ""
     more: str = ""
 
 
@@ -64,17 +68,20 @@ def run_demo(folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     start = perf_counter()
-    print(f"widemargin {widemargin.__version__}, scikit-learn {sklearn.__version__}")
+    versions = f"widemargin {widemargin.__version__}, scikit-learn {sklearn.__version__}"
+    print(f"{versions}: {1 + len(_PARTS)} parts, one to two minutes")
     with step("Compile the inner loops, once for this computer"):
         compile_needed()
     report = Report("widemargin demo")
     with warnings.catch_warnings():
         # Peers that stop at their limit, and privileged features that are of no use (the control).
         warnings.simplefilter("ignore")
+        _announce(1, job)
         shown, sections = job(folder)
         _add(report, shown)
         report.sections += [Section(f"Job: {s.title.lower()}", s.body) for s in sections]
-        for part in _PARTS:
+        for number, part in enumerate(_PARTS, start=2):
+            _announce(number, part)
             _add(report, part())
     page = folder / "report.html"
     report.save(page)
@@ -91,14 +98,24 @@ def step(text: str) -> Iterator[None]:
     print(f" {perf_counter() - start:.1f} s", flush=True)
 
 
+def _announce(number: int, part: Callable[..., Any]) -> None:
+    """Print what comes next, in the words of its docstring."""
+    print(f"[{number} of {1 + len(_PARTS)}] {getdoc(part)}", flush=True)
+
+
 def _add(report: Report, shown: Shown) -> None:
     """Print a part and add it to the page."""
     print(f"\n{shown.title}\n{fill(shown.text, 100)}\n")
     if shown.rows:
         print(pd.DataFrame(shown.rows, columns=shown.header).to_string(index=False))
+    code = ""
+    if shown.commands:
+        print(f"\nThe same as commands:\n\n{indent(shown.commands, '    ')}")
+        code = paragraph("The same as commands:") + preformatted(shown.commands)
     print(flush=True)
     cells = table(shown.header, shown.rows) if shown.rows else ""
-    report.sections.append(Section(shown.title, f"{paragraph(shown.text)}{cells}{shown.more}"))
+    body = f"{paragraph(shown.text)}{cells}{code}{shown.more}"
+    report.sections.append(Section(shown.title, body))
 
 
 def compile_needed() -> None:
@@ -153,7 +170,7 @@ def job(folder: Path) -> tuple[Shown, list[Section]]:
         "4,000 generated support tickets with text, categories and missing values. Which will "
         "escalate? Nine of ten alarms shall be right (precision 0.9), with confidence 0.95. The "
         f"guarantee {'is given' if guarantee.guaranteed else 'cannot be given'}; on 4,000 new "
-        "tickets precision and recall are those below. The same as commands:"
+        "tickets precision and recall are those below."
     )
     commands = (
         "widemargin fit tickets.csv --target outcome --positive escalated --precision 0.9 "
@@ -168,7 +185,7 @@ def job(folder: Path) -> tuple[Shown, list[Section]]:
         text,
         ["alarms", "precision on new tickets", "recall"],
         rows,
-        preformatted(commands),
+        commands,
     )
     wanted_sections = ("Constraint and guarantee", "Decision threshold", "Classes")
     return shown, [s for s in report.sections if s.title in wanted_sections]
@@ -328,7 +345,7 @@ def words() -> Shown:
         f"follow each other; its objective is within {chain.dual_gap_:.1%} of the optimum, and it "
         f"reads {whole:.0%} of the words without any error. Some test words and what it reads:"
     )
-    return Shown("Words", text, ["model", "letters correct"], rows, pictures)
+    return Shown("Words", text, ["model", "letters correct"], rows, more=pictures)
 
 
 def draw_word(images: np.ndarray, reading: str) -> Markup:

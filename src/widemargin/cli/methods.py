@@ -1,9 +1,10 @@
 """Choose an estimator for the data and the options, and fit it with its preprocessing."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -13,9 +14,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import widemargin
 from widemargin._base.options import cli_options as options
 from widemargin.cli.main import CommandError
+from widemargin.cli.ranking import fit_ranking
 from widemargin.cli.tables import (
     CATEGORY,
+    EXTREME,
     NUMBER,
+    SVMLIGHT,
+    TABLE,
     TEXT,
     Samples,
     class_of,
@@ -25,7 +30,18 @@ from widemargin.cli.tables import (
     with_kinds,
 )
 
-METHODS = ("auto", "svc", "linear", "lda", "preference", "privileged")
+METHODS = ("auto", "svc", "linear", "lda", "preference", "privileged", "labeltree")
+
+
+_SEARCHES = {"svc": "SVCCV", "linear": "LinearSVCCV", "privileged": "PrivilegedSVCCV"}
+_SINGLE = {
+    "svc": "SVC",
+    "linear": "LinearSVC",
+    "privileged": "PrivilegedSVC",
+    "preference": "PreferenceSVC",
+    "lda": "LinearDiscriminantAnalysis",
+    "labeltree": "LabelTreeClassifier",
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,8 @@ class Fit:
     reason : str
         Why this method.
     n_labeled, n_unlabeled : int
+    file_type : str
+        Type of the files that `predict` reads.
     """
 
     model: Pipeline
@@ -77,6 +95,7 @@ class Fit:
     reason: str
     n_labeled: int
     n_unlabeled: int
+    file_type: str = TABLE
 
 
 def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
@@ -94,15 +113,17 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
     -------
     fit : Fit
     """
-    labeled = np.array([label != "" for label in samples.labels])  # type: ignore[union-attr]
-    y = as_integers(samples.labels[labeled])  # type: ignore[index]
+    if issparse(samples.labels):
+        return _fit_label_tree(samples, unlabeled, chosen)
+    labeled = np.array([label != "" for label in samples.labels])
+    y = as_integers(samples.labels[labeled])
     _check_classes(y)
     table, privileged, kinds, columns = _features(samples.X, chosen)
     X = columns.fit_transform(table[labeled])
     rest = [table[~labeled]] if not labeled.all() else []
     rest += [] if unlabeled is None else [with_kinds(unlabeled, kinds) if kinds else unlabeled]
     n_unlabeled = sum(more.shape[0] for more in rest)
-    method, reason = choose(chosen, X, n_unlabeled, kinds)
+    method, reason = choose(chosen, X, n_unlabeled, kinds, len(np.unique(y)))
     model, arguments = _estimator(method, chosen, y), {}
     if method == "privileged":
         arguments["privileged"] = privileged[labeled]
@@ -113,11 +134,34 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
         arguments["X_unlabeled"] = stack(blocks) if blocks else None
     model.fit(X, y, **arguments)
     pipeline = Pipeline([("columns", columns), ("model", model)])
-    return Fit(pipeline, kinds, reason, len(y), n_unlabeled if method == "preference" else 0)
+    n_used = n_unlabeled if method == "preference" else 0
+    return Fit(pipeline, kinds, reason, len(y), n_used, SVMLIGHT if kinds is None else TABLE)
+
+
+def _fit_label_tree(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
+    """Fit label trees to samples with any number of labels, without any preprocessing."""
+    if chosen.method not in ("auto", "labeltree"):
+        raise CommandError(
+            f"--method {chosen.method} does not use several labels of a sample.",
+            "Use --method labeltree.",
+        )
+    _check_method(
+        replace(chosen, method="labeltree"), 0 if unlabeled is None else unlabeled.shape[0]
+    )
+    if chosen.texts or chosen.categories:
+        raise CommandError("--text and --category are for tables.")
+    _check_tune_and_positive("labeltree", chosen)
+    model = fit_ranking(samples, chosen.seed)
+    reason = "samples have any number of labels"
+    return Fit(model, None, reason, len(samples), 0, EXTREME)
 
 
 def choose(
-    chosen: FitOptions, X: Any, n_unlabeled: int, kinds: dict[str, str] | None
+    chosen: FitOptions,
+    X: Any,
+    n_unlabeled: int,
+    kinds: dict[str, str] | None,
+    n_classes: int,
 ) -> tuple[str, str]:
     """Return the method and the reason for it.
 
@@ -128,6 +172,7 @@ def choose(
         Transformed training samples.
     n_unlabeled : int
     kinds : dict of str or None
+    n_classes : int
 
     Returns
     -------
@@ -144,6 +189,8 @@ def choose(
         return "preference", "precision, recall or a confidence is required"
     if n_unlabeled:
         return "preference", f"{n_unlabeled} samples are unlabeled"
+    if n_classes > options.most_flat_classes:
+        return "labeltree", f"there are {n_classes} classes, which a tree of labels makes fast"
     if TEXT in (kinds or {}).values():
         return "linear", "there is text, which a linear classifier separates well"
     if X.shape[0] > options.most_kernel_samples:
@@ -231,24 +278,20 @@ def _transformer(kinds: dict[str, str]) -> ColumnTransformer:
 
 def _estimator(method: str, chosen: FitOptions, y: np.ndarray) -> Any:
     """Return an unfitted estimator with the parameters that it has."""
-    searches = {"svc": "SVCCV", "linear": "LinearSVCCV", "privileged": "PrivilegedSVCCV"}
-    single = {
-        "svc": "SVC",
-        "linear": "LinearSVC",
-        "privileged": "PrivilegedSVC",
-        "preference": "PreferenceSVC",
-        "lda": "LinearDiscriminantAnalysis",
-    }
-    if chosen.tune and method not in searches:
-        raise CommandError(f"--tune is not available for {single[method]}.", "Leave it out.")
-    if chosen.positive is not None and method != "preference":
-        raise CommandError("--positive is for precision and recall.", "Set one of them.")
-    estimator = getattr(widemargin, (searches if chosen.tune else single)[method])()
+    _check_tune_and_positive(method, chosen)
+    estimator = getattr(widemargin, (_SEARCHES if chosen.tune else _SINGLE)[method])()
     wanted = {**chosen.constraints, "random_state": chosen.seed, "n_jobs": chosen.jobs}
     if chosen.positive is not None:
         wanted["pos_label"] = label_like(chosen.positive, np.unique(y))
     known = estimator.get_params()
     return estimator.set_params(**{name: v for name, v in wanted.items() if name in known})
+
+
+def _check_tune_and_positive(method: str, chosen: FitOptions) -> None:
+    if chosen.tune and method not in _SEARCHES:
+        raise CommandError(f"--tune is not available for {_SINGLE[method]}.", "Leave it out.")
+    if chosen.positive is not None and method != "preference":
+        raise CommandError("--positive is for precision and recall.", "Set one of them.")
 
 
 def label_like(label: str, classes: np.ndarray) -> Any:

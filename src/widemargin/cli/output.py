@@ -2,11 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+from widemargin._base.options import report_options as options
 
 
 def print_result(result: dict[str, Any], as_json: bool) -> None:
@@ -30,15 +32,29 @@ def print_result(result: dict[str, Any], as_json: bool) -> None:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show on a terminal that work is going on."""
+def progress(text: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that work is going on, and for how long.
+
+    Parameters
+    ----------
+    text : str
+        What is going on.
+
+    Yields
+    ------
+    show : callable
+        Takes another text to show.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda text: None
         return
     from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status(text):
-        yield
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda text: bar.update(task, description=text)
 
 
 def _print_table(name: str, rows: list[dict[str, Any]]) -> None:
@@ -63,7 +79,9 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_text, value))
+        left = len(value) - options.most_listed_classes
+        texts = [_text(item) for item in value[: options.most_listed_classes]]
+        return ", ".join([*texts, f"and {left} more"] if left > 0 else texts)
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     return str(value)

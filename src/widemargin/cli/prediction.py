@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -16,14 +17,28 @@ from sklearn.metrics import (
 )
 from sklearn.pipeline import Pipeline
 
+from widemargin._base.options import cli_options as options
+from widemargin._base.options import report_options
 from widemargin.cli.main import CommandError
-from widemargin.cli.tables import Samples, class_of, read_chunks, stack
+from widemargin.cli.ranking import check_rank, ranked_rows, ranking_evaluation
+from widemargin.cli.tables import (
+    EXTREME,
+    SVMLIGHT,
+    TABLE,
+    Samples,
+    check_file_type,
+    class_of,
+    read_chunks,
+    stack,
+)
 from widemargin.export import ModelFileError, inspect, load, save
 from widemargin.gated.students import GatedStudents
 from widemargin.report import Report
 
 
-def prediction_chunks(model_file: Path, data: Path, scores: bool) -> Iterator[bytes]:
+def prediction_chunks(
+    model_file: Path, data: Path, scores: bool, top: int | None = None
+) -> Iterator[bytes]:
     """Predict the labels of a file.
 
     Parameters
@@ -31,13 +46,20 @@ def prediction_chunks(model_file: Path, data: Path, scores: bool) -> Iterator[by
     model_file, data : Path
     scores : bool
         Whether to add the decision values.
+    top : int, optional
+        Number of labels to predict, by a label tree. If None, one class, or five labels if samples
+        have several.
 
     Yields
     ------
     text : bytes
         Lines of a CSV file, the header first.
     """
-    model, chunks, _ = _open(model_file, data, with_labels=False)
+    model, chunks, metadata = _open(model_file, data, with_labels=False)
+    if top is not None or metadata.get("file_type") == EXTREME:
+        best = check_rank(model, options.predicted_labels if top is None else top)
+        yield from map(_lines, ranked_rows(model, chunks, best, scores))
+        return
     header = ["prediction"]
     if scores:
         names = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
@@ -63,7 +85,10 @@ def evaluation(model_file: Path, data: Path) -> dict[str, Any]:
     result : dict
         Accuracy, a table of the classes and the confusion matrix.
     """
-    model, chunks, target = _open(model_file, data, with_labels=True)
+    model, chunks, metadata = _open(model_file, data, with_labels=True)
+    if metadata.get("file_type") == EXTREME:
+        return ranking_evaluation(model, chunks, data)
+    target = metadata["target"]
     expected: list = []
     predicted: list = []
     for samples in chunks:
@@ -77,6 +102,7 @@ def evaluation(model_file: Path, data: Path) -> dict[str, Any]:
         for c, column in zip(classes, np.transpose(values).tolist(), strict=True)
     ]
     confusion = confusion_matrix(expected, predicted, labels=classes).tolist()
+    few = len(classes) <= report_options.most_matrix_classes
     constraints = getattr(model[-1], "constraints_", None)
     return {
         "data": str(data),
@@ -89,6 +115,7 @@ def evaluation(model_file: Path, data: Path) -> dict[str, Any]:
         "confusion_matrix": [
             {"true class": c, **{f"predicted {k}": n for k, n in zip(classes, row, strict=True)}}
             for c, row in zip(classes, confusion, strict=True)
+            if few
         ],
     }
 
@@ -141,6 +168,11 @@ def distill(
         What was fitted, and a table of the classes if there are samples to compare on.
     """
     teacher, X, y = _labeled(teacher_file, data)
+    if issparse(y):
+        raise CommandError(
+            f"{teacher_file} predicts several labels of a sample.",
+            "Students need a teacher that predicts one class.",
+        )
     last = teacher.steps[-1][1]
     distilled: dict[str, Any] = {"gate": "distilled", "features": landmarks, "C": "auto"}
     mapped = teacher[:-1].transform(X)
@@ -171,8 +203,11 @@ def distill(
 
 def _labeled(model_file: Path, data: Path) -> tuple[Any, Any, np.ndarray]:
     """Return a model, and the samples of a file with their labels as classes of the model."""
-    model, chunks, target = _open(model_file, data, with_labels=True)
+    model, chunks, metadata = _open(model_file, data, with_labels=True)
     samples = list(chunks)
+    if metadata.get("file_type") == EXTREME:
+        return model, stack([c.X for c in samples]), stack([c.labels for c in samples])
+    target = metadata["target"]
     labels = [
         label
         for chunk in samples
@@ -194,26 +229,32 @@ def _compare(teacher: Any, students: Any, alone: Any, X: Any, y: Any) -> list[di
 
 
 def _open(model_file: Path, data: Path, with_labels: bool) -> tuple[Any, Iterator[Samples], Any]:
-    """Return the model, chunks of the file, and the name of the target."""
+    """Return the model, chunks of the file, and the metadata of the model file."""
     metadata = inspect(model_file).metadata
     if "kinds" not in metadata:
         raise ModelFileError(
             f"{model_file} was not saved by `widemargin fit`, so that its columns are unknown. Use "
             "widemargin.export.load in Python."
         )
+    # Files of earlier versions contain no type.
+    other = SVMLIGHT if metadata["kinds"] is None else TABLE
+    check_file_type(data, metadata.get("file_type", other))
     model = load(model_file)
     target = metadata["target"] if with_labels else None
     n_features = model[-1].n_features_in_
     chunks = read_chunks(data, metadata["kinds"], n_features, target)
-    return model, _with_labels(chunks, data) if with_labels else chunks, target
+    return model, _with_labels(chunks, data) if with_labels else chunks, metadata
 
 
 def _with_labels(chunks: Iterator[Samples], data: Path) -> Iterator[Samples]:
     """Yield the samples of a file that have labels."""
     count = 0
     for samples in chunks:
-        labels: Any = samples.labels
-        labeled = np.array([label != "" for label in labels])
+        labels = samples.labels
+        if issparse(labels):
+            labeled = np.diff(labels.indptr) > 0
+        else:
+            labeled = np.array([label != "" for label in labels])
         if labeled.any():
             count += labeled.sum()
             yield Samples(samples.X[labeled], labels[labeled])

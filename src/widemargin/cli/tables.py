@@ -1,4 +1,4 @@
-"""Read tables: CSV, Parquet, ARFF and svmlight files, whole or in chunks of bounded size."""
+"""Read CSV, Parquet, ARFF, svmlight and Extreme Classification files, whole or in chunks."""
 
 import difflib
 import re
@@ -16,8 +16,15 @@ from sklearn.datasets import load_svmlight_file
 
 from widemargin._base.options import cli_options as options
 from widemargin.cli.main import CommandError
+from widemargin.labeltree.io import is_extreme_format, load_extreme_format, read_extreme_chunks
 
 NUMBER, CATEGORY, TEXT = "number", "category", "text"
+TABLE, SVMLIGHT, EXTREME = "table", "svmlight", "extreme"
+_NAMES = {
+    TABLE: "a table",
+    SVMLIGHT: "an svmlight file",
+    EXTREME: "an Extreme Classification file",
+}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
@@ -29,20 +36,22 @@ class Samples:
     Attributes
     ----------
     X : DataFrame or CSR matrix
-    labels : ndarray of str or of int, or None
-        Empty strings mark unlabeled samples.
+    labels : ndarray of str or of int, CSR matrix, or None
+        Empty strings mark unlabeled samples. A matrix has an entry for each label of a sample.
     """
 
     X: Any
-    labels: np.ndarray | None
+    labels: Any
 
     def __len__(self) -> int:
         return self.X.shape[0]
 
 
-def is_svmlight(path: Path) -> bool:
-    """Return whether a file has the extension of svmlight files."""
-    return path.suffix in _SVMLIGHT
+def file_type(path: Path) -> str:
+    """Return `SVMLIGHT`, `EXTREME` or `TABLE`, by the extension and the first line."""
+    if path.suffix in _SVMLIGHT:
+        return SVMLIGHT
+    return EXTREME if path.suffix == ".txt" and is_extreme_format(path) else TABLE
 
 
 def read_training(path: Path, target: str | None, strings: Sequence[str] = ()) -> Samples:
@@ -51,20 +60,24 @@ def read_training(path: Path, target: str | None, strings: Sequence[str] = ()) -
     Parameters
     ----------
     path : Path
-        CSV file with a header, Parquet, ARFF or svmlight file.
+        CSV file with a header, Parquet, ARFF, svmlight or Extreme Classification file.
     target : str or None
-        Column with the labels. An svmlight file has its labels in front; None is needed there.
+        Column with the labels. Other files than tables contain their labels; None is needed there.
     strings : sequence of str
         Columns to read as strings, even if they contain numbers.
 
     Returns
     -------
     samples : Samples
-        All columns but the target. Labels are strings; svmlight labels are integers.
+        All columns but the target. Labels are strings; svmlight labels are integers, those of
+        Extreme Classification files a matrix.
     """
-    if is_svmlight(path):
-        if target is not None:
-            raise CommandError("--target is for tables: an svmlight file contains its labels.")
+    kind = file_type(path)
+    if kind != TABLE and target is not None:
+        raise CommandError(f"--target is for tables: {_NAMES[kind]} contains its labels.")
+    if kind == EXTREME:
+        return Samples(*load_extreme_format(path))
+    if kind == SVMLIGHT:
         X, labels = _read_svmlight(path)
         return Samples(X, _whole_numbers(labels))
     if target is None:
@@ -130,9 +143,9 @@ def read_chunks(
     Parameters
     ----------
     path : Path
-        CSV, Parquet, ARFF or svmlight file. An ARFF file is read whole.
+        CSV, Parquet, ARFF, svmlight or Extreme Classification file. An ARFF file is read whole.
     kinds : dict of str or None
-        Kinds of the columns of the model, by name; None for svmlight files.
+        Kinds of the columns of the model, by name; None for files that are no tables.
     n_features : int
         Number of features of the model, for svmlight files.
     target : str, optional
@@ -142,11 +155,8 @@ def read_chunks(
     ------
     samples : Samples
     """
-    if is_svmlight(path) != (kinds is None):
-        trained = "an svmlight file" if kinds is None else "a table"
-        raise CommandError(f"The model was trained on {trained}, and {path.name} is another type.")
     if kinds is None:
-        yield from _svmlight_chunks(path, n_features)
+        yield from _sparse_chunks(path, n_features)
         return
     needed = [*kinds, *([] if target is None else [target])]
     _check_columns(path, needed)
@@ -160,6 +170,28 @@ def read_chunks(
         yield Samples(with_kinds(table, kinds), labels)
     if not count:
         raise CommandError(f"{path} has a header and no samples.")
+
+
+def check_file_type(path: Path, trained: str) -> None:
+    """Raise a CommandError if a file has another type than that a model was trained on."""
+    found = file_type(path)
+    if found != trained:
+        raise CommandError(
+            f"The model was trained on {_NAMES[trained]}, and {path.name} is {_NAMES[found]}."
+        )
+
+
+def _sparse_chunks(path: Path, n_features: int) -> Iterator[Samples]:
+    if file_type(path) == SVMLIGHT:
+        yield from _svmlight_chunks(path, n_features)
+        return
+    for X, labels in read_extreme_chunks(path):
+        if X.shape[1] != n_features:
+            raise CommandError(
+                f"{path} has {X.shape[1]} features, and the model was trained on {n_features}.",
+                "Was the model trained on other data?",
+            )
+        yield Samples(X, labels)
 
 
 def stack(blocks: list) -> Any:

@@ -6,6 +6,7 @@ labels, separated by commas, then its features as ``number:value``, separated by
 
 import os
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -62,6 +63,22 @@ def load_extreme_format(path: PathLike) -> tuple[Any, Any]:
     array([[0.5, 0. , 1. ],
            [0. , 2.5, 0. ]])
     """
+    features, labels = zip(*read_extreme_chunks(path), strict=True)
+    return sp.vstack(features, format="csr"), sp.vstack(labels, format="csr")
+
+
+def read_extreme_chunks(path: PathLike) -> Iterator[tuple[Any, Any]]:
+    """Read a file in the format of the Extreme Classification Repository, some lines at a time.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Yields
+    ------
+    X, Y : CSR arrays
+        As of `load_extreme_format`, at least one pair.
+    """
     with open(path, encoding="ascii", errors="replace") as file:
         header = _HEADER.fullmatch(file.readline())
         if header is None:
@@ -70,14 +87,22 @@ def load_extreme_format(path: PathLike) -> tuple[Any, Any]:
                 "'1000 500 30'."
             )
         n_samples, n_features, n_labels = map(int, header.groups())
-        features, labels = _Entries(n_features, "feature"), _Entries(n_labels, "label")
         read = 0
-        while lines := list(islice(file, options.text_lines)):
+        while (lines := list(islice(file, options.text_lines))) or not read:
+            features, labels = _Entries(n_features, "feature"), _Entries(n_labels, "label")
             _parse(lines, read, path, features, labels)
+            yield features.matrix(path, read), labels.matrix(path, read)
+            if not lines:
+                break
             read += len(lines)
     if read != n_samples:
         raise ValueError(f"{path} has {read} samples, but its first line announces {n_samples}.")
-    return features.matrix(path), labels.matrix(path)
+
+
+def is_extreme_format(path: PathLike) -> bool:
+    """Return whether a file begins like one of the Extreme Classification Repository."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return _HEADER.fullmatch(file.readline(100)) is not None
 
 
 def save_extreme_format(path: PathLike, X: Any, Y: Any) -> None:
@@ -156,15 +181,18 @@ class _Entries:
         self.values: list[np.ndarray] = []
         self.counts: list[int] = []
 
-    def matrix(self, path: PathLike) -> Any:
-        """Return the matrix; raise a ValueError that names the line of an entry that is wrong."""
+    def matrix(self, path: PathLike, read: int) -> Any:
+        """Return the matrix; raise a ValueError that names the line of an entry that is wrong.
+
+        ``read`` samples came before.
+        """
         none = np.zeros(0)
         columns = np.concatenate([none, *self.columns]).astype(np.int64)
         values = np.concatenate([none, *self.values])
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         outside = np.flatnonzero(columns >= self.width)
         if len(outside):
-            line, column = rows[outside[0]] + 2, columns[outside[0]]
+            line, column = read + rows[outside[0]] + 2, columns[outside[0]]
             raise ValueError(
                 f"{path}, line {line}: {self.name} {column} is not below the number of "
                 f"{self.name}s in the first line, {self.width}."
@@ -173,7 +201,7 @@ class _Entries:
         columns = columns[order]
         repeated = np.flatnonzero((np.diff(columns) == 0) & (np.diff(rows) == 0))
         if len(repeated):
-            line, column = rows[repeated[0]] + 2, columns[repeated[0]]
+            line, column = read + rows[repeated[0]] + 2, columns[repeated[0]]
             raise ValueError(f"{path}, line {line}: {self.name} {column} is repeated.")
         indptr = np.cumsum([0, *self.counts])
         shape = (len(self.counts), self.width)

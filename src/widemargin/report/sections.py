@@ -152,7 +152,7 @@ def guarantee(subject: Subject) -> Markup | None:
         holds = f"holds on new samples with confidence {found.confidence:g}"
         text = (
             f"The constraint {holds}: over the draw of the calibration samples, the probability "
-            "that the threshold violates it is at most that small."
+            f"that the threshold violates it is at most {1.0 - found.confidence:.3g}."
             if found.guaranteed
             else f"{found.reason} The best threshold without a guarantee is used."
         )

@@ -61,7 +61,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     .. math::
 
-        \min_{f_1, \dots, f_K} \tfrac12 \sum_k \|f_k\|^2
+        \min_{f_1, \ldots, f_K} \tfrac12 \sum_k \|f_k\|^2
         + \sum_i C_i \max_k (m_i 1[k \neq y_i] + f_k(x_i) - f_{y_i}(x_i)), \qquad
         C_i = C \cdot \mathrm{class\ weight} \cdot \mathrm{sample\ weight}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,19 +62,23 @@ _QUICK = ("vowel", "yeast")
 _MEASURES = ("accuracy", "F", "AUC")
 
 
-def compare(quick: bool) -> Iterator[Comparison]:
+def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
     """Compare the table of each data set, and the statement of the paper about its variants.
 
     Parameters
     ----------
     quick : bool
         Whether to leave out the larger data sets.
+    folder : Path, optional
+        Folder with copies of data sets, as of `split`.
 
     Yields
     ------
     comparison : Comparison
     """
-    found = {name: _measured(name, quick) for name in PUBLISHED if name in _QUICK or not quick}
+    found = {
+        name: _measured(name, quick, folder) for name in PUBLISHED if name in _QUICK or not quick
+    }
     figures = [
         Figure(f"{name}, {who}", measure, published[k], None if ours is None else ours[k], 1.0)
         for name, table in PUBLISHED.items()
@@ -113,9 +118,9 @@ def _claim(found: dict[str, Any], statement: str, other: str) -> Claim:
     return Claim(statement, all(gain > 0 for gain in gains.values()) if gains else None, text)
 
 
-def _measured(name: str, quick: bool) -> dict[str, tuple[float, ...]] | None:
+def _measured(name: str, quick: bool, folder: Path | None) -> dict[str, tuple[float, ...]] | None:
     """Return accuracy, F and AUC of the teacher and of all students, or None without data."""
-    parts = split(name)
+    parts = split(name, folder)
     if parts is None:
         return None
     X, y, X_test, y_test = dense(parts[0]), parts[1], dense(parts[2]), parts[3]

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -60,7 +61,11 @@ PAPERS: dict[str, tuple[str, str, Callable[..., Iterable]]] = {
 }
 
 
-def reproduce(names: list[str], quick: bool, folder: Path) -> list[Paper]:
+# Papers whose data sets may be in a folder of the user.
+_WITH_DATA = ("gated", "preference")
+
+
+def reproduce(names: list[str], quick: bool, folder: Path, data: Path | None = None) -> list[Paper]:
     """Reproduce papers, and write ``reproduction.html`` and ``reproduction.json``.
 
     Parameters
@@ -72,6 +77,8 @@ def reproduce(names: list[str], quick: bool, folder: Path) -> list[Paper]:
         from. Otherwise, data sets of the papers are downloaded.
     folder : Path
         Where to write; created if needed.
+    data : Path, optional
+        Folder with copies of data sets as NAME.npz, which are not downloaded then.
 
     Returns
     -------
@@ -85,7 +92,7 @@ def reproduce(names: list[str], quick: bool, folder: Path) -> list[Paper]:
     papers = []
     for name in chosen:
         print(f"{PAPERS[name][0]} ...", flush=True)
-        papers.append(_run(name, quick))
+        papers.append(_run(name, quick, data))
         counts = _counts(papers[-1])
         shown = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         print(f"  {papers[-1].seconds:.0f} s. {shown or 'statements only'}", flush=True)
@@ -93,8 +100,10 @@ def reproduce(names: list[str], quick: bool, folder: Path) -> list[Paper]:
     return papers
 
 
-def _run(name: str, quick: bool) -> Paper:
+def _run(name: str, quick: bool, data: Path | None) -> Paper:
     title, reference, compare = PAPERS[name]
+    if data is not None and name in _WITH_DATA:
+        compare = partial(compare, folder=data)
     paper, start = Paper(name, title, reference), perf_counter()
     with warnings.catch_warnings():
         # Settings of the papers, on small data: constant students, fits that stop at their limit.
@@ -147,8 +156,8 @@ def _summary(papers: list[Paper], quick: bool) -> Markup:
         "from. Figures of data sets that are larger or have to be downloaded are not run; leave "
         "out --quick."
         if quick
-        else "Data sets that are public were downloaded or found in the cache; those that could "
-        "not be are marked."
+        else "Data sets that are public were downloaded, or found in the cache or the folder of "
+        "--data; cells of those that could not be are empty."
     )
     legend = Markup(
         '<p class="legend-compared">In each cell, ours is above and the figure of the paper below. '

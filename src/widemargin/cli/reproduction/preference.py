@@ -1,6 +1,7 @@
 """The PSVM paper: F1 of semi-supervised classifiers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,21 @@ _TUNED = "SVM, tuned threshold"
 _SHIPPED = "satimage, damp grey soil"
 
 
-def compare(quick: bool) -> Iterator[Comparison]:
+def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
     """Compare F1 on the data sets of the paper, and on one that is part of the package.
 
     Parameters
     ----------
     quick : bool
         Whether to leave out the data sets that have to be downloaded.
+    folder : Path, optional
+        Folder with copies of data sets, as of `split`.
 
     Yields
     ------
     comparison : Comparison
     """
-    ours = {name: None if quick else _downloaded(name) for name in _SETS}
+    ours = {name: None if quick else _downloaded(name, folder) for name in _SETS}
     X, y = load_satimage(return_X_y=True)
     shipped = _measured(X, (y == 3).astype(int), 10.0, 0.5, 2000)
     figures = [
@@ -89,9 +92,9 @@ def compare(quick: bool) -> Iterator[Comparison]:
     )
 
 
-def _downloaded(name: str) -> dict[str, float] | None:
+def _downloaded(name: str, folder: Path | None) -> dict[str, float] | None:
     file, C, gamma = _SETTINGS[name]
-    parts = split(file)
+    parts = split(file, folder)
     if parts is None:
         return None
     X, y = dense(parts[0]), np.asarray(parts[1])
