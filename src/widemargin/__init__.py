@@ -47,7 +47,7 @@ _HOMES = {
     "recall_at_precision_scorer": "semisupervised.selection",
     "save_extreme_format": "labeltree.io",
 }
-_SUBPACKAGES = ("datasets", "export", "plotting", "report", "structured")
+_SUBPACKAGES = ("datasets", "distributed", "export", "plotting", "report", "structured")
 
 __all__ = ["__version__", *_HOMES, *_SUBPACKAGES]
 

@@ -1,4 +1,5 @@
 from widemargin import datasets as datasets
+from widemargin import distributed as distributed
 from widemargin import export as export
 from widemargin import plotting as plotting
 from widemargin import report as report
@@ -76,6 +77,7 @@ __all__ = [  # noqa: RUF022 - in the order of dir()
     "compile_all",
     "datasets",
     "difficulty_degrees",
+    "distributed",
     "early_exit_predict",
     "effective_class_weight",
     "export",

@@ -992,3 +992,42 @@ class report_options:
     """Parts up to which an output is shown as text."""
     timed_calls = 5
     """Calls of which the fastest is reported as the time of a prediction."""
+
+
+class distributed_options:
+    """Options of fits on Dask collections; measured by `benchmarks/scale.py`."""
+
+    longest_step = 4.0
+    """Largest multiple of the change that a partition proposes."""
+    length_sweeps = 100
+    """Sweeps over the lengths of the partitions' steps."""
+    length_tol = 1e-6
+    """Change of the lengths at which the sweeps end."""
+    round_tol = 1e-12
+    """Violation at which coordinate descent ends within a round, which its passes limit."""
+    seed_step = 1_000_003
+    """Difference of the seeds of two rounds: partitions are counted up to it."""
+    first_width = 0.5
+    """Slack over which Newton's method rounds the kink of the hinge loss at first."""
+    width_factor = 0.3
+    """Factor by which this is lowered whenever the anchor moves: smaller ones take fewer anchors
+    with more steps for each."""
+    inner_share = 0.1
+    """Share of the gap up to which the rounded problem is solved around an anchor."""
+    lengths = (0.0, *(2.0**-k for k in range(10, 4, -1)), *(k / 16 for k in range(1, 17)), 1.5, 2.0)
+    """Lengths at which partitions compute the derivative along a step."""
+    block_entries = 1 << 20
+    """Entries of the copies of samples that are multiplied at a time."""
+    fan_in = 8
+    """Results of partitions that a task joins at a time."""
+    cocoa_rounds = 6
+    """Rounds of CoCoA+ before Newton's method; they cost a few passes each, and their gap hardly
+    decreases later on with many partitions."""
+    round_passes = 5
+    """Passes over the samples of a partition in each of these rounds."""
+    direct_features = 1_000
+    """Features up to which partitions sum up a matrix of second derivatives for each function."""
+    product_rounds = 50
+    """Most rounds of conjugate gradients for a Newton step with more features."""
+    residual_share = 0.1
+    """Share of the gradient that remains when these end."""
