@@ -301,6 +301,16 @@ def test_work_that_adds_up_is_compiled(lazy, monkeypatch):
 
 
 @needs_compiler
+@pytest.mark.parametrize("cost", [1.0, 3.0])
+def test_code_that_is_slow_to_compile_is_interpreted_longer(lazy, cost):
+    # A first fit that needs a little more than the usual time must not wait for a long compilation.
+    kernels = lazy()
+    kernels.add.cost, kernels.add.seconds = cost, 0.6
+    kernels.add(np.ones(3))
+    assert (kernels.add.dispatcher is None) == (cost > 1.0)
+
+
+@needs_compiler
 def test_code_in_the_cache_is_used_at_once_where_numba_is_loaded(lazy):
     kernels = lazy()
     with jit.eager():

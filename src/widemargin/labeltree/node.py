@@ -298,7 +298,7 @@ def _typical_values(X: Any) -> np.ndarray:
     return np.where(typical > 0.0, typical, 1.0)
 
 
-@compiled(work=lambda *arguments: 100.0 * arguments[0].size)
+@compiled(work=lambda *arguments: 100.0 * arguments[0].size, cost=4.0)
 def _train_children(
     data, indices, indptr, constants, positives, ends, thresholds, bias, logistic, tol, max_iter,
     seed,

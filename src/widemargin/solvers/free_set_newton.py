@@ -81,7 +81,7 @@ def _newton_work(matrix, linear, lower, upper, dual, *rest):
     return 5.0 * (50.0 * free + 0.001 * free**3 + 3.0 * len(dual))
 
 
-@compiled(work=_newton_work)
+@compiled(work=_newton_work, cost=4.0)
 def newton_in_place(matrix, linear, lower, upper, dual, residual, intercept, most_free):
     """Take Newton steps as `free_set_newton` does; -inf stands for a dual without bound."""
     point = dual.copy(), residual.copy()

@@ -377,7 +377,7 @@ def _steps_work(data, indices, indptr, bias, constants, *rest):
     return min(rest[-1], options.slice_passes * samples) * (8.0 + 0.5 * data.size / samples)
 
 
-@compiled(work=_steps_work, lists=True)
+@compiled(work=_steps_work, cost=3.0, lists=True)
 def coordinate_steps(
     data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random, tol,
     shrinking, max_iter, steps,

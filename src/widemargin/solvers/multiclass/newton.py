@@ -69,7 +69,7 @@ def newton_step(
     return True
 
 
-@compiled
+@compiled(cost=6.0)
 def _take_steps(matrix, upper, gradient, dual, new_dual, slope, most_free, work):
     """Take Newton steps from ``dual`` until none is cut; write where they end, and its slope."""
     n, n_classes = dual.shape

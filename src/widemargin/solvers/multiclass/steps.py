@@ -25,7 +25,7 @@ def _sweep_work(data, *rest):
     return min(rest[-1], 5 * n) * (20.0 + n_classes * (5.0 + 0.5 * data.size / n))
 
 
-@compiled(work=_sweep_work, lists=True)
+@compiled(work=_sweep_work, cost=3.0, lists=True)
 def sweep(
     data, indices, indptr, bias, label, margin, cost, norms, dual, weights, order, classes,
     active_classes, counts, levels, random, tol, max_iter, steps,
