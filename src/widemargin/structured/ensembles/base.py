@@ -206,13 +206,7 @@ class StructuredEnsemble(StructuredEstimator):
         losses : ndarray of shape (n_estimators, n_samples)
             Losses of the model.
         """
-        X, Y, _ = check_samples(X, Y)
-        proposals = self.predict_all(X, diversity)
-        columns = [
-            [self.model_.loss(y, output) for output in outputs]
-            for y, outputs in zip(Y, proposals, strict=True)
-        ]
-        return np.array(columns, dtype=float).T
+        return self._scored_losses(X, Y, diversity)[0]
 
     def pick_best_score(self, X: Sequence, Y: Sequence, diversity: float = 0.0) -> float:
         """Compute the score of the best proposal for each input.
@@ -226,8 +220,8 @@ class StructuredEnsemble(StructuredEstimator):
         -------
         <<structured_score>>
         """
-        losses = self.member_losses(X, Y, diversity).min(axis=0)
-        return avoided_share(losses, [self.model_.max_loss(y) for y in to_arrays(Y)])
+        losses, largest = self._scored_losses(X, Y, diversity)
+        return avoided_share(losses.min(axis=0), largest)
 
     def disagreement(self, X: Sequence) -> list[np.ndarray]:
         """Compute the disagreement of the members for each part of the outputs.
@@ -250,6 +244,13 @@ class StructuredEnsemble(StructuredEstimator):
         return self.W
 
     # Helpers.
+
+    def _scored_losses(self, X: Any, Y: Any, diversity: float) -> tuple[np.ndarray, list[float]]:
+        """Return the loss of every member on every sample, and the largest losses."""
+        X, Y, _ = check_samples(X, Y)
+        proposals = zip(*self.predict_all(X, diversity), strict=True)
+        scored = [self.model_._scored_losses(Y, list(outputs)) for outputs in proposals]
+        return np.array([losses for losses, _ in scored], dtype=float), scored[0][1]
 
     def _reporter(self, stop: Callable[[], bool]) -> Callable[..., bool]:
         """Return a function that prints figures, unless they were the last ones, and may stop."""

@@ -107,11 +107,13 @@ def check_method(method: Any) -> Any:
         raise ValueError(
             f"inference_method must be one of {', '.join(map(repr, METHODS))}, got {method!r}."
         )
-    unknown = set(given) - (_LOOPY_OPTIONS.keys() if name == "max-product" else set())
+    accepted = list(_LOOPY_OPTIONS) if name == "max-product" else []
+    unknown = set(given) - set(accepted)
     if unknown:
+        options = f"only the options {', '.join(accepted)}" if accepted else "no options"
         raise ValueError(
-            f"inference_method={method[0]!r} does not accept options, got "
-            f"{', '.join(sorted(unknown))}. Omit them; 'auto' is exact if an exact method is known."
+            f"inference_method={method[0]!r} accepts {options}, got {', '.join(sorted(unknown))}. "
+            "Omit them; 'auto' is exact if an exact method is known."
         )
     for option, value in given.items():
         if not _LOOPY_OPTIONS[option].is_satisfied_by(value):

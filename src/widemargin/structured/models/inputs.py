@@ -116,7 +116,14 @@ def check_features(features: Any) -> Any:
     if sp.issparse(features):
         check_real(features, "x")
         return sp.csr_array(features, dtype=np.float64)
-    features = check_real(np.asarray(features), "x")
+    try:
+        values = np.asarray(features)
+    except ValueError as error:  # of unequal lengths
+        raise ValueError(
+            "x must be an array of features of shape (n_nodes, n_features), got a "
+            f"{type(features).__name__} whose parts have other shapes."
+        ) from error
+    features = check_real(values, "x")
     if features.ndim != 2:
         raise ValueError(f"x must have shape (n_nodes, n_features), got {features.shape}.")
     return features

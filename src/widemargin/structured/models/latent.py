@@ -454,6 +454,9 @@ class HiddenNodes(LatentModel):
             return super().loss(y, y_hat)
         return self.base_loss(self.label_from_latent(y), self.label_from_latent(y_hat))
 
+    def _scored_losses(self, Y: Any, Y_hat: Any) -> tuple[np.ndarray, list[float]]:
+        return self.batch_loss(Y, Y_hat), [self.max_loss(y) for y in Y]
+
     def check_input(self, graph: InputGraph) -> InputGraph:
         graph = super().check_input(graph)
         hidden_states = np.arange(self.n_states) >= self.n_labels

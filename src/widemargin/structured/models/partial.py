@@ -152,5 +152,11 @@ def _allowed_states(model: CRF, graph: Any, y: Any) -> np.ndarray:
     if graph.allowed is not None:
         allowed &= graph.allowed
     labels = np.array(np.ravel(np.asarray(y, dtype=object))[known].tolist())
-    allowed[known] = np.arange(model.n_states) == model.states(labels)[:, np.newaxis]
+    states = model.states(labels)
+    if len(states) and not 0 <= states.min() <= states.max() < model.n_states:
+        raise ValueError(
+            f"Y must contain labels 0 to {model.n_states - 1}, and -1 or None for unknown ones, "
+            f"got {states.min()} to {states.max()}."
+        )
+    allowed[known] = np.arange(model.n_states) == states[:, np.newaxis]
     return allowed
