@@ -222,6 +222,56 @@ TUNING = {
 }
 
 
+def single(bench, report, chosen):
+    """Compare the times of predictions of one sample at a time."""
+    folder = f"{chosen.folder}/single"
+    bench.run("prepare", name="generated 10k", data=chosen.data, folder=folder, rows=chosen.rows)
+    names = [n for n in ("widemargin", "omikuji") if n == "widemargin" or find_spec(n)]
+    found = {name: bench.run("one by one", folder=folder, name=name) for name in names}
+    rows = [
+        [name, *(f"{run[key]:.0f}" for key in ("median", "worst"))] for name, run in found.items()
+    ]
+    text = "Microseconds of CPU time for a sample of generated 10k, median and 99th percentile."
+    report.table("One sample at a time", text, ["library", "median", "99 %"], rows)
+    report.keep("single", found)
+
+
+def one_by_one(folder, name):
+    """Return the microseconds of CPU time of predictions of single samples."""
+    import numpy as np
+
+    X, Y, test = (read(folder, part) for part in ("X_train", "Y_train", "X_test"))
+    if name == "omikuji":
+        import omikuji
+
+        from widemargin import save_extreme_format
+
+        save_extreme_format(f"{folder}/train.txt", X, Y)
+        parameters = omikuji.Model.default_hyper_param()
+        parameters.n_trees = 1
+        model = omikuji.Model.train_on_data(f"{folder}/train.txt", parameters, 2)
+
+        def predict(i):
+            row = slice(test.indptr[i], test.indptr[i + 1])
+            pairs = zip(test.indices[row].tolist(), test.data[row].tolist(), strict=True)
+            return model.predict(list(pairs), top_k=K)
+    else:
+        from widemargin import LabelTreeClassifier
+
+        fitted = LabelTreeClassifier().fit(X, Y)
+
+        def predict(i):
+            return fitted.predict_topk(test[[i]], K)
+
+    predict(0)
+    times = []
+    for i in range(1000):
+        clock = Clock()
+        predict(i)
+        times.append(1e6 * clock("one")["one_cpu"])
+    return {"median": float(np.median(times)), "worst": float(np.percentile(times, 99))}
+
+
 def settings(bench, report, chosen):
     """Compare the settings of label trees."""
     stored = report.kept.get("settings", {})
@@ -456,7 +506,7 @@ def grow(folder, n_samples, n_labels):
     return train_widemargin(folder, 1)
 
 
-PARTS = {"peers": peers, "growth": growth, "settings": settings}
+PARTS = {"peers": peers, "growth": growth, "settings": settings, "single": single}
 TASKS = {
     "prepare": prepare,
     "widemargin": train_widemargin,
@@ -465,6 +515,7 @@ TASKS = {
     "napkinXC": train_napkinxc,
     "score": score,
     "grow": grow,
+    "one by one": one_by_one,
 }
 
 if __name__ == "__main__":

@@ -197,6 +197,7 @@ class CoulombSSVM(StructuredEnsemble):
         single = self._fit_single(problem)
         alpha = default_repulsion(single.objective, problem.oracle.size, self.assignment)
         alpha = alpha if self.alpha == "auto" else float(self.alpha)
+        curves: dict[str, Any]
         if alpha == 0.0 or self.n_estimators == 1:
             W, iterations = np.tile(single.w, (self.n_estimators, 1)), 0
             risk, energy = [self.n_estimators * single.objective], coulomb_energy(W, self.exponent)
