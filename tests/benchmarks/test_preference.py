@@ -51,7 +51,7 @@ def test_every_part_prints_and_keeps_what_it_measured(preference, folder, capsys
         preference.main(["--rows", "200", "--data", str(folder), "--json", str(path), "--only",
                          "tables", "constraints", "share", "speed", "memory"])  # fmt: skip
         preference.main(["--rows", "4", "--json", str(folder / "generated.json"), "--only",
-                         "tables", "guarantee", "margin", "clusters"])  # fmt: skip
+                         "tables", "guarantee", "starts", "margin", "clusters"])  # fmt: skip
     kept, printed = json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
     titles = [table["title"] for table in kept["tables"]]
     assert titles == [
@@ -68,8 +68,9 @@ def test_every_part_prints_and_keeps_what_it_measured(preference, folder, capsys
     assert "Left out without --data: tables" in printed
     generated = json.loads((folder / "generated.json").read_text(encoding="utf-8"))
     assert [table["title"] for table in generated["tables"]] == [
-        "The guarantee",
+        *(f"The guarantee, confidence {level:g}" for level in preference.CONFIDENCES),
         "Guarantees by the number of unlabeled samples",
+        "Starts of the fixed sequence",
         "Constraints without a guarantee, by the margin",
         "Where unlabeled samples help",
     ]

@@ -4,13 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom, binomtest, norm
+from scipy.stats import beta, betabinom, binom, binomtest, norm
 
+from widemargin._base.options import preference_options
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples
 from widemargin.semisupervised.guarantee import (
     _passed_thresholds,
     _Ranked,
+    _Reference,
     _Tests,
+    guarantee_chance,
     guaranteed_threshold,
     shift_pvalue,
 )
@@ -166,9 +169,58 @@ def test_the_start_is_nearly_as_good_as_the_best_one_known_beforehand(share, dis
         passed += binom.sf(hits - 1, np.arange(n + 1), bound) <= 1 - CONFIDENCE
         tests = _Tests({"precision": bound}, 1 - CONFIDENCE, None)
         samples = [samples_of(*both) for both in zip(scores, positive, strict=True)]
-        found += len(_passed_thresholds(tests, _Ranked(samples[0]), samples[1])) > 0
+        reference = _Reference(samples[1], n)
+        found += len(_passed_thresholds(tests, _Ranked(samples[0]), reference)) > 0
     assert 0.3 * draws < passed[1:].max() < 0.99 * draws
     assert found >= 0.93 * passed[1:].max()
+
+
+def test_a_start_at_a_rank_depends_on_no_calibration_sample_but_on_their_number():
+    """Otherwise the tests from there on would not have the stated level."""
+    rng = np.random.default_rng(0)
+    positive = rng.random(300) < 0.3
+    reference = samples_of(3.0 * positive + rng.normal(size=300), positive)
+    tests = _Tests({"precision": 0.9}, 1 - CONFIDENCE, None)
+    starts = {
+        tests.start(_Reference(reference, 200), np.sort(scores)[::-1])
+        for scores in (rng.normal(size=200), rng.random(200), np.zeros(200))
+    }
+    assert len(starts) == 1
+    assert starts.pop() >= np.ceil(np.log(1 - CONFIDENCE) / np.log(0.9))
+
+
+def test_resampled_chances_are_those_of_the_beta_binomial_distribution(monkeypatch):
+    """So many of all n samples drawn by the Bayesian bootstrap are positive."""
+    monkeypatch.setattr(preference_options, "resampled", 4000)
+    rng = np.random.default_rng(0)
+    samples, enough = samples_of(rng.normal(size=40), np.arange(40) < 30), np.arange(40, 60)
+    found = _Reference(samples, 60).chance(np.full(20, 60), enough)
+    assert found == pytest.approx(betabinom.sf(enough, 60, 30, 10), abs=0.04)
+
+
+def test_resampling_is_left_out_where_it_would_take_much_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    samples = samples_of(rng.normal(size=100), rng.random(100) < 0.7)
+    ranks = np.arange(1, 101)
+    assert _Reference(samples, 100).chance(ranks, ranks) is not None
+    monkeypatch.setattr(preference_options, "most_resampled", 99)
+    assert _Reference(samples, 100).chance(ranks, ranks) is None
+    found = guaranteed_threshold(Constraints(precision=0.5), CONFIDENCE, samples, samples)
+    assert found.guaranteed
+
+
+@pytest.mark.parametrize("bounds", [{"precision": 0.9}, {"recall": 0.9}], ids=str)
+def test_the_estimated_chance_of_a_guarantee_is_close_to_how_often_it_is_given(bounds):
+    constraints, chances, given = Constraints(**bounds), [], []
+    for seed in range(60):
+        problem = Problem(seed)
+        problem.n, problem.share, problem.distance, problem.spread = 160, 0.25, 2.9, 1.0
+        samples, reference = problem.draw(), problem.draw()
+        chances.append(guarantee_chance(constraints, CONFIDENCE, reference, 160))
+        found = guaranteed_threshold(constraints, CONFIDENCE, samples, reference)
+        given.append(found.guaranteed)
+    assert np.mean(given) > 0.1
+    assert abs(np.mean(chances) - np.mean(given)) < 0.2
 
 
 def test_all_samples_can_be_accepted():

@@ -11,6 +11,7 @@ from widemargin.semisupervised.self_training import (
     Learner,
     RoundModel,
     TrainingState,
+    _more_certain,
     self_train,
 )
 from widemargin.semisupervised.split import NO_SAMPLES, LabelSplit
@@ -138,3 +139,18 @@ def test_a_report_stops_the_rounds_and_they_resume_from_their_state():
     for name, values in expected.history.items():
         assert_array_equal(again.history[name], values)
     assert_array_equal(script.labels, whole.labels)
+
+
+def test_a_later_round_needs_more_than_noise_to_replace_an_earlier_one_with_a_guarantee():
+    first = np.array([0.6, 0.5])
+    assert _more_certain(first, np.full(2, -np.inf))
+    assert not _more_certain(first, first)
+    assert not _more_certain(np.array([0.65, 0.5]), first)
+    assert not _more_certain(np.array([0.6, 0.505]), first)
+    assert not _more_certain(np.array([0.55, 0.9]), first)
+    assert _more_certain(np.array([0.75, 0.4]), first)
+    assert _more_certain(np.array([0.6, 0.55]), first)
+    # An objective of 0, and costs, which are negative.
+    assert _more_certain(np.array([0.0, 0.1]), np.zeros(2))
+    assert not _more_certain(np.array([0.6, -99.0]), np.array([0.6, -100.0]))
+    assert _more_certain(np.array([0.6, -90.0]), np.array([0.6, -100.0]))

@@ -813,6 +813,18 @@ class preference_options:
     power_tolerance = 0.1
     """The start is the highest threshold whose estimated chance is at most this much below the best
     one. Larger starts higher, where estimates of a few samples are noisy; smaller trusts them."""
+    rank_tolerance = 0.03
+    """The same if the start is a rank, whose chance is estimated by resampling too."""
+    resampled = 100
+    """Number of resamples that estimate the chance of ranks. More are more exact and take time."""
+    resampled_weight = 2.0 / 3.0
+    """Weight of resampling in the chance of ranks; the rest is for the chance at observed rates.
+    Resampling knows that the number of positive samples varies; the rates are smoothed."""
+    most_resampled = 5000
+    """Largest number of samples that are resampled: more take memory, and their rates are known."""
+    objective_gain = 0.02
+    """Relative gain of the objective from which on a later round replaces an earlier one where a
+    guarantee is to be given. Smaller chooses by noise; larger gives up gains of pseudo-labels."""
     recall_risk = 0.2
     """Share of the risk for the recall, the rest is for the false positive rate, if the precision
     is tested for a given share of positive samples: there are few false positives to count."""

@@ -26,7 +26,10 @@ of calibration samples, it is sufficient to test once between neighboring scores
 The start must not depend on the labels of the calibration samples. It is the highest threshold with
 nearly the best chance to pass, estimated by other samples, the reference. If precision is the only
 bound, the start is a rank k: the k highest calibration scores are accepted, so that a start never
-has too few samples to pass. The start is then the random score of rank k + 1, and the argument
+has too few samples to pass. Its chance is estimated in two ways: at the rates of the reference, and
+by the Bayesian bootstrap, which draws calibration samples from it and so takes into account that
+the number of positive samples varies. The start is a function of the reference and of the number of
+calibration samples only. The start is then the random score of rank k + 1, and the argument
 above still holds. Let B be the set of invalid thresholds, assume that scores have no ties, and
 condition on the number of samples between the end points of B. At each end point the precision is
 p, by continuity, so that the samples between two end points have the precision p too and the number
@@ -45,6 +48,7 @@ the level.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import beta, binom, ks_2samp
@@ -111,16 +115,31 @@ def guaranteed_threshold(
         Fraction of positive samples among new samples. If None, that of the calibration samples.
     """
     tests = _Tests(constraints.bounds, 1.0 - confidence, positive_share)
-    ranked = _Ranked(samples)
-    candidates = _passed_thresholds(tests, ranked, reference)
+    ranked, suggested = _Ranked(samples), _Reference(reference, len(samples.scores))
+    candidates = _passed_thresholds(tests, ranked, suggested)
     guaranteed = bool(len(candidates))
     curve = ThresholdCurve(samples, candidates if guaranteed else None)
     # The bounds hold for all candidates, though not always on the calibration samples.
     objective = constraints.objective(curve)
     best = int(objective.argmax()) if guaranteed else constraints.best_index(curve)
-    achievable = {name: _achievable(name, tests, ranked, reference) for name in tests.bounds}
+    achievable = {name: _achievable(name, tests, ranked, suggested) for name in tests.bounds}
     more = 0 if guaranteed else _more_samples(tests, samples, reference)
     return Guarantee(guaranteed, confidence, float(curve.thresholds[best]), achievable, more)
+
+
+def guarantee_chance(
+    constraints: Constraints,
+    confidence: float,
+    reference: ScoredSamples,
+    n: int,
+    positive_share: float | None = None,
+) -> float:
+    """Estimate the probability that the constraints can be guaranteed by n calibration samples.
+
+    The scores and labels of the reference are taken for those of the calibration samples.
+    """
+    tests = _Tests(constraints.bounds, 1.0 - confidence, positive_share)
+    return float(tests.chances(_Reference(reference, n))[1].max(initial=0.0))
 
 
 def shift_pvalue(
@@ -173,7 +192,52 @@ class _Ranked:
         self.separates = np.append(True, np.append(descending[:-1] > descending[1:], True))
 
 
-def _passed_thresholds(tests: "_Tests", ranked: _Ranked, reference: ScoredSamples) -> np.ndarray:
+class _Reference:
+    """Samples that suggest where to start, and calibration samples that they make likely.
+
+    Parameters
+    ----------
+    samples : ScoredSamples
+        Samples of both classes, independent of the calibration samples.
+    n : int
+        Number of calibration samples.
+    """
+
+    def __init__(self, samples: ScoredSamples, n: int) -> None:
+        self.samples, self.n = samples, n
+        order = np.argsort(-samples.scores, kind="stable")
+        self.positive = samples.positive[order]
+        # Entry k is the number of positive samples among the k highest scores.
+        self.found = np.append(0, np.cumsum(self.positive))
+
+    @cached_property
+    def _hits(self) -> np.ndarray:
+        """Numbers of positive samples up to each rank, in random calibration samples by line.
+
+        They are drawn by the Bayesian bootstrap: the probability of each sample of the reference is
+        random, because the reference itself is a random sample.
+        """
+        rng = np.random.default_rng(0)
+        draws = preference_options.resampled
+        probability = rng.standard_exponential((draws, len(self.positive)))
+        probability /= probability.sum(axis=1, keepdims=True)
+        drawn = rng.multinomial(self.n, probability)
+        positive = np.repeat(np.tile(self.positive, draws), drawn.ravel())
+        hits = np.zeros((draws, self.n + 1), dtype=np.int32)
+        np.cumsum(positive.reshape(draws, self.n), axis=1, out=hits[:, 1:])
+        return hits
+
+    def chance(self, ranks: np.ndarray, enough: np.ndarray) -> np.ndarray | None:
+        """Estimate how probable more than `enough` positive samples are at each rank.
+
+        It is None if there are very many samples, whose rates are known well without it.
+        """
+        if max(self.n, len(self.positive)) > preference_options.most_resampled:
+            return None
+        return (self._hits[:, ranks] > enough).mean(axis=0)
+
+
+def _passed_thresholds(tests: "_Tests", ranked: _Ranked, reference: _Reference) -> np.ndarray:
     """Return thresholds, in ascending order, that are guaranteed simultaneously."""
     n = len(ranked.scores)
     passes = tests.passes(ranked.accepted, ranked.hits, ranked.n_positive, n - ranked.n_positive)
@@ -186,7 +250,7 @@ def _passed_thresholds(tests: "_Tests", ranked: _Ranked, reference: ScoredSample
     return ranked.thresholds[passes & ranked.separates][::-1]
 
 
-def _achievable(name: str, tests: "_Tests", ranked: _Ranked, reference: ScoredSamples) -> float:
+def _achievable(name: str, tests: "_Tests", ranked: _Ranked, reference: _Reference) -> float:
     """Return the tightest bound of this name that can be guaranteed alone."""
     if name != "precision":
         n = ranked.n_positive if name == "recall" else len(ranked.scores) - ranked.n_positive
@@ -212,7 +276,7 @@ def _more_samples(tests: "_Tests", samples: ScoredSamples, reference: ScoredSamp
     )
     for factor in np.geomspace(1.0, 1000.0, 61)[1:]:
         size = int(np.ceil(factor * n))
-        if tests.power(samples, size)[1].max(initial=0.0) >= 0.5:
+        if tests.power(_Reference(samples, size))[1].max(initial=0.0) >= 0.5:
             return size - n
     return None
 
@@ -254,33 +318,49 @@ class _Tests:
         weight = self.share * recall * (1.0 - precision)
         return (recall > 0.0) & (weight >= (1.0 - self.share) * rate * precision)
 
-    def start(self, reference: ScoredSamples, descending: np.ndarray) -> int:
+    @property
+    def starts_at_rank(self) -> bool:
+        """Whether the start is a rank instead of a threshold."""
+        return list(self.bounds) == ["precision"] and self.share is None
+
+    def start(self, reference: _Reference, descending: np.ndarray) -> int:
         """Return the rank to start at, which is fixed or that of a fixed threshold."""
         n = len(descending)
-        ranks, power = self.power(reference, n)
+        ranks, power = self.chances(reference)
         if not len(ranks):
             return n + 1
         best = float(power.max())
+        options = preference_options
+        tolerance = options.rank_tolerance if self.starts_at_rank else options.power_tolerance
         # At most twice the smallest chance to fail, if that is small.
-        tolerance = min(preference_options.power_tolerance, 1.01 - best)
+        tolerance = min(tolerance, 1.01 - best)
         rank = int(ranks[(power >= best - tolerance).argmax()])
-        if len(self.bounds) == 1 and self.share is None:
+        if self.starts_at_rank:
             return rank
-        size = len(reference.scores)
+        size = len(reference.positive)
         place = min(size - 1, max(0, round(rank * size / n) - 1))
-        threshold = np.nextafter(np.sort(reference.scores)[::-1][place], -np.inf)
+        threshold = np.nextafter(np.sort(reference.samples.scores)[::-1][place], -np.inf)
         return int((descending > threshold).sum())
 
-    def power(self, reference: ScoredSamples, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return ranks among n samples, and estimates of the probability that they pass."""
-        size, n_positive = len(reference.scores), int(reference.positive.sum())
+    def chances(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
+        """Return ranks, and their estimated chances to pass: the power, and that in resamples."""
+        ranks, power = self.power(reference)
+        if self.starts_at_rank and len(ranks):
+            enough = binom.isf(self.risk, ranks, self.bounds["precision"])
+            resampled = reference.chance(ranks, enough)
+            if resampled is not None:
+                power = power + preference_options.resampled_weight * (resampled - power)
+        return ranks, power
+
+    def power(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
+        """Return ranks among calibration samples, and estimates of the chance that they pass."""
+        n, found = reference.n, reference.found
+        size, n_positive = len(reference.positive), int(found[-1])
         ranks = np.rint(np.geomspace(1, n, preference_options.tried_starts)).astype(int)
         ranks = np.union1d(ranks, [0])
         if "precision" in self.bounds and self.share is None and self.bounds["precision"] < 1.0:
             fewest = np.ceil(np.log(self.risk) / np.log(self.bounds["precision"]) - 1e-9)
             ranks = np.union1d(ranks[ranks >= fewest], [fewest] if fewest <= n else []).astype(int)
-        order = np.argsort(-reference.scores, kind="stable")
-        found = np.append(0, np.cumsum(reference.positive[order]))
         place = np.rint(ranks * size / n).astype(int)
         hits, false = found[place] + 0.5, place - found[place] + 0.5
         positives = max(1, round(n * n_positive / size))

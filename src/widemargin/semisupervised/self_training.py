@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from widemargin._base.options import preference_options
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
-from widemargin.semisupervised.guarantee import shift_pvalue
+from widemargin.semisupervised.guarantee import guarantee_chance, shift_pvalue
 from widemargin.semisupervised.split import LabelSplit
 from widemargin.semisupervised.targets import PartialLabels
 
@@ -96,7 +97,8 @@ class TrainingState:
     best_pseudo_labels, best_fold_labels : ndarray or None
         The pseudo-labels it was trained with.
     best_rank : ndarray of shape (2,)
-        What makes it the best: its negative violation of the constraints, and its objective.
+        What makes it the best: its negative violation of the constraints, or with a confidence its
+        estimated chance of a guarantee; and its objective.
     history : dict of ndarray
         See `history_` of the estimators.
     seen : ndarray of str
@@ -213,7 +215,8 @@ def _evaluate(
     """Return the metrics of a model for the history, and keep it if it is the best.
 
     A model that meets the constraints is better than one that does not, then a smaller violation,
-    then a greater objective. The earlier of equally good models is kept.
+    then a greater objective. The earlier of equally good models is kept. With a confidence, a later
+    model must be better by more than the noise of the estimates, see `_more_certain`.
     """
     samples = learner.scored(trained, learner.split.validation)
     scores, positive, weight = samples
@@ -225,8 +228,17 @@ def _evaluate(
     curve = ThresholdCurve(samples) if threshold == "tuned" else at_zero
     index = constraints.best_index(curve)
     objective = float(constraints.objective(curve)[index])
-    rank = np.array([-constraints.violation(curve)[index], objective])
-    is_best = tuple(rank) > tuple(state.best_rank)
+    n_calibration = len(learner.split.calibration)
+    if n_calibration:
+        parent = learner.parent
+        chance = guarantee_chance(
+            constraints, parent.confidence, samples, n_calibration, parent.positive_share
+        )
+        rank = np.array([chance, objective])
+        is_best = _more_certain(rank, state.best_rank)
+    else:
+        rank = np.array([-constraints.violation(curve)[index], objective])
+        is_best = tuple(rank) > tuple(state.best_rank)
     if is_best:
         state.best, state.best_rank = trained, rank
         state.best_pseudo_labels, state.best_fold_labels = state.pseudo_labels, state.fold_labels
@@ -242,6 +254,24 @@ def _evaluate(
         "objective": objective,
         "best": is_best,
     }
+
+
+def _more_certain(rank: np.ndarray, best: np.ndarray) -> bool:
+    """Return whether a model replaces the best one so far, if a guarantee is to be given.
+
+    Its estimated chance must be better by more than a tolerance, or its objective must be while its
+    chance is not worse. Otherwise the earlier model, and finally that of the first round, is kept.
+    A model chosen by differences within the noise would only lose guarantees at random, in the more
+    rounds, the more unlabeled samples there are.
+    """
+    if not np.isfinite(best).all():
+        return True
+    (chance, objective), (best_chance, best_objective) = rank, best
+    tolerance = preference_options.power_tolerance
+    if chance > best_chance + tolerance:
+        return True
+    gain = preference_options.objective_gain * abs(best_objective)
+    return bool(chance >= best_chance and objective > best_objective + gain)
 
 
 def _digest(labels: np.ndarray) -> str:
