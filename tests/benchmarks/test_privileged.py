@@ -19,6 +19,7 @@ def bench(monkeypatch):
     few = {name: {**shape, "classes": 3} for name, shape in privileged.SHAPES.items()}
     monkeypatch.setattr(privileged, "SHAPES", few)
     monkeypatch.setattr(privileged, "GRID", [1.0, 10.0])
+    monkeypatch.setattr(privileged, "SUITE", ("wine",))
     monkeypatch.setattr(privileged, "TEXTS", 300)
     monkeypatch.setattr(privileged, "PIXELS", 40)
     run = lambda _, task, threads=2, **a: privileged.TASKS[task](**a)  # noqa: E731
@@ -38,6 +39,8 @@ def folder(tmp_path):
             rng = np.random.default_rng(0)
             y = np.arange(100) % 2
             X, Z = rng.random((100, 6)) + y[:, None], rng.random((100, 3))
+            if name == "sector":
+                return dict(X_train=sp.csr_array(X), y_train=y)
             if name == "bursi":
                 return dict(X=sp.csr_array(X), y=y, privileged=Z)
             parts = {f"{part}_features": X for part in ("train", "val", "test")}
@@ -61,7 +64,9 @@ def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
         "Growth over samples",
         "Methods for SVM1+ and SVM-2K",
         "Accuracy on test samples",
+        "Privileged features at the defaults",
     ]
+    assert {row[0] for row in kept["tables"][4]["rows"]} == {"wine", *bench.TEXTS_OF_SUITE}
     methods = {row[1] for row in kept["tables"][3]["rows"]}
     assert methods >= {"SVM", "SVM2+", "SVM1+", "SVM-2K", "SVM2+, shuffled", "SVM2+, constant"}
     assert "SVM, appended" in methods
@@ -79,3 +84,14 @@ def test_the_qp_of_the_comparison_has_the_optimum_of_svm1plus(bench):
     problem = svm1plus_problem(K, M, np.where(y == 1, 1.0, -1.0), np.ones(60), 1.0)
     own = solve_coupled(problem, tol=1e-6)
     assert value == pytest.approx(own.dual_objective, rel=1e-4)
+
+
+def test_descriptions_of_texts_are_those_of_their_class(bench, folder):
+    rare, described = (bench.suite_texts(name, folder) for name in bench.TEXTS_OF_SUITE)
+    np.testing.assert_array_equal(rare[0], described[0])
+    np.testing.assert_array_equal(rare[2], described[2])
+    for label in (0, 1):
+        of_class = rare[1][rare[2] == label]
+        assert np.ptp(of_class, axis=0).min() > 0.0
+        expected = np.tile(of_class.mean(axis=0), (len(of_class), 1))
+        np.testing.assert_allclose(described[1][rare[2] == label], expected)

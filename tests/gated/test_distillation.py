@@ -48,7 +48,7 @@ def test_a_student_without_cost_is_the_ridge_regression_of_the_clipped_scores(th
 
 def test_a_distilled_student_solves_the_gated_problem_with_its_gate_as_scores(three, forest):
     X, y = three
-    distilled = GatedSVC("bee", forest, gate="distilled", gate_strength=1.0).fit(X, y)
+    distilled = GatedSVC("bee", forest, C=1.0, gate="distilled", gate_strength=1.0).fit(X, y)
     gate = expected_gate(X, clipped_log_odds(forest, X))
     scores = gate.predict(X)
     exact = GatedSVC("bee", classes=forest.classes_).fit(X, y, teacher_scores=scores)
@@ -61,7 +61,7 @@ def test_a_distilled_student_solves_the_gated_problem_with_its_gate_as_scores(th
 def test_a_distilled_student_predicts_without_its_teacher(three, forest, monkeypatch):
     X, y = three
     for features in (None, 7, Nystroem(n_components=5, random_state=1)):
-        students = GatedStudents(forest, gate="distilled", features=features).fit(X, y)
+        students = GatedStudents(forest, C=1.0, gate="distilled", features=features).fit(X, y)
         expected = students.decision_function(X)
         restored = pickle.loads(pickle.dumps(students))
         with monkeypatch.context() as patch:
@@ -73,9 +73,9 @@ def test_a_distilled_student_predicts_without_its_teacher(three, forest, monkeyp
 
 def test_a_number_of_landmarks_is_a_budget_of_features(three, forest):
     X, y = three
-    student = GatedSVC("bee", forest, gate="distilled", features=9).fit(X, y)
+    student = GatedSVC("bee", forest, C=1.0, gate="distilled", features=9).fit(X, y)
     assert student.coef_.shape == (9,)
-    assert GatedSVC("bee", forest, gate="distilled", features=10**6).fit(X, y).coef_.size <= len(X)
+    assert student.set_params(features=10**6).fit(X, y).coef_.size <= len(X)
     with pytest.raises(ValueError, match="features"):
         GatedSVC("bee", forest, features=0).fit(X, y)
 
@@ -168,7 +168,8 @@ def test_a_weight_is_a_number_of_copies(three, forest):
 
 def test_a_gate_without_strength_leaves_a_student_of_labels_alone(three, forest):
     X, y = three
-    student = GatedSVC("bee", forest, gate="distilled", gate_strength=0.0, tol=1e-9).fit(X, y)
+    student = GatedSVC("bee", forest, C=1.0, gate="distilled", gate_strength=0.0, tol=1e-9)
+    student.fit(X, y)
     zeros = np.zeros((len(y), 3))
     plain = GatedSVC("bee", classes=forest.classes_, tol=1e-9).fit(X, y, teacher_scores=zeros)
     assert_allclose(student.coef_, -plain.theta_, atol=1e-6)
@@ -236,6 +237,18 @@ def test_c_is_chosen_for_students_of_the_teacher_itself(three, teacher):
         GatedSVC("bee", teacher, C="auto", kernel="rbf").fit(X, y)
 
 
+def test_c_is_chosen_by_default_for_distilled_students(three, forest):
+    X, y = (values[:90] for values in three)
+    parameters = {"gate": "distilled", "features": 20}
+    default = GatedSVC("bee", forest, **parameters).fit(X, y)
+    chosen = GatedSVC("bee", forest, C="auto", **parameters).fit(X, y)
+    assert default.C is None
+    assert default.C_ in options.auto_costs
+    assert_array_equal(default.coef_, chosen.coef_)
+    for given in ({}, {"kernel": "rbf"}):
+        assert GatedSVC("bee", forest, **given).fit(X, y).C_ == 1.0
+
+
 def test_metrics_in_folds_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     positive, values, weight = rng.random(60) < 0.3, rng.normal(size=60).round(1), rng.random(60)
@@ -262,7 +275,7 @@ def test_a_gate_that_misleads_is_not_used_and_named_in_a_warning(three):
 
 def test_sparse_samples_give_the_same_student(three, forest):
     X, y = three
-    student = GatedSVC("bee", forest, gate="distilled", tol=1e-9)
+    student = GatedSVC("bee", forest, C=1.0, gate="distilled", tol=1e-9)
     dense = student.fit(X, y, unlabeled=X[::2]).decision_function(X)
     rows = sparse.csr_array(X)
     thin = student.fit(rows, y, unlabeled=rows[::2]).decision_function(rows)
@@ -327,8 +340,8 @@ def test_sessions_of_onnx_runtime_are_teachers(three, forest, dtype, zipmap):
     session = runtime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    expected = GatedStudents(forest, gate="distilled").fit(X, y).decision_function(X)
-    students = GatedStudents(session, gate="distilled").fit(X, y)
+    expected = GatedStudents(forest, C=1.0, gate="distilled").fit(X, y).decision_function(X)
+    students = GatedStudents(session, C=1.0, gate="distilled").fit(X, y)
     assert_allclose(students.decision_function(X), expected, atol=1e-3)
     search = GridSearchCV(GatedStudents(session, gate="distilled"), {"C": [0.1, 1.0]}, cv=3)
     assert 0.5 < search.fit(X, y).best_score_ <= 1.0

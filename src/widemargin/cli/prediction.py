@@ -174,7 +174,7 @@ def distill(
             "Students need a teacher that predicts one class.",
         )
     last = teacher.steps[-1][1]
-    distilled: dict[str, Any] = {"gate": "distilled", "features": landmarks, "C": "auto"}
+    distilled: dict[str, Any] = {"gate": "distilled", "features": landmarks}
     mapped = teacher[:-1].transform(X)
     students = GatedStudents(last, **({} if landmarks is None else distilled)).fit(mapped, y)
     model = Pipeline([*teacher.steps[:-1], ("students", students)])
@@ -223,8 +223,9 @@ def _compare(teacher: Any, students: Any, alone: Any, X: Any, y: Any) -> list[di
     table = []
     for k, label in enumerate(students.classes_.tolist()):
         found = {"teacher": predicted == label, **{who: a[:, k] for who, a in answers.items()}}
-        own = y == label
-        scores = {who: float(f1_score(own, a, zero_division=0.0)) for who, a in found.items()}
+        scores = {
+            who: float(f1_score(y == label, a, zero_division=0.0)) for who, a in found.items()
+        }
         table.append({"class": label, **scores})
     return table
 

@@ -42,7 +42,7 @@ class GatedBase(ClassifierMixin, BaseEstimator):
             callable,
             None,
         ],
-        "C": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "C": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither"), None],
         "margin": [Interval(Real, 0.0, None, closed="left")],
         "decay": [Interval(Real, 0.0, 1.0, closed="neither")],
         "difficulty": [StrOptions({"relative-margin"}), callable, None],

@@ -126,13 +126,13 @@ class TrainingData:
             self.scores = self._teacher_scores(student, samples, folds)
         else:
             self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
-        self.strength, self.C = 1.0, student.C
+        self.strength, self.C = 1.0, requested_cost(student)
         if student.gate == "distilled":
             self._choose_gate(student, samples, unlabeled, targets)
         else:
             self.features, self.phi = _fit_features(student, self.teacher, samples)
             self.functions, self.phi_functions = self._teacher_functions(student, samples)
-            if student.C == "auto":
+            if self.C == "auto":
                 self.C = self._choose(student, targets, (1.0,)).C
         kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
         self.kernel = kernel.resolve(self.phi, weight=self.weight)
@@ -187,7 +187,8 @@ class TrainingData:
 
         With ``compared``, the quality of a single candidate is evaluated as well.
         """
-        costs = options.auto_costs if student.C == "auto" else (student.C,)
+        cost = requested_cost(student)
+        costs = options.auto_costs if cost == "auto" else (cost,)
         targets = np.unique(self.y) if targets is None else targets
         # Booleans for several targets are an error that is raised later.
         missing_labels = is_boolean_target(self.y, self.classes) and len(targets) > 1
@@ -314,10 +315,17 @@ def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) ->
         "margin met": no_theta and margin_met,
         "zero theta": no_theta and not margin_met,
         "constant": predicted.all() or not predicted.any(),
-        # Folds that choose C take the margin into account.
-        "margin not met": missed and not no_theta and student.C != "auto",
+        # A small C has the same effect at any margin, so that only a large margin is suspicious.
+        "margin not met": missed and not no_theta and student.margin > 1.0,
     }
     return [name for name, applies in found.items() if applies]
+
+
+def requested_cost(student: Any) -> float | str:
+    """Return C of a student, with its default resolved."""
+    if student.C is not None:
+        return student.C
+    return "auto" if student.gate == "distilled" else 1.0
 
 
 def _check_parameters(student: Any, unlabeled: Any) -> None:

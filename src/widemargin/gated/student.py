@@ -206,7 +206,7 @@ class GatedSVC(GatedBase):
         target: Any,
         teacher: Any = None,
         *,
-        C: float | str = 1.0,
+        C: float | str | None = None,
         margin: float = 1.0,
         decay: float = 0.3,
         difficulty: str | Callable | None = None,

@@ -199,7 +199,7 @@ class GatedStudents(GatedBase):
         targets: ArrayLike | None = None,
         *,
         other: Any = None,
-        C: float | str = 1.0,
+        C: float | str | None = None,
         margin: float = 1.0,
         decay: float = 0.3,
         difficulty: str | Callable | None = None,
