@@ -223,7 +223,9 @@ def _compare(teacher: Any, students: Any, alone: Any, X: Any, y: Any) -> list[di
     table = []
     for k, label in enumerate(students.classes_.tolist()):
         found = {"teacher": predicted == label, **{who: a[:, k] for who, a in answers.items()}}
-        scores = {who: float(f1_score(y == label, a, zero_division=0.0)) for who, a in found.items()}
+        scores = {
+            who: float(f1_score(y == label, a, zero_division=0.0)) for who, a in found.items()
+        }
         table.append({"class": label, **scores})
     return table
 
