@@ -1,6 +1,8 @@
 """The source distribution and the wheel contain what they need, and nothing else."""
 
 import email
+import os
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -29,9 +31,15 @@ def built(tmp_path_factory):
     with zipfile.ZipFile(wheel) as archive:
         members = archive.namelist()
         info = f"widemargin-{widemargin.__version__}.dist-info"
-        metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+        metadata = email.message_from_string(archive.read(f"{info}/METADATA").decode())
         scripts = archive.read(f"{info}/entry_points.txt").decode()
-    return {"sdist": names, "wheel": members, "metadata": metadata, "scripts": scripts}
+    return {
+        "sdist": names,
+        "wheel": members,
+        "metadata": metadata,
+        "scripts": scripts,
+        "archive": sdist,
+    }
 
 
 def source_files():
@@ -66,6 +74,38 @@ def test_the_source_distribution_contains_what_the_tests_need(built):
 def test_the_source_distribution_contains_no_built_files(built):
     built_parts = {"__pycache__", "_build", "generated", ".venv", ".git", ".hypothesis"}
     assert [name for name in built["sdist"] if built_parts & set(name.split("/"))] == []
+
+
+def test_a_release_shows_the_images_of_its_readme_on_the_package_index(built):
+    hook = runpy.run_path(str(ROOT / "tools" / "release_metadata.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    # Elsewhere than on a server that builds releases, the links stay as they are.
+    assert built["metadata"].get_payload() == readme or os.environ.get("GITHUB_REPOSITORY")
+    server = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "a/b"}
+    assert hook["repository_url"]({}) is None
+    repository = hook["repository_url"](server)
+    assert hook["project_urls"](repository)["Source"] == "https://git.example/a/b"
+    text = hook["absolute_links"](readme, repository, "v1")
+    assert "](https://git.example/a/b/raw/v1/docs/_static/margins.png)" in text
+    assert "](https://git.example/a/b/blob/v1/docs/start.rst)" in text
+    assert hook["LINK"].findall(text) == []
+    for _, _, path in hook["LINK"].findall(readme):
+        assert (ROOT / path).exists()
+
+
+@pytest.mark.slow
+def test_tests_run_from_the_source_distribution(built, tmp_path):
+    with tarfile.open(built["archive"]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [unpacked] = tmp_path.iterdir()
+    environment = {**os.environ, "PYTHONPATH": str(unpacked / "src")}
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("tests/test_package.py", "tests/test_source.py", "tests/svm/test_scores.py"),
+        ],
+        cwd=unpacked, env=environment, check=True,
+    )  # fmt: skip
 
 
 def test_the_metadata_is_complete(built):

@@ -7,7 +7,7 @@ takes little time. To add a name, add a line to ``_HOMES`` and the import to ``_
 import threading
 from importlib import import_module
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "CodeMatrixClassifier": "svm.code_matrix",

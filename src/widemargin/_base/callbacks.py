@@ -8,6 +8,7 @@ and that takes more than two seconds, they see a subtask "compilation" of the pr
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from widemargin._base.checkpoint import FitCheckpoint, PathLike, TaskCheckpoint
@@ -86,6 +87,9 @@ class FitProgress:
         Whether a callback stopped a problem before it was solved.
     checkpoint : FitCheckpoint
         Saves the problems that are solved, and the states of their solvers.
+    translate : callable or None
+        Returns the fitted attributes of the estimator from those that a task passes, where these
+        are the attributes of a part of it. None at first.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class FitProgress:
     ) -> None:
         self.active = has_callbacks(estimator)
         self.stop_requested = self._stop_all = False
+        self.translate: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         self.checkpoint = FitCheckpoint(None, "")
         if checkpoint is not None:
             identity = fit_identity(estimator), X, y, metadata, depends_on
@@ -142,6 +147,8 @@ class FitProgress:
         if not self.active:
             yield lambda: False
             return
+        if attributes is not None and self.translate is not None:
+            attributes = partial(_translated, self.translate, attributes)
         context = self._context.subcontext(name, task_id=number, max_subtasks=None)
         hooks = {"reconstruction_attributes": attributes, **self._hooks}
         context.call_on_fit_task_begin(**hooks)
@@ -178,6 +185,10 @@ class FitProgress:
         self.checkpoint.save()
         if self.active:
             self._context.call_on_fit_task_end(reconstruction_attributes={}, **self._hooks)
+
+
+def _translated(translate: Callable, attributes: Callable) -> dict[str, Any]:
+    return translate(attributes())
 
 
 def fit_identity(estimator: Any) -> dict[str, Any]:

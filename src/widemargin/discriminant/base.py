@@ -9,11 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, clone
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.options import discriminant_options
@@ -45,7 +47,7 @@ from widemargin.discriminant.statistics import ClassStatistics, as_dense, sample
 
 
 @shared_docs
-class BayesClassifier(ClassifierMixin, BaseEstimator):
+class BayesClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classifier that predicts by Bayes' rule.
 
     A class defines `_validate`, which returns validated samples for a method, and `_scores`, which
@@ -199,12 +201,16 @@ class IncrementalClassifier(BayesClassifier):
             )
         options = self._statistics_options(solver)
         statistics = ClassStatistics(len(classes), X.shape[1], **options)
-        statistics.update(X, codes, weight)
-        samples = as_dense(X) if needs_samples else X, codes, weight
-        fitted = self._estimate(statistics, classes, solver, samples)
+        # One task, which nothing can stop: there is no model before its end.
+        progress = FitProgress(self, 1, X, y, {"sample_weight": sample_weight})
+        with progress.task(0):
+            statistics.update(X, codes, weight)
+            samples = as_dense(X) if needs_samples else X, codes, weight
+            fitted = self._estimate(statistics, classes, solver, samples)
         self._declared, self._template = False, empty_like(X)
         self._store(classes, None if needs_samples else statistics)
         self._store_fitted(fitted)
+        progress.close()
         return self
 
     @available_if(_has_partial_fit)

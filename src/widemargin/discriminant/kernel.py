@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
 from widemargin._base.sklearn_compat import Interval, fit_context
@@ -161,9 +162,10 @@ class KernelDiscriminantAnalysis(
         targets = targets.reordered(order)
         order = np.arange(len(y))[positive][order]
         weights = np.ones(len(order)) if targets.weight is None else targets.weight
+        progress = FitProgress(self, 1, X, y, {"sample_weight": sample_weight})
         vectors, parameters, matrix = self._kernel_matrix(X, order, weights)
         priors = class_priors(self.priors, np.bincount(targets.codes, weights=weights))
-        with single_threaded_blas():
+        with progress.task(0), single_threaded_blas():
             dual, means, values = self._directions(matrix, targets.codes, weights, priors)
         origin = priors @ means
         components = self.n_components or most
@@ -181,6 +183,7 @@ class KernelDiscriminantAnalysis(
         )
         if vectors is not None:
             self.X_fit_ = vectors
+        progress.close()
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import check_array
@@ -31,7 +32,7 @@ from widemargin.kernels.parameters import kernel_constraints
 from widemargin.svm.scores import finite_scores
 
 
-class GatedBase(ClassifierMixin, BaseEstimator):
+class GatedBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base class of estimators that consist of one or more students."""
 
     _parameter_constraints: dict = {
@@ -222,7 +223,9 @@ _WARNINGS = {
 }
 
 
-def warn_about(student: Any, labels: Any, fits: Any, name="student", stacklevel=4) -> None:
+def warn_about(
+    student: Any, labels: Any, fits: Any, name="student", stacklevel=4, stopped=False
+) -> None:
     """Issue one warning for every kind of issue, naming the classes that it applies to."""
     weighted = student.difficulty is not None
     for issue, text in _WARNINGS.items():
@@ -234,7 +237,7 @@ def warn_about(student: Any, labels: Any, fits: Any, name="student", stacklevel=
         solutions = [fits[k].solution for k in found]
         message = text.format(
             who=f"the {name}{'s' * many} for class{'es' * many} {classes}",
-            cause=early_stop_message(solutions, student.max_iter, False),
+            cause=early_stop_message(solutions, student.max_iter, stopped),
             name=name,
             plural="s" * many,
             noise=", so that degrees of difficulty are not meaningful" if weighted else "",

@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter, validate_data
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.options import gated_options as options
 from widemargin._base.options import smo_options
 from widemargin._base.sklearn_compat import num_samples
@@ -256,19 +257,28 @@ class StudentFit(NamedTuple):
     issues: list[str]
 
 
-def fit_students(student: Any, data: TrainingData, targets: Any) -> list[StudentFit]:
-    """Solve the problems of the students for all targets."""
+def fit_students(
+    student: Any, data: TrainingData, targets: Any, progress: FitProgress | None = None
+) -> list[StudentFit]:
+    """Solve the problems of the students for all targets, each as a task of the callbacks."""
     columns = [target_column(t, data.classes, data.scores.shape[1]) for t in targets]
-    return for_each(lambda column: _fit_student(student, data, column), columns, _jobs(student))
+
+    def fit(number: int) -> StudentFit:
+        if progress is None or not progress.active:
+            return _fit_student(student, data, columns[number])
+        with progress.task(number) as stop:
+            return _fit_student(student, data, columns[number], lambda _: stop())
+
+    return for_each(fit, range(len(columns)), _jobs(student))
 
 
 def _jobs(student: Any) -> int:
     return effective_n_jobs(getattr(student, "n_jobs", None))
 
 
-def _fit_student(student: Any, data: TrainingData, column: int) -> StudentFit:
+def _fit_student(student: Any, data: TrainingData, column: int, report: Any = None) -> StudentFit:
     problem = student_problem(student, data, column)
-    solution, sign = _solve(student, data, problem), -problem.sign
+    solution, sign = _solve(student, data, problem, report), -problem.sign
     theta, own = None, np.zeros(len(sign))
     support = np.flatnonzero(solution.dual)
     if student.kernel == "linear":
@@ -290,16 +300,16 @@ def student_problem(student: Any, data: TrainingData, column: int) -> HingeProbl
     return HingeProblem(data.cache.of(), -sign, missing, cost, intercept=False)
 
 
-def _solve(student: Any, data: TrainingData, problem: HingeProblem) -> Solution:
+def _solve(student: Any, data: TrainingData, problem: HingeProblem, report: Any) -> Solution:
     linear = student.kernel == "linear"
-    limits = {"gap_tol": student.tol, "max_iter": student.max_iter}
+    limits = {"gap_tol": student.tol, "max_iter": student.max_iter, "report": report}
     if student.solver == "majorize-minimize":
         phi, bias = data.phi if linear else None, float(student.fit_intercept)
         return majorize_minimize(problem, features=phi, bias=bias, **limits)
     if linear and problem.size > smo_options.dense_size:
-        return solve_linear(student, problem, data.phi)
+        return solve_linear(student, problem, data.phi, report)
     if not data.kernel.positive_semidefinite:
-        return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter)
+        return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter, report=report)
     return solve_hinge(problem, **limits)
 
 

@@ -191,8 +191,8 @@ def student_costs(
     return sign, missing, C * weight / degrees
 
 
-def solve_linear(student: Any, problem: HingeProblem, phi: Any) -> Any:
+def solve_linear(student: Any, problem: HingeProblem, phi: Any, report: Any = None) -> Any:
     """Solve a hinge problem over the weights of the features phi and a constant one."""
     sign, cost, bias = problem.sign, problem.cost, float(student.fit_intercept)
     linear = LinearProblem(phi, sign, cost, Hinge(), bias, problem.margin)
-    return solve_dual(linear, gap_tol=student.tol, max_iter=student.max_iter)
+    return solve_dual(linear, gap_tol=student.tol, max_iter=student.max_iter, report=report)

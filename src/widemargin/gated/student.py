@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin.gated.base import GatedBase, warn_about, warn_about_gate
@@ -281,9 +282,12 @@ class GatedSVC(GatedBase):
         <<returns_self>>
         """
         data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target], unlabeled)
-        fits = fit_students(self, data, [self.target])
+        passed = {"sample_weight": sample_weight, "teacher_scores": teacher_scores}
+        progress = FitProgress(self, 1, X, y, {**passed, "unlabeled": unlabeled})
+        fits = fit_students(self, data, [self.target], progress)
         self._set_fitted(data, fits)
-        warn_about(self, [python_label(self.target)], fits)
+        progress.close()
+        warn_about(self, [python_label(self.target)], fits, stopped=progress.stop_requested)
         warn_about_gate(self)
         return self
 

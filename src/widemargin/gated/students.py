@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin.gated.base import GatedBase, warn_about, warn_about_gate
@@ -284,8 +285,12 @@ class GatedStudents(GatedBase):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
         data = TrainingData(self, X, y, sample_weight, teacher_scores, targets, unlabeled)
         _check_other(self.other, np.unique(data.y) if targets is None else targets)
-        fits = fit_validated(self, data)
-        warn_about(self, self.classes_.tolist(), fits)
+        passed = {"sample_weight": sample_weight, "teacher_scores": teacher_scores}
+        n_students = len(np.unique(data.y if targets is None else targets))
+        progress = FitProgress(self, n_students, X, y, {**passed, "unlabeled": unlabeled})
+        fits = fit_validated(self, data, progress)
+        progress.close()
+        warn_about(self, self.classes_.tolist(), fits, stopped=progress.stop_requested)
         warn_about_gate(self)
         return self
 
@@ -416,7 +421,9 @@ def _check_other(other: Any, targets: np.ndarray) -> None:
         )
 
 
-def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFit]:
+def fit_validated(
+    students: GatedStudents, data: TrainingData, progress: FitProgress | None = None
+) -> list[StudentFit]:
     """Fit students to validated data, and set their fitted attributes."""
     if is_boolean_target(data.y, data.classes):
         raise ValueError(
@@ -424,7 +431,7 @@ def fit_validated(students: GatedStudents, data: TrainingData) -> list[StudentFi
             f"{data.classes.tolist()}, or use GatedSVC for a single class."
         )
     targets = np.unique(data.y if students.targets is None else students.targets)
-    fits = fit_students(students, data, targets)
+    fits = fit_students(students, data, targets, progress)
     parameters = students.get_params(deep=False)
     del parameters["targets"], parameters["n_jobs"], parameters["other"]
     seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}

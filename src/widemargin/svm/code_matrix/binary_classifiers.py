@@ -1,6 +1,7 @@
 """Binary classifiers of a code matrix: all in one kernel expansion, or a clone for each column."""
 
 import os
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.routing import select_metadata
 from widemargin._base.sklearn_compat import safe_split
 from widemargin._base.targets import Targets, class_margins, class_weights
+from widemargin._base.threads import for_each
 from widemargin.kernels import MatrixGram
 from widemargin.kernels.dense import SubsetGram
 from widemargin.kernels.expansion import KernelExpansion
@@ -48,7 +50,9 @@ class JointClassifiers:
         # The subproblems of `reduce_to_pairs` are positive for the first of two classes.
         self.sign = -1.0 if self.in_pairs else 1.0
 
-    def fit(self, X: Any, samples: np.ndarray, targets: Targets) -> list[Solution]:
+    def fit(
+        self, X: Any, samples: np.ndarray, targets: Targets, progress: FitProgress
+    ) -> list[Solution]:
         """Fit all columns to validated samples of positive weight; return the solutions."""
         svc, shape = self.estimator, (self.matrix.shape[1], 2)
         self.class_weight, self.class_margin = np.ones(shape), np.ones(shape)
@@ -64,13 +68,25 @@ class JointClassifiers:
             classifiers=self,
         )
         data = {"y": vars(targets), "samples": samples, "matrix": self.matrix}
-        progress = FitProgress(
+        # Callbacks are those of the meta-estimator, the file is that of the SVC.
+        saved = FitProgress(
             svc, training.n_problems, checkpoint=svc.checkpoint, depends_on=(X, data)
         )
+        progress.checkpoint = saved.checkpoint
+        progress.checkpoint.is_stopped = lambda: progress.stop_requested
         jobs = effective_n_jobs(self.n_jobs)
         solutions, self.attributes = fit_binary_problems(svc, X, training, jobs, progress)
-        progress.checkpoint.save()
         return solutions
+
+    def fitted_attributes(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Return the fitted attributes of the meta-estimator, from those of `support_attributes`.
+
+        Callbacks may evaluate it during the fit.
+        """
+        classifiers = copy(self)
+        classifiers.attributes = attributes
+        names = ("objective_", "dual_gap_", "n_iter_")
+        return {"_classifiers": classifiers, **{name: attributes[name] for name in names}}
 
     @property
     def takes_sparse(self) -> bool:
@@ -177,11 +193,16 @@ class SeparateClassifiers:
         samples: np.ndarray,
         sample_weight: Any,
         metadata: dict[str, Any],
+        progress: FitProgress,
     ) -> None:
-        """Fit a clone for each column to its samples among those given, with their metadata."""
+        """Fit a clone for each column to its samples among those given, with their metadata.
+
+        Callbacks see each fit as a task, which they cannot stop: every column needs its classifier.
+        """
         of_column = [samples[column[codes[samples]] != 0] for column in self.matrix.T]
-        self.estimators = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_binary)(
+        columns = zip(self.matrix.T, of_column, strict=True)
+        work = [
+            (
                 _with_own_checkpoint(self.estimator, number),
                 X,
                 column[codes] > 0,
@@ -189,8 +210,19 @@ class SeparateClassifiers:
                 sample_weight,
                 metadata,
             )
-            for number, (column, own) in enumerate(zip(self.matrix.T, of_column, strict=True))
-        )
+            for number, (column, own) in enumerate(columns)
+        ]
+        if progress.active:  # callbacks are called in this process
+
+            def fit(number: int) -> Any:
+                with progress.task(number):
+                    return _fit_binary(*work[number])
+
+            self.estimators = for_each(fit, range(len(work)), effective_n_jobs(self.n_jobs))
+        else:
+            self.estimators = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fit_binary)(*arguments) for arguments in work
+            )
         # A classifier with a precomputed kernel takes values against its own samples only.
         self.columns = of_column if get_tags(self.estimator).input_tags.pairwise else None
 

@@ -6,10 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
+from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.matmul import tiled_multiply
@@ -45,7 +47,9 @@ from widemargin.svm.training import set_attributes
 
 
 @shared_docs
-class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CodeMatrixClassifier(
+    CallbackSupportMixin, RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     r"""Multi-class classification by binary classifiers and a code matrix.
 
     One-vs-rest, one-vs-one and error-correcting output codes with any binary classifier. With `SVC`
@@ -69,8 +73,9 @@ class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixi
     estimator : estimator object
         A binary classifier with `decision_function` or `predict_proba`. It is trained on labels
         0 and 1 (for -1 and +1 in the code), to which its `class_weight` and `class_margin` refer.
-        The `checkpoint` of an `SVC` is one file for all columns; other estimators with a
-        `checkpoint` have a file for each column, with its number appended to the name.
+        The `checkpoint` of an `SVC` without `probability` is one file for all columns; other
+        estimators with a `checkpoint` have a file for each column, with its number appended to the
+        name.
 
     code : {'ovr', 'ovo', 'dense', 'sparse', 'exhaustive'} or array-like, default='ovr'
         Code matrix, by name (see `code_matrix`) or as an array of +1, -1 and 0 of shape
@@ -214,22 +219,28 @@ class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixi
         else:
             matrix = check_code(self.code, classes)
             distance = minimum_distance(matrix)
-        classifiers: Any
-        attributes = {}
-        if type(self.estimator) is SVC:
-            classifiers = JointClassifiers(self.estimator, matrix, self.n_jobs)
-            solutions = classifiers.fit(X, samples, targets)
-            report_convergence(self.estimator, solutions, stopped=False)
-            names = ("objective_", "dual_gap_", "n_iter_")
-            attributes = {name: classifiers.attributes[name] for name in names}
+        metadata = {"sample_weight": sample_weight, **metadata}
+        progress = FitProgress(self, matrix.shape[1], X, y, metadata)
+        own = {
+            "_decoding": self.decoding,
+            "_loss": self.loss,
+            "classes_": classes,
+            "code_matrix_": matrix,
+            "minimum_distance_": distance,
+        }
+        if self._is_joint():
+            joint = JointClassifiers(self.estimator, matrix, self.n_jobs)
+            progress.translate = lambda found: {**own, **joint.fitted_attributes(found)}
+            solutions = joint.fit(X, samples, targets, progress)
+            report_convergence(self.estimator, solutions, progress.stop_requested)
+            own |= joint.fitted_attributes(joint.attributes)
         else:
             classifiers = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
             codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-            classifiers.fit(X, codes, samples, sample_weight, routed)
-        set_attributes(self, attributes)
-        self._classifiers = classifiers
-        self._decoding, self._loss = self.decoding, self.loss
-        self.classes_, self.code_matrix_, self.minimum_distance_ = classes, matrix, distance
+            classifiers.fit(X, codes, samples, sample_weight, routed, progress)
+            own["_classifiers"] = classifiers
+        set_attributes(self, own)
+        progress.close()
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -317,6 +328,10 @@ class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixi
     def _gives_probabilities(self) -> bool:
         return hasattr(vars(self).get("_classifiers", self).estimator, "predict_proba")
 
+    def _is_joint(self) -> bool:
+        """Return whether the binary classifiers are fitted together, over one kernel cache."""
+        return type(self.estimator) is SVC and not self.estimator.probability
+
     def _check_estimator(self, sample_weight: Any) -> None:
         if not any(hasattr(self.estimator, n) for n in ("decision_function", "predict_proba")):
             raise TypeError(
@@ -330,7 +345,7 @@ class CodeMatrixClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixi
 
     def _validate_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Validate as the joint `SVC` needs it, or leave the values to other estimators."""
-        if type(self.estimator) is SVC and not callable(self.estimator.kernel):
+        if self._is_joint() and not callable(self.estimator.kernel):
             validate_parameters(self.estimator)
             return validate_kernel_training(self, X, y, self.estimator.kernel)
         validate_shape(self, X, y)
