@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation."""
 
 import runpy
+from pathlib import Path
 
 import matplotlib
 
@@ -55,6 +56,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 60,
     "download_all_examples": False,
+    "write_computation_times": False,
     "remove_config_comments": True,
 }
 
@@ -64,10 +66,12 @@ html_static_path = ["_static"]
 html_css_files = ["widemargin.css"]
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 3,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {page: [] for page in ("index", "choose", "migration", "start", "architecture")}
+html_context = {"default_mode": "auto"}
+# The pages of the guide have no pages below them that a sidebar would list.
+html_sidebars = {page.stem: [] for page in Path().resolve().glob("*.rst") if page.stem != "api"}
 html_show_sourcelink = False

@@ -1,5 +1,6 @@
 """Formulas as MathML, which browsers draw themselves: pages are readable without a network."""
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -20,6 +21,8 @@ def mathml(formula: str, block: bool = False) -> str:
     -------
     text : str
     """
+    # docutils takes the digits of \tfrac12, which TeX reads as two arguments, for one number.
+    formula = re.sub(r"(\\[td]?frac)(\d)(\w)", r"\1{\2}{\3}", formula)
     try:
         return latex2mathml.tex2mathml(formula, as_block=block)
     except MathError as error:

@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import pytest
 
+import widemargin
+
 ROOT = Path(__file__).parents[1]
 PERFORMANCE = runpy.run_path(str(ROOT / "docs" / "performance.py"))
 DOCS = ROOT / "docs"
@@ -82,6 +84,20 @@ def test_pages_refer_to_pages_and_examples_that_exist(page):
         assert (ROOT / "examples" / name).exists(), name
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.rst")), ids=lambda page: page.stem)
+def test_names_of_classes_are_links(page):
+    homes = {"widemargin": widemargin, "widemargin.structured": widemargin.structured}
+    homes |= {f"widemargin.{name}": getattr(widemargin, name) for name in widemargin._SUBPACKAGES}
+    full = {f"{home}.{name}" for home, module in homes.items() for name in module.__all__}
+    short = {name.rpartition(".")[2] for name in full}
+    text = page.read_text(encoding="utf-8")
+    home = (re.findall(r"(?m)^\.\. currentmodule:: (\S+)", text) or [""])[0]
+    names = re.findall(r"(?<![`:\w])`([A-Za-z_][\w.]*)`(?!`)", text)
+    for name in set(names):
+        if name[0].isupper() and name in short:
+            assert f"{home}.{name}" in full, f"set currentmodule, or write the module of {name}"
+
+
 def test_links_of_the_readme_lead_somewhere():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
@@ -106,6 +122,9 @@ def test_formulas_can_be_drawn_without_a_network():
             assert "<math" in FORMULAS["mathml"](match[2], block=True)
             count += 1
     assert count > 100
+    half = FORMULAS["mathml"](r"\tfrac12 x")
+    assert half == FORMULAS["mathml"](r"\tfrac{1}{2} x")
+    assert half != FORMULAS["mathml"](r"\tfrac{12}{x}")
 
 
 def test_the_changelog_becomes_a_page():

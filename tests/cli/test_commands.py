@@ -509,6 +509,11 @@ def test_inspect_describes_a_model(folder):
         (["binary.csv", "--target", "y"], "cannot be read as CSV"),
         (["one.csv", "--target", "y"], "has one class, a. Labels of two classes are needed"),
         (["unlabeled.csv", "--target", "y"], "has no labels"),
+        (["semicolons.csv", "--target", "y"], "separated by ';'. Separate them by commas"),
+        (
+            ["rare.csv", "--target", "y", "--tune"],
+            "--tune needs 5 samples of each class, and a has",
+        ),
         (["numbers.csv", "--target", "x0"], "which are no classes"),
         (["train.csv", "--target", "outcome", "--text", "nte"], "Did you mean 'note'?"),
         (["train.csv", "--target", "outcome", "--method", "magic"], "no --method magic. Use auto"),
@@ -517,6 +522,10 @@ def test_inspect_describes_a_model(folder):
             "--method svc does not use precision",
         ),
         (["train.csv", "--target", "outcome", "--precision", ".9", "--tune"], "--tune is not"),
+        (
+            ["three.csv", "--target", "y", "--recall", ".9"],
+            "need two classes, and the target has 3",
+        ),
         (
             ["numbers.csv", "--target", "label", "--precision", ".9", "--positive", "2"],
             "no class '2'. Classes: [0, 1]",
@@ -532,6 +541,9 @@ def test_errors_of_fit_are_one_helpful_sentence(folder, tmp_path, arguments, mes
     (folder / "binary.csv").write_bytes(bytes(range(128, 256)) * 10)
     (folder / "one.csv").write_text("x,y\n1,a\n2,a\n3,\n")
     (folder / "unlabeled.csv").write_text("x,y\n1,\n2,\n")
+    (folder / "three.csv").write_text("x,y\n1,a\n2,b\n3,c\n")
+    (folder / "semicolons.csv").write_text("x;y\n1;a\n2;b\n")
+    (folder / "rare.csv").write_text("x,y\n" + "1,a\n" * 4 + "2,b\n" * 5)
     (folder / "fake.parquet").write_text("x,y\n1,2\n")
     (folder / "fake.svm").write_text("x,y\n1,2\n")
     name, *rest = arguments
@@ -542,6 +554,7 @@ def test_errors_of_fit_are_one_helpful_sentence(folder, tmp_path, arguments, mes
 def test_errors_of_predict_are_one_helpful_sentence(folder, tmp_path):
     model = folder / "model.skops"
     assert "no column 'age'" in fail("predict", model, folder / "numbers.csv")
+    assert run("predict", model, folder / "numbers.csv").stdout == ""
     mixed_table().rename(columns={"age": "Age"}).to_csv(tmp_path / "renamed.csv", index=False)
     assert "Did you mean 'Age'?" in fail("predict", model, tmp_path / "renamed.csv")
     corrupt = tmp_path / "corrupt.skops"

@@ -977,6 +977,8 @@ class cli_options:
     """Classes up to which each has binary classifiers; a label tree is chosen for more."""
     read_samples = 10_000
     """Samples that are read and predicted at a time: megabytes for tables of usual width."""
+    folds = 5
+    """Folds of a search, the default of scikit-learn."""
     predicted_labels = 5
     """Labels that are predicted for a sample that may have several."""
     chunk_bytes = 1 << 24

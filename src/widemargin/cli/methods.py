@@ -128,6 +128,7 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
     if method == "privileged":
         arguments["privileged"] = privileged[labeled]
     elif method == "preference":
+        _check_two_classes(y)
         if not rest and -1 in y.tolist():
             raise CommandError("The class -1 would mean unlabeled samples.", "Rename it.")
         blocks = [columns.transform(more) for more in rest]
@@ -279,6 +280,8 @@ def _transformer(kinds: dict[str, str]) -> ColumnTransformer:
 def _estimator(method: str, chosen: FitOptions, y: np.ndarray) -> Any:
     """Return an unfitted estimator with the parameters that it has."""
     _check_tune_and_positive(method, chosen)
+    if chosen.tune:
+        _check_folds(y)
     estimator = getattr(widemargin, (_SEARCHES if chosen.tune else _SINGLE)[method])()
     wanted = {**chosen.constraints, "random_state": chosen.seed, "n_jobs": chosen.jobs}
     if chosen.positive is not None:
@@ -292,6 +295,26 @@ def _check_tune_and_positive(method: str, chosen: FitOptions) -> None:
         raise CommandError(f"--tune is not available for {_SINGLE[method]}.", "Leave it out.")
     if chosen.positive is not None and method != "preference":
         raise CommandError("--positive is for precision and recall.", "Set one of them.")
+
+
+def _check_two_classes(y: np.ndarray) -> None:
+    n_classes = len(np.unique(y))
+    if n_classes > 2:
+        raise CommandError(
+            f"Constraints and unlabeled samples need two classes, and the target has {n_classes}.",
+            "Replace the target by a column with the class that matters and the rest.",
+        )
+
+
+def _check_folds(y: np.ndarray) -> None:
+    """Raise a CommandError if a class has fewer samples than a search has folds."""
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < options.folds:
+        raise CommandError(
+            f"--tune needs {options.folds} samples of each class, and {classes[counts.argmin()]!s} "
+            f"has {counts.min()}.",
+            "Leave it out, or add samples.",
+        )
 
 
 def label_like(label: str, classes: np.ndarray) -> Any:

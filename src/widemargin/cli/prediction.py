@@ -60,17 +60,18 @@ def prediction_chunks(
         best = check_rank(model, options.predicted_labels if top is None else top)
         yield from map(_lines, ranked_rows(model, chunks, best, scores))
         return
-    header = ["prediction"]
+    lines = [["prediction"]]
     if scores:
         names = model.classes_ if len(model.classes_) > 2 else model.classes_[1:]
-        header += [f"score {name}" for name in names]
-    yield _lines([header])
+        lines[0] += [f"score {name}" for name in names]
     for samples in chunks:
         rows = [[label] for label in model.predict(samples.X).tolist()]
         if scores:
             values = model.decision_function(samples.X).reshape(len(rows), -1)
             rows = [row + value for row, value in zip(rows, values.tolist(), strict=True)]
-        yield _lines(rows)
+        # The header comes with the first samples: an error about the file prints nothing else.
+        yield _lines([*lines, *rows])
+        lines = []
 
 
 def evaluation(model_file: Path, data: Path) -> dict[str, Any]:

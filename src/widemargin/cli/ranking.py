@@ -66,14 +66,15 @@ def ranked_rows(model: Any, chunks: Iterator[Samples], top: int, scores: bool) -
     Yields
     ------
     rows : list of list
-        The header first, then the samples of a chunk.
+        Those of a chunk, after the header if it is the first one.
     """
     ranks = range(1, top + 1)
-    yield [[*(f"label {k}" for k in ranks), *(f"score {k}" for k in ranks if scores)]]
+    header = [[*(f"label {k}" for k in ranks), *(f"score {k}" for k in ranks if scores)]]
     for samples in chunks:
         labels, values = model[-1].predict_topk(model[:-1].transform(samples.X), top)
         pairs = zip(labels.tolist(), values.tolist(), strict=True)
-        yield [[*best, *(reached if scores else [])] for best, reached in pairs]
+        yield [*header, *([*best, *(reached if scores else [])] for best, reached in pairs)]
+        header = []
 
 
 def ranking_evaluation(model: Any, chunks: Iterator[Samples], data: Path) -> dict[str, Any]:

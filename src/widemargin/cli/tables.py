@@ -327,6 +327,12 @@ def _check_columns(path: Path, needed: list[str]) -> None:
         raise CommandError(f"{path} {empty}.", "A table with a header is needed.") from error
     except ValueError as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
+    separators = [mark for mark in ";\t|" if len(present) == 1 and mark in str(present[0])]
+    if separators and present[0] not in needed:
+        raise CommandError(
+            f"The columns of {path} are separated by {separators[0]!r}.",
+            "Separate them by commas, with points in decimal numbers.",
+        )
     for name in needed:
         if name not in present:
             raise _unknown_column(name, present, str(path))
