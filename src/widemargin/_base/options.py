@@ -1045,3 +1045,5 @@ class distributed_options:
     """Most rounds of conjugate gradients for a Newton step with more features."""
     residual_share = 0.1
     """Share of the gradient that remains when these end."""
+    checked_samples = 500
+    """Samples beside its basis on which the error of a kernel approximation is estimated."""

@@ -18,7 +18,6 @@ from widemargin.distributed.partitions import (
     combine,
     fetch,
     set_features,
-    split,
     stay,
     task,
     validated,
@@ -30,12 +29,12 @@ from widemargin.solvers.solution import Solution
 from widemargin.svm.linear_svc import LinearTraining, constant_feature
 
 
-def fit(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, gap_tol: float, max_rounds: int
+def fit_blocks(
+    estimator: Any, blocks: list[tuple], gap_tol: float, max_rounds: int
 ) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return a fitted clone, and the history of the rounds."""
+    """Return a fitted clone, and the history of the rounds, for blocks of samples and labels."""
     _check(estimator)
-    blocks, total = validated(estimator, split(X, y, sample_weight))
+    blocks, total = validated(estimator, blocks)
     targets = _targets(estimator, total)
     n_functions = 1 if len(total.classes) == 2 else len(total.classes)
     prepare = partial(
