@@ -21,6 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -489,6 +490,35 @@ def test_sparse_indices_out_of_bounds_are_refused(tmp_path):
     model._expansion.vectors.indices[0] = 1000
     save(model, tmp_path / "model")
     with pytest.raises(ModelFileError, match="is damaged"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"columns": lambda found: -found - 1}, "indices from 0 below 30"),
+        ({"columns": lambda found: found + 1000}, "indices from 0 below 30"),
+        ({"columns": lambda found: found[1:]}, "columns must hold"),
+        ({"columns": lambda found: found + 0.5}, "columns must hold"),
+        ({"coefficients": lambda found: found[:, 1:]}, "columns must hold"),
+    ],
+)
+def test_indices_of_support_vectors_are_checked(tmp_path, change, reason):
+    X, y = two_classes(30)
+    model = SVC(kernel=linear_kernel).fit(X, y)
+    for name, changed in change.items():
+        setattr(model._expansion, name, changed(getattr(model._expansion, name)))
+    save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match=f"is damaged.*{reason}"):
+        load(tmp_path / "model", trusted=["sklearn.metrics.pairwise.linear_kernel"])
+
+
+def test_as_many_coefficients_as_support_vectors_are_loaded(tmp_path):
+    X, y = two_classes(30)
+    model = SVC().fit(X, y)
+    model._expansion.coefficients = model._expansion.coefficients[:, 1:]
+    save(model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"is damaged.*vectors have"):
         load(tmp_path / "model")
 
 

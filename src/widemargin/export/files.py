@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from widemargin._base.checkpoint import PathLike, atomic_write
 from widemargin._base.sklearn_compat import __version__
 from widemargin.export.types import is_trusted
+from widemargin.kernels.expansion import KernelExpansion
 from widemargin.labeltree.tree import LabelTreeClassifier
 
 _FORMAT = "widemargin model 1"
@@ -364,4 +365,6 @@ def _check_indices(model: Any) -> None:
         else:
             if isinstance(value, LabelTreeClassifier):
                 value._check_loaded()
+            if isinstance(value, KernelExpansion):
+                value.check_loaded()
             waiting.extend(getattr(value, "__dict__", {}).values())

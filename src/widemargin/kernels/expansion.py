@@ -139,6 +139,27 @@ class KernelExpansion:
         error = np.abs(self._evaluate(sample, True) - self._evaluate(sample, False)).max()
         self.float32 = bool(error <= options.float32_share * tol)
 
+    def check_loaded(self) -> None:
+        """Raise a ValueError if the arrays do not fit together, as in a forged file."""
+        n_vectors, columns = self.coefficients.shape[-1], self.columns
+        end = np.inf
+        if callable(self.parameters.kernel):
+            end = np.shape(self.vectors)[0]
+        if not self.parameters.is_pairwise and self.vectors.shape[0] != n_vectors:
+            raise ValueError(f"{self.vectors.shape[0]} vectors have {n_vectors} coefficients.")
+        if columns is None:
+            return
+        if columns.dtype.kind not in "iu" or columns.shape != (n_vectors,):
+            raise ValueError(
+                f"columns must hold {n_vectors} indices, got {columns.dtype} of shape "
+                f"{columns.shape}."
+            )
+        if n_vectors and not 0 <= columns.min() <= columns.max() < end:
+            raise ValueError(
+                f"columns must hold indices from 0 below {end}, got {columns.min()} to "
+                f"{columns.max()}."
+            )
+
     def _samples(self, X):
         """Samples in the container of the vectors, or kernel values against training samples."""
         if callable(self.parameters.kernel):
