@@ -121,7 +121,7 @@ class OneSlackSSVM(StructuredLearner):
         start = {} if previous is None else planes_at_cost(previous, cost)
         return CuttingPlanesState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, cache=self.inference_cache,
-            cache_tol=0.1 if self.cache_tol == "auto" else self.cache_tol,
+            cache_tol=0.1 if isinstance(self.cache_tol, str) else self.cache_tol,
             inactive_window=self.inactive_window, **start,
             **self._bounds(oracle),
         )  # fmt: skip
