@@ -13,6 +13,7 @@ from widemargin.semisupervised.constraints import (
     ScoredSamples,
     ThresholdCurve,
     midpoints,
+    with_share,
 )
 
 SCORES = np.array([-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])
@@ -190,3 +191,19 @@ def test_a_margin_refuses_a_precision_of_too_few_samples():
     # Without an error 44 accepted samples would be needed: the smallest violation is taken.
     assert safe.true_positives == 31
     assert safe.false_positives == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 0.99), st.booleans())
+def test_a_share_of_positive_samples_changes_precision_as_bayes_rule_does(share, weighted):
+    weight = np.arange(1.0, 9.0) if weighted else None
+    samples = ScoredSamples(SCORES, POSITIVE, weight)
+    before = ThresholdCurve(samples)
+    after = ThresholdCurve(with_share(samples, share))
+    assert_allclose(after.recall, before.recall)
+    assert_allclose(after.false_positive_rate, before.false_positive_rate)
+    hits, false = share * before.recall, (1.0 - share) * before.false_positive_rate
+    assert_allclose(after.precision[:-1], (hits / (hits + false + 1e-300))[:-1])
+    total = len(SCORES) if weight is None else weight.sum()
+    assert with_share(samples, share).weight.sum() == pytest.approx(total)
+    assert with_share(samples, None) is samples

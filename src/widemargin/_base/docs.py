@@ -343,11 +343,10 @@ confidence : float, default=None
     the bounds can be guaranteed. Cannot be combined with `sample_weight`.
 
 positive_share : float, default=None
-    Fraction of positive samples among new samples, for a guarantee on the precision if
-    the labeled samples were drawn by class, such as equally many of each. If None,
-    labeled samples are assumed to be drawn like new ones. It has no effect without
-    `confidence`; without a bound on precision it only affects the comparison with
-    unlabeled samples.
+    Fraction of positive samples among new samples, if the labeled samples were drawn by
+    class, such as equally many of each. Validation samples are weighted such that they have
+    this share, and a guarantee on the precision is given for it. If None, labeled samples are
+    assumed to be drawn like new ones.
 
 split : {'cross', 'holdout', 'resubstitution'}, default='cross'
     How labeled samples that are not used for calibration are validated. With 'cross',

@@ -132,6 +132,20 @@ class ScoredSamples(NamedTuple):
     weight: np.ndarray | None = None
 
 
+def with_share(samples: ScoredSamples, share: float | None) -> ScoredSamples:
+    """Return the samples with weights such that this fraction of the total weight is positive.
+
+    The total weight of the samples does not change. If the share is None, nothing does.
+    """
+    if share is None:
+        return samples
+    scores, positive, weight = samples
+    weight = np.ones(len(scores)) if weight is None else weight
+    fraction = weight[positive].sum() / weight.sum()
+    factor = np.where(positive, share / fraction, (1.0 - share) / (1.0 - fraction))
+    return ScoredSamples(scores, positive, weight * factor)
+
+
 class ThresholdCurve:
     """Metrics of a binary classifier as functions of the decision threshold.
 

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widemargin._base.options import preference_options
-from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
+from widemargin.semisupervised.constraints import (
+    Constraints,
+    ScoredSamples,
+    ThresholdCurve,
+    with_share,
+)
 from widemargin.semisupervised.guarantee import guarantee_chance, shift_pvalue
 from widemargin.semisupervised.split import LabelSplit
 from widemargin.semisupervised.targets import PartialLabels
@@ -218,7 +223,8 @@ def _evaluate(
     then a greater objective. The earlier of equally good models is kept. With a confidence, a later
     model must be better by more than the noise of the estimates, see `_more_certain`.
     """
-    samples = learner.scored(trained, learner.split.validation)
+    unweighted = learner.scored(trained, learner.split.validation)
+    samples = with_share(unweighted, learner.parent.positive_share)
     scores, positive, weight = samples
     threshold = learner.parent.threshold
     at_zero = ThresholdCurve(samples, np.zeros(1))
@@ -232,7 +238,7 @@ def _evaluate(
     if n_calibration:
         parent = learner.parent
         chance = guarantee_chance(
-            constraints, parent.confidence, samples, n_calibration, parent.positive_share
+            constraints, parent.confidence, unweighted, n_calibration, parent.positive_share
         )
         rank = np.array([chance, objective])
         is_best = _more_certain(rank, state.best_rank)
