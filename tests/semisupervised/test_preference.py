@@ -577,6 +577,16 @@ def test_a_share_of_positive_samples_counts_without_a_confidence_too():
     )
 
 
+def test_a_smoothed_threshold_is_chosen_on_the_validation_samples():
+    X, y, _ = make_samples()
+    model = PreferenceClassifier(GaussianNB(), recall=0.7, threshold="smoothed", random_state=0)
+    model.fit(X, y)
+    assert model.threshold_ == model.constraints_.smoothed_threshold(model._validation)
+    tuned = clone(model).set_params(threshold="tuned").fit(X, y)
+    assert_array_equal(model.score_samples(X), tuned.score_samples(X))
+    assert model.set_constraints(recall=0.95).threshold_ < tuned.threshold_
+
+
 @both
 def test_errors_about_unlabeled_samples_name_them(estimator):
     X, y, _ = make_samples()

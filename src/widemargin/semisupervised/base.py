@@ -66,7 +66,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "split": [StrOptions({"cross", "holdout", "resubstitution"})],
         "update": [StrOptions({"incremental", "recompute"})],
-        "threshold": [StrOptions({"tuned", "adjusted", "zero"})],
+        "threshold": [StrOptions({"tuned", "smoothed", "adjusted", "zero"})],
         "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "min_new": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
@@ -362,8 +362,10 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         if self.confidence is not None:
             guarantee = self._guarantee(constraints, stacklevel)
             threshold = guarantee.threshold
-        elif self.threshold == "tuned":
+        elif self.threshold in ("tuned", "smoothed"):
             threshold = _tuned_threshold(constraints, validation, stacklevel)
+            if self.threshold == "smoothed":
+                threshold = constraints.smoothed_threshold(validation)
         elif self.threshold == "adjusted":
             threshold = constraints.adjusted_threshold(validation)
         self.constraints_, self.guarantee_, self.threshold_ = constraints, guarantee, threshold

@@ -167,9 +167,9 @@ def self_train(
         The parameters of its estimator: With ``update='incremental'`` pseudo-labels are final, with
         'recompute' they are recomputed in every round. Training stops after `max_rounds`, or when
         fewer than `min_new` pseudo-labels change, or when `patience` rounds in a row were no better
-        than the best one, or after `time_limit` seconds. With ``threshold='tuned'``, models are
-        compared at their tuned thresholds, else at 0. With 'zero', samples with scores above 0 get
-        positive pseudo-labels, else those above the adjusted threshold.
+        than the best one, or after `time_limit` seconds. With ``threshold='tuned'`` or 'smoothed',
+        models are compared at their tuned thresholds, else at 0. With 'zero', samples with scores
+        above 0 get positive pseudo-labels, else those above the adjusted threshold.
     constraints : Constraints
     state : TrainingState
         Initial state. It is modified.
@@ -231,7 +231,7 @@ def _evaluate(
     upper = 0.0 if threshold == "zero" else constraints.adjusted_threshold(samples)
     negative_weight = None if weight is None else weight[~positive]
     lower = min(float(np.average(scores[~positive], weights=negative_weight)), upper)
-    curve = ThresholdCurve(samples) if threshold == "tuned" else at_zero
+    curve = ThresholdCurve(samples) if threshold in ("tuned", "smoothed") else at_zero
     index = constraints.best_index(curve)
     objective = float(constraints.objective(curve)[index])
     n_calibration = len(learner.split.calibration)
