@@ -13,6 +13,7 @@ from widemargin.semisupervised.constraints import (
     ScoredSamples,
     ThresholdCurve,
     midpoints,
+    with_share,
 )
 
 SCORES = np.array([-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])
@@ -190,3 +191,52 @@ def test_a_margin_refuses_a_precision_of_too_few_samples():
     # Without an error 44 accepted samples would be needed: the smallest violation is taken.
     assert safe.true_positives == 31
     assert safe.false_positives == 0
+
+
+@pytest.mark.parametrize(
+    ("constraints", "most"),
+    [
+        (Constraints(), 0.8),
+        (Constraints(precision=0.8, margin=0.9), 0.85),
+        (Constraints(recall=0.8, margin=0.9), 1.0),
+    ],
+    ids=["F1", "precision", "recall"],
+)
+def test_a_smoothed_threshold_varies_less_than_the_best_one(constraints, most):
+    found = {"tuned": [], "smoothed": []}
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        positive = rng.random(120) < 0.3
+        samples = ScoredSamples(2.0 * positive + rng.normal(size=120), positive)
+        found["tuned"].append(constraints.tuned_threshold(samples))
+        found["smoothed"].append(constraints.smoothed_threshold(samples))
+    assert np.std(found["smoothed"]) < most * np.std(found["tuned"])
+    assert abs(np.mean(found["smoothed"]) - np.mean(found["tuned"])) < 0.3
+
+
+def test_a_smoothed_threshold_is_a_candidate_and_the_best_one_where_all_agree():
+    candidates = ThresholdCurve(ScoredSamples(SCORES, POSITIVE)).thresholds
+    for constraints in (Constraints(), Constraints(precision=0.7, margin=0.6)):
+        assert constraints.smoothed_threshold(ScoredSamples(SCORES, POSITIVE)) in candidates
+    # Two separated scores, of which every bootstrap sample that has both gives the same threshold.
+    apart = ScoredSamples(np.repeat([-1.0, 1.0], 20), np.repeat([False, True], 20))
+    assert Constraints().smoothed_threshold(apart) == Constraints().tuned_threshold(apart) == 0.0
+    # No bootstrap sample of two samples has both classes unless it draws each of them once.
+    pair = ScoredSamples(np.array([-1.0, 1.0]), np.array([False, True]), np.array([2.0, 1.0]))
+    assert Constraints().smoothed_threshold(pair) == 0.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 0.99), st.booleans())
+def test_a_share_of_positive_samples_changes_precision_as_bayes_rule_does(share, weighted):
+    weight = np.arange(1.0, 9.0) if weighted else None
+    samples = ScoredSamples(SCORES, POSITIVE, weight)
+    before = ThresholdCurve(samples)
+    after = ThresholdCurve(with_share(samples, share))
+    assert_allclose(after.recall, before.recall)
+    assert_allclose(after.false_positive_rate, before.false_positive_rate)
+    hits, false = share * before.recall, (1.0 - share) * before.false_positive_rate
+    assert_allclose(after.precision[:-1], (hits / (hits + false + 1e-300))[:-1])
+    total = len(SCORES) if weight is None else weight.sum()
+    assert with_share(samples, share).weight.sum() == pytest.approx(total)
+    assert with_share(samples, None) is samples

@@ -554,6 +554,58 @@ def test_a_confidence_counts_samples_and_refuses_weights(estimator):
         model.fit(X, marked, sample_weight=np.ones(len(X)))
 
 
+def test_a_share_of_positive_samples_counts_without_a_confidence_too():
+    """Equally many labels of each class, where a tenth of new samples is positive."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(12000) < 0.1).astype(int)
+    X = rng.normal(size=(12000, 2)) + 2.5 * y[:, np.newaxis]
+    labeled = np.concatenate([np.flatnonzero(y[:4000] == label)[:300] for label in (0, 1)])
+    model = PreferenceClassifier(GaussianNB(), precision=0.8, random_state=0)
+    precision = {}
+    for share in (None, 0.1):
+        model.set_params(positive_share=share).fit(X[labeled], y[labeled])
+        precision[share] = precision_score(y[4000:], model.predict(X[4000:]))
+    assert precision[None] < 0.7
+    assert precision[0.1] >= 0.8
+    # The same threshold without training.
+    threshold = model.threshold_
+    assert (
+        model.set_params(positive_share=None).set_constraints(precision=0.8).threshold_ < threshold
+    )
+    assert (
+        model.set_params(positive_share=0.1).set_constraints(precision=0.8).threshold_ == threshold
+    )
+
+
+def test_a_smoothed_threshold_is_chosen_on_the_validation_samples():
+    X, y, _ = make_samples()
+    model = PreferenceClassifier(GaussianNB(), recall=0.7, threshold="smoothed", random_state=0)
+    model.fit(X, y)
+    assert model.threshold_ == model.constraints_.smoothed_threshold(model._validation)
+    tuned = clone(model).set_params(threshold="tuned").fit(X, y)
+    assert_array_equal(model.score_samples(X), tuned.score_samples(X))
+    assert model.set_constraints(recall=0.95).threshold_ < tuned.threshold_
+
+
+@both
+def test_errors_about_unlabeled_samples_name_them(estimator):
+    X, y, _ = make_samples()
+    for bad, message in (
+        (X[:5, :-1], "X_unlabeled is not valid. X has"),
+        (X[:0], "X_unlabeled is not valid. Found array with 0 sample"),
+        (X[0], "X_unlabeled is not valid. Expected 2D array"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone(estimator).fit(X, y, X_unlabeled=bad)
+
+
+def test_too_few_groups_for_a_guarantee_are_named_as_the_cause():
+    X, y, _ = make_samples()
+    model = PreferenceClassifier(GaussianNB(), precision=0.7, confidence=0.9, random_state=0)
+    with pytest.raises(ValueError, match="groups must leave calibration samples of both classes"):
+        model.fit(X, y, groups=np.zeros(len(X)))
+
+
 @both
 def test_several_classes_are_refused_with_advice(estimator):
     X, y, _ = make_samples()

@@ -343,11 +343,10 @@ confidence : float, default=None
     the bounds can be guaranteed. Cannot be combined with `sample_weight`.
 
 positive_share : float, default=None
-    Fraction of positive samples among new samples, for a guarantee on the precision if
-    the labeled samples were drawn by class, such as equally many of each. If None,
-    labeled samples are assumed to be drawn like new ones. It has no effect without
-    `confidence`; without a bound on precision it only affects the comparison with
-    unlabeled samples.
+    Fraction of positive samples among new samples, if the labeled samples were drawn by
+    class, such as equally many of each. Validation samples are weighted such that they have
+    this share, and a guarantee on the precision is given for it. If None, labeled samples are
+    assumed to be drawn like new ones.
 
 split : {'cross', 'holdout', 'resubstitution'}, default='cross'
     How labeled samples that are not used for calibration are validated. With 'cross',
@@ -358,10 +357,12 @@ split : {'cross', 'holdout', 'resubstitution'}, default='cross'
 update : {'incremental', 'recompute'}, default='incremental'
     Whether pseudo-labels are final, or are recomputed in every round.
 
-threshold : {'tuned', 'adjusted', 'zero'}, default='tuned'
-    Choice of `threshold_`: the best subject to the bounds, the threshold for positive
-    pseudo-labels of the best round, or 0. With 'zero', samples with scores above 0 get
-    positive pseudo-labels too. Ignored for `threshold_` if `confidence` is given.
+threshold : {'tuned', 'smoothed', 'adjusted', 'zero'}, default='tuned'
+    Choice of `threshold_`: with 'tuned' the best one subject to the bounds, with 'smoothed' the
+    mean of the best ones for bootstrap samples of the validation samples, which varies less but
+    need not meet the margin on the validation samples themselves; with 'adjusted' the threshold
+    for positive pseudo-labels of the best round; with 'zero' 0, and samples with scores above 0
+    get positive pseudo-labels too. Ignored for `threshold_` if `confidence` is given.
 
 max_rounds : int, default=None
     Maximum number of rounds. If None, there is no limit.

@@ -808,6 +808,8 @@ class preference_options:
     score_rounding = 1e-10
     """Difference of scores, relative to the largest, up to which they are equal: no threshold
     separates them. Must exceed their rounding errors, and be too small to matter."""
+    smoothed_over = 15
+    """Number of bootstrap samples for a smoothed threshold. More are smoother and take longer."""
     tried_starts = 200
     """Number of ranks whose chance to pass is estimated to find the start of a fixed sequence."""
     power_tolerance = 0.1

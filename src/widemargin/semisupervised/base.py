@@ -26,7 +26,12 @@ from widemargin._base.sklearn_compat import (
     validate_parameters,
 )
 from widemargin._base.transactions import unchanged_by_failure
-from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
+from widemargin.semisupervised.constraints import (
+    Constraints,
+    ScoredSamples,
+    ThresholdCurve,
+    with_share,
+)
 from widemargin.semisupervised.guarantee import Guarantee, guaranteed_threshold
 from widemargin.semisupervised.self_training import Learner, TrainingState, self_train
 from widemargin.semisupervised.split import LabelSplit, split_labels, validate_groups
@@ -61,7 +66,7 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
         "positive_share": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "split": [StrOptions({"cross", "holdout", "resubstitution"})],
         "update": [StrOptions({"incremental", "recompute"})],
-        "threshold": [StrOptions({"tuned", "adjusted", "zero"})],
+        "threshold": [StrOptions({"tuned", "smoothed", "adjusted", "zero"})],
         "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
         "min_new": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
@@ -353,26 +358,19 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
     def _choose_threshold(self, stacklevel: int = 4) -> None:
         """Set the threshold and its guarantee."""
         constraints, guarantee, threshold = self._constraints(), None, 0.0
+        validation = with_share(self._validation, self.positive_share)
         if self.confidence is not None:
             guarantee = self._guarantee(constraints, stacklevel)
             threshold = guarantee.threshold
-        elif self.threshold == "tuned":
-            threshold = self._tuned_threshold(constraints, stacklevel)
+        elif self.threshold in ("tuned", "smoothed"):
+            threshold = _tuned_threshold(constraints, validation, stacklevel)
+            if self.threshold == "smoothed":
+                threshold = constraints.smoothed_threshold(validation)
         elif self.threshold == "adjusted":
-            threshold = constraints.adjusted_threshold(self._validation)
+            threshold = constraints.adjusted_threshold(validation)
         self.constraints_, self.guarantee_, self.threshold_ = constraints, guarantee, threshold
-        curve = ThresholdCurve(self._validation, np.array([threshold]))
+        curve = ThresholdCurve(validation, np.array([threshold]))
         self.margins_ = constraints.margins(curve)
-
-    def _tuned_threshold(self, constraints: Constraints, stacklevel: int) -> float:
-        """Return the best threshold on the validation samples; warn if it violates the bounds."""
-        curve = ThresholdCurve(self._validation)
-        best = constraints.best_index(curve)
-        threshold = float(curve.thresholds[best])
-        if constraints.violation(curve)[best] > 0.0:
-            message = _why_unreachable(constraints, ThresholdCurve(self._validation, [threshold]))
-            warnings.warn(message, UserWarning, stacklevel=stacklevel)
-        return threshold
 
     def _guarantee(self, constraints: Constraints, stacklevel: int) -> Guarantee:
         positive = self._calibration.positive
@@ -423,6 +421,17 @@ class PreferenceBase(PartialLabelsMixin, CallbackSupportMixin, ClassifierMixin, 
             f"{needed}). Using the best threshold without a guarantee. Label more samples and fit "
             "again or call recalibrate, or lower the confidence or the constraints."
         )
+
+
+def _tuned_threshold(constraints: Constraints, samples: ScoredSamples, stacklevel: int) -> float:
+    """Return the best threshold on the validation samples; warn if it violates the bounds."""
+    curve = ThresholdCurve(samples)
+    best = constraints.best_index(curve)
+    threshold = float(curve.thresholds[best])
+    if constraints.violation(curve)[best] > 0.0:
+        message = _why_unreachable(constraints, ThresholdCurve(samples, [threshold]))
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+    return threshold
 
 
 def _why_unreachable(constraints: Constraints, curve: ThresholdCurve) -> str:

@@ -85,6 +85,28 @@ class Constraints:
         curve = ThresholdCurve(samples)
         return float(curve.thresholds[self.best_index(curve)])
 
+    def smoothed_threshold(self, samples: "ScoredSamples") -> float:
+        """Return the mean of the best thresholds of bootstrap samples.
+
+        It is moved to the nearest candidate, so that equal scores are not separated. The best
+        threshold of one sample jumps between distant values when a few samples change.
+        """
+        scores, positive, weight = samples
+        rng, n = np.random.default_rng(0), len(scores)
+        found = []
+        for _ in range(options.smoothed_over):
+            count = np.bincount(rng.integers(n, size=n), minlength=n)
+            drawn = count > 0
+            if positive[drawn].any() and not positive[drawn].all():
+                total = count[drawn] if weight is None else count[drawn] * weight[drawn]
+                found.append(
+                    self.tuned_threshold(ScoredSamples(scores[drawn], positive[drawn], total))
+                )
+        if not found:
+            return self.tuned_threshold(samples)
+        candidates = candidate_thresholds(np.unique(scores))
+        return float(candidates[np.abs(candidates - np.mean(found)).argmin()])
+
     def adjusted_threshold(self, samples: "ScoredSamples") -> float:
         """Return the threshold above which unlabeled samples get a positive pseudo-label.
 
@@ -130,6 +152,20 @@ class ScoredSamples(NamedTuple):
     scores: np.ndarray
     positive: np.ndarray
     weight: np.ndarray | None = None
+
+
+def with_share(samples: ScoredSamples, share: float | None) -> ScoredSamples:
+    """Return the samples with weights such that this fraction of the total weight is positive.
+
+    The total weight of the samples does not change. If the share is None, nothing does.
+    """
+    if share is None:
+        return samples
+    scores, positive, weight = samples
+    weight = np.ones(len(scores)) if weight is None else weight
+    fraction = weight[positive].sum() / weight.sum()
+    factor = np.where(positive, share / fraction, (1.0 - share) / (1.0 - fraction))
+    return ScoredSamples(scores, positive, weight * factor)
 
 
 class ThresholdCurve:

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widemargin._base.options import preference_options
-from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
+from widemargin.semisupervised.constraints import (
+    Constraints,
+    ScoredSamples,
+    ThresholdCurve,
+    with_share,
+)
 from widemargin.semisupervised.guarantee import guarantee_chance, shift_pvalue
 from widemargin.semisupervised.split import LabelSplit
 from widemargin.semisupervised.targets import PartialLabels
@@ -162,9 +167,9 @@ def self_train(
         The parameters of its estimator: With ``update='incremental'`` pseudo-labels are final, with
         'recompute' they are recomputed in every round. Training stops after `max_rounds`, or when
         fewer than `min_new` pseudo-labels change, or when `patience` rounds in a row were no better
-        than the best one, or after `time_limit` seconds. With ``threshold='tuned'``, models are
-        compared at their tuned thresholds, else at 0. With 'zero', samples with scores above 0 get
-        positive pseudo-labels, else those above the adjusted threshold.
+        than the best one, or after `time_limit` seconds. With ``threshold='tuned'`` or 'smoothed',
+        models are compared at their tuned thresholds, else at 0. With 'zero', samples with scores
+        above 0 get positive pseudo-labels, else those above the adjusted threshold.
     constraints : Constraints
     state : TrainingState
         Initial state. It is modified.
@@ -218,21 +223,22 @@ def _evaluate(
     then a greater objective. The earlier of equally good models is kept. With a confidence, a later
     model must be better by more than the noise of the estimates, see `_more_certain`.
     """
-    samples = learner.scored(trained, learner.split.validation)
+    unweighted = learner.scored(trained, learner.split.validation)
+    samples = with_share(unweighted, learner.parent.positive_share)
     scores, positive, weight = samples
     threshold = learner.parent.threshold
     at_zero = ThresholdCurve(samples, np.zeros(1))
     upper = 0.0 if threshold == "zero" else constraints.adjusted_threshold(samples)
     negative_weight = None if weight is None else weight[~positive]
     lower = min(float(np.average(scores[~positive], weights=negative_weight)), upper)
-    curve = ThresholdCurve(samples) if threshold == "tuned" else at_zero
+    curve = ThresholdCurve(samples) if threshold in ("tuned", "smoothed") else at_zero
     index = constraints.best_index(curve)
     objective = float(constraints.objective(curve)[index])
     n_calibration = len(learner.split.calibration)
     if n_calibration:
         parent = learner.parent
         chance = guarantee_chance(
-            constraints, parent.confidence, samples, n_calibration, parent.positive_share
+            constraints, parent.confidence, unweighted, n_calibration, parent.positive_share
         )
         rank = np.array([chance, objective])
         is_best = _more_certain(rank, state.best_rank)

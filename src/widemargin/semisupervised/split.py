@@ -79,6 +79,12 @@ def split_labels(
         chosen = np.isin(units, rng.permutation(n_units)[: n_units // 2])
         rest, calibration = np.flatnonzero(~chosen), rng.permutation(np.flatnonzero(chosen))
         calibration = np.sort(calibration[np.unique(units[calibration], return_index=True)[1]])
+        present = np.unique(y[calibration])
+        if groups is not None and len(present) < 2:
+            raise ValueError(
+                "groups must leave calibration samples of both classes, one for each of "
+                f"{n_units // 2} groups, got the classes {present.tolist()}. Label more groups."
+            )
         _check_count(y, calibration, 1, method, "calibration")
     if method == "resubstitution":
         return LabelSplit(rest, rest, calibration)

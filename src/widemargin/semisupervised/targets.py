@@ -119,7 +119,7 @@ class PartialLabelsMixin:
         if minus_one_is_unlabeled:
             is_unlabeled = find_unlabeled(y)
         if X_unlabeled is not None:
-            X_unlabeled = self._validate_samples(X_unlabeled)
+            X_unlabeled = self._validate_unlabeled(X_unlabeled)
         weight = validate_all_weights(sample_weight, y)
         labeled = np.flatnonzero(~is_unlabeled)
         if weight is not None:
@@ -135,6 +135,13 @@ class PartialLabelsMixin:
         if weight is not None:
             weight = np.append(weight, np.ones(num_samples(X) - len(labeled)))
         return PartialLabels(X, y[labeled], weight, labels, is_unlabeled, labeled)
+
+    def _validate_unlabeled(self, X_unlabeled: Any) -> Any:
+        """Return validated unlabeled samples; an error names the argument, which is not X."""
+        try:
+            return self._validate_samples(X_unlabeled)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X_unlabeled is not valid. {error}") from error
 
     def _negative_and_positive(self, y: np.ndarray, minus_one_is_unlabeled: bool) -> np.ndarray:
         """Return the labels of the negative and of the positive class."""
