@@ -5,6 +5,7 @@ import pytest
 import sklearn
 from numpy.testing import assert_array_equal
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -70,3 +71,44 @@ def test_a_frozen_teacher_survives_a_search(three, teacher):
     search = GridSearchCV(GatedStudents(frozen), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
     assert search.best_estimator_.teacher_ is frozen
     assert search.best_estimator_.merged_
+
+
+class Noting(LogisticRegression):
+    """A teacher that keeps the metadata of its fit."""
+
+    noted = []
+
+    def fit(self, X, y, sample_weight=None, extra=None, level=None):
+        self.noted.append((X[:, 0].copy(), extra, level))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("student", [GatedStudents, lambda teacher, **k: GatedSVC("bee", teacher)])
+def test_metadata_reach_the_fits_of_the_teacher(three, routing, student):
+    X, y = three
+    Noting.noted.clear()
+    teacher = Noting().set_fit_request(extra=True, level=True)
+    model = student(teacher, cv=3)
+    weight = np.arange(len(y)) % 2.0
+    model.fit(X, y, sample_weight=weight, extra=X[:, 0], level=7)
+    assert len(Noting.noted) == (1 if isinstance(model, GatedSVC) else 4)
+    for samples, extra, level in Noting.noted:
+        assert_array_equal(extra, samples)
+        assert level == 7
+    pipeline = make_pipeline(StandardScaler(), GatedStudents(teacher)).fit(X, y, extra=X[:, 1])
+    assert_array_equal(Noting.noted[-1][1], X[:, 1])
+    assert pipeline.predict(X).shape == y.shape
+
+
+def test_metadata_that_nothing_takes_are_refused(three, routing):
+    X, y = three
+    with pytest.raises(TypeError, match="extra"):
+        GatedStudents().fit(X, y, extra=y)
+    fitted = Noting().fit(X, y).set_fit_request(extra=True)
+    with pytest.raises(ValueError, match="teacher is fitted already, so that extra cannot"):
+        GatedStudents(fitted).fit(X, y, extra=y)
+    with (
+        sklearn.config_context(enable_metadata_routing=False),
+        pytest.raises(TypeError, match=r"unexpected arguments: extra.*enable_metadata_routing"),
+    ):
+        GatedStudents(Noting()).fit(X, y, extra=y)

@@ -1006,6 +1006,12 @@ decay : float, default=0.3
     are split along with the samples. Requires
     ``sklearn.set_config(enable_metadata_routing=True)``.
 
+[gated_metadata]
+**metadata : dict
+    Further arguments of the fit of `teacher`, which it has requested (``set_fit_request``),
+    such as privileged features. Requires ``sklearn.set_config(enable_metadata_routing=True)``
+    and an unfitted teacher.
+
 [gated_budget]
 budget : float, default=None
     Largest time of a prediction in microseconds per sample, in batches of 1,000 samples,

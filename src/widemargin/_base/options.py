@@ -255,11 +255,11 @@ class probability_options:
     Larger orders these samples by more digits, smaller is closer to the sigmoid."""
     entries = 1 << 20
     """Entries of the equations that are solved at a time: 8 MB."""
-    steps = 100
+    sigmoid_steps = 100
     """Largest number of Newton steps that fit a sigmoid."""
-    gradient = 1e-11
+    sigmoid_gradient = 1e-11
     """Gradient of the mean log loss at which a sigmoid is fitted."""
-    ridge = 1e-12
+    sigmoid_ridge = 1e-12
     """Added to the Hessian of the mean log loss; also the shortest step of its line search."""
 
 

@@ -11,12 +11,13 @@ from widemargin._base.sklearn_compat import num_samples, safe_indexing
 
 
 class RoutesFitMetadata:
-    """Mixin: ``fit`` passes metadata on to what ``estimator`` requests.
+    """Mixin: ``fit`` passes metadata on to what the inner estimator requests.
 
     The meta-estimator itself consumes sample weights, which it passes on in any case.
+    ``_routes_to`` is the name of the parameter that holds the inner estimator.
     """
 
-    estimator: Any
+    _routes_to = "estimator"
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
@@ -28,7 +29,8 @@ class RoutesFitMetadata:
         """
         mapping = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=mapping)
+        inner = getattr(self, self._routes_to)
+        return router.add(**{self._routes_to: inner}, method_mapping=mapping)
 
     def _routed(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """Return the metadata that the estimator requests."""
@@ -37,10 +39,10 @@ class RoutesFitMetadata:
         if not get_config()["enable_metadata_routing"]:
             raise TypeError(
                 f"fit got unexpected arguments: {', '.join(metadata)}. To pass them on to "
-                f"{self.estimator!r}, call sklearn.set_config(enable_metadata_routing=True) and "
-                "its set_fit_request."
+                f"{getattr(self, self._routes_to)!r}, call "
+                "sklearn.set_config(enable_metadata_routing=True) and its set_fit_request."
             )
-        return dict(process_routing(self, "fit", **metadata).estimator.fit)
+        return dict(process_routing(self, "fit", **metadata)[self._routes_to].fit)
 
 
 def select_metadata(

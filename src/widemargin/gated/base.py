@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from widemargin._base.convergence import early_stop_message
+from widemargin._base.routing import RoutesFitMetadata
 from widemargin._base.sklearn_compat import (
     BaseEstimator,
     HasMethods,
@@ -32,8 +33,10 @@ from widemargin.kernels.parameters import kernel_constraints
 from widemargin.svm.scores import finite_scores
 
 
-class GatedBase(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class GatedBase(RoutesFitMetadata, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base class of estimators that consist of one or more students."""
+
+    _routes_to = "teacher"
 
     _parameter_constraints: dict = {
         "teacher": [

@@ -99,10 +99,10 @@ class TrainingData:
     """
 
     def __init__(
-        self, student, X, y, sample_weight, teacher_scores, targets, unlabeled=None
+        self, student, X, y, sample_weight, teacher_scores, targets, unlabeled=None, metadata=None
     ) -> None:
         _check_parameters(student, unlabeled)
-        samples = _validate(student, X, y)
+        samples = _validate(student, X, y)._replace(metadata=metadata)
         labels, given_scores = np.unique(samples.y), teacher_scores
         if teacher_scores is not None:
             teacher_scores = check_scores(teacher_scores)
@@ -412,7 +412,7 @@ def given_samples(X: Any, values: Any) -> Any:
 
 def _fit_features(student: Any, teacher: Any, samples: Samples) -> tuple[Any, Any]:
     """Return the fitted feature map (None for the identity) and phi of the samples."""
-    X, values, y, weight = samples
+    X, values, y, weight, _ = samples
     features = student.features
     if features is None:
         return None, values

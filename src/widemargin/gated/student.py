@@ -259,6 +259,7 @@ class GatedSVC(GatedBase):
         sample_weight: Any = None,
         teacher_scores: Any = None,
         unlabeled: Any = None,
+        **metadata: Any,
     ) -> Self:
         """Fit the student.
 
@@ -277,11 +278,16 @@ class GatedSVC(GatedBase):
 
         <<gated_unlabeled>>
 
+        <<gated_metadata>>
+
         Returns
         -------
         <<returns_self>>
         """
-        data = TrainingData(self, X, y, sample_weight, teacher_scores, [self.target], unlabeled)
+        routed = self._routed(metadata)
+        data = TrainingData(
+            self, X, y, sample_weight, teacher_scores, [self.target], unlabeled, routed
+        )
         passed = {"sample_weight": sample_weight, "teacher_scores": teacher_scores}
         progress = FitProgress(self, 1, X, y, {**passed, "unlabeled": unlabeled})
         fits = fit_students(self, data, [self.target], progress)

@@ -255,6 +255,7 @@ class GatedStudents(GatedBase):
         sample_weight: Any = None,
         teacher_scores: Any = None,
         unlabeled: Any = None,
+        **metadata: Any,
     ) -> Self:
         """Fit a student for every target class.
 
@@ -271,6 +272,8 @@ class GatedStudents(GatedBase):
 
         <<gated_unlabeled>>
 
+        <<gated_metadata>>
+
         Returns
         -------
         <<returns_self>>
@@ -283,7 +286,8 @@ class GatedStudents(GatedBase):
             )
         if targets is not None and len(np.unique(targets)) < len(targets):
             raise ValueError(f"targets must be distinct classes, got {targets.tolist()}.")
-        data = TrainingData(self, X, y, sample_weight, teacher_scores, targets, unlabeled)
+        routed = self._routed(metadata)
+        data = TrainingData(self, X, y, sample_weight, teacher_scores, targets, unlabeled, routed)
         _check_other(self.other, np.unique(data.y) if targets is None else targets)
         passed = {"sample_weight": sample_weight, "teacher_scores": teacher_scores}
         n_students = len(np.unique(data.y if targets is None else targets))

@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from widemargin._base.numeric import log_odds
 from widemargin._base.options import gated_options
+from widemargin._base.routing import select_metadata
 from widemargin._base.sklearn_compat import check_feature_names, num_samples, safe_indexing
 from widemargin._base.validation import ValidatedSamples, canonical_csr, validate_predict
 from widemargin.gated.labels import check_labels, check_scores, class_index
@@ -45,18 +46,23 @@ _LIBRARY = (*_LINEAR, SVC)
 
 
 class Samples(NamedTuple):
-    """Training samples as passed to fit, as an array (None with a feature map), and targets."""
+    """Training samples as passed to fit, as an array (None with a feature map), and targets.
+
+    ``metadata`` are further arguments of the teacher's fit.
+    """
 
     X: Any
     values: Any
     y: np.ndarray
     weight: np.ndarray | None = None
+    metadata: dict[str, Any] | None = None
 
     def subset(self, index: np.ndarray) -> "Samples":
         """Return the samples with given indices."""
         values = None if self.values is None else self.values[index]
         weight = None if self.weight is None else self.weight[index]
-        return Samples(safe_indexing(self.X, index), values, self.y[index], weight)
+        metadata = select_metadata(self.metadata or {}, index, len(self.y))
+        return Samples(safe_indexing(self.X, index), values, self.y[index], weight, metadata)
 
 
 def class_scores(teacher: Any, X: Any, values: Any = None) -> np.ndarray:
@@ -163,12 +169,19 @@ def fit_teacher(teacher: Any, samples: Samples) -> Any:
     """Return a fitted teacher as it is, any other as a clone fitted to the samples."""
     if teacher is None:
         teacher = CrammerSingerSVC()
-    return teacher if is_fitted(teacher) else _fit_clone(teacher, samples)
+    if not is_fitted(teacher):
+        return _fit_clone(teacher, samples)
+    if samples.metadata:
+        raise ValueError(
+            f"teacher is fitted already, so that {', '.join(samples.metadata)} cannot be passed to "
+            "its fit. Leave them out, or pass an unfitted teacher."
+        )
+    return teacher
 
 
 def restrict_folds(kept: np.ndarray, cv: Any, samples: Samples) -> list[list[np.ndarray]]:
     """Split all samples, and return the folds as indices into the samples that are kept."""
-    X, _, y, _ = samples
+    X, _, y, *_ = samples
     position = np.full(len(y), -1)
     position[kept] = np.arange(len(kept))
     folds = check_cv(cv, y, classifier=True).split(X, y)
@@ -209,18 +222,18 @@ def out_of_fold_scores(teacher: Any, samples: Samples, folds: Any, classes: Any)
 
 
 def _fit_clone(teacher: Any, samples: Samples) -> Any:
-    X, values, y, weight = samples
+    X, values, y, weight, metadata = samples
     teacher = clone(teacher)
-    X = _pass_on(teacher, X, values)
+    X, metadata = _pass_on(teacher, X, values), metadata or {}
     if weight is None:
-        return teacher.fit(X, y)
+        return teacher.fit(X, y, **metadata)
     name = _weight_parameter(teacher)
     if name is None:
         raise ValueError(
             f"teacher {type(final_estimator(teacher)).__name__} does not support sample_weight. "
             "Pass a fitted teacher, or its scores as teacher_scores."
         )
-    return teacher.fit(X, y, **{name: weight})
+    return teacher.fit(X, y, **{name: weight}, **metadata)
 
 
 def _pass_on(estimator: Any, X: Any, values: Any) -> Any:

@@ -176,18 +176,18 @@ def fit_sigmoid(
 
     point = np.array([0.0, logit(prior)])
     value = loss(point)
-    for _ in range(options.steps):
+    for _ in range(options.sigmoid_steps):
         p = expit(columns @ point)
         gradient = columns.T @ (weight * (p - target))
-        if np.abs(gradient).max() <= options.gradient * weight.sum():
+        if np.abs(gradient).max() <= options.sigmoid_gradient * weight.sum():
             break
         hessian = (columns * (weight * p * (1.0 - p))[:, np.newaxis]).T @ columns
-        hessian[[0, 1], [0, 1]] += options.ridge * weight.sum()
+        hessian[[0, 1], [0, 1]] += options.sigmoid_ridge * weight.sum()
         direction = np.linalg.solve(hessian, -gradient)
         step, decrease = 1.0, float(gradient @ direction)
         while (new := loss(point + step * direction)) > value + 1e-4 * step * decrease:
             step /= 2.0
-            if step < options.ridge:
+            if step < options.sigmoid_ridge:
                 break
         if new >= value:
             break
