@@ -57,8 +57,9 @@ lint: $(VENV)/package ## check format, style, types and the import contract
 dist: $(VENV)/dependencies ## build the source distribution and the wheel into dist
 	$(BIN)/hatchling build
 
-docs: $(VENV)/package ## build the documentation into docs/_build/html
+docs: $(VENV)/package ## build the documentation into docs/_build/html, and check its pages
 	$(RUN) sphinx -W --keep-going -b html docs docs/_build/html
+	$(RUN) pytest -q tests/test_built_pages.py
 
 clean: ## remove all that make has made
 	rm -rf .venv .venv-demo .venv-oldest build dist docs/_build docs/gallery docs/api docs/_inventories

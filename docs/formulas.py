@@ -40,5 +40,5 @@ def _inline(translator: Any, node: nodes.math) -> None:
 
 
 def _block(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>')
+    translator.body.append(f'<div class="formula">{mathml(node.astext(), block=True)}</div>')
     raise nodes.SkipNode
