@@ -1,4 +1,4 @@
-"""Fits on Dask collections: gaps by rounds and partitions, bytes moved, and times beside local fits.
+"""Fits on Dask collections: gaps by partitions, bytes moved, and times beside local fits.
 
     python benchmarks/scale.py --data FOLDER --json benchmarks/results/scale.json
 
@@ -6,15 +6,16 @@ The problems of a9a, sector and a generated set (``--rows``, 2,000,000 with ``--
 by LinearSVC on 2 to 64 partitions, and the objectives are compared with that of the local solver.
 On a cluster of two processes, the bytes that workers send and the times of the fits are measured,
 beside local fits and dask-ml where it is installed. Times are those of the clock.
+The cost model takes CPU times of the work on one partition, on one core, and counts the rest.
 """
 
 import sys
-from time import perf_counter
+from time import perf_counter, process_time
 
 import _harness as harness
 import numpy as np
 
-PARTS = ("curves", "cluster")
+PARTS = ("curves", "cluster", "cost")
 PARTITIONS = (2, 8, 64)
 ROWS, FULL_ROWS, FEATURES = 100_000, 2_000_000, 200
 BAR = 1e-4
@@ -29,6 +30,8 @@ def main() -> None:
         curves(report, arguments.data, rows)
     if "cluster" in arguments.only:
         clusters(report, rows)
+    if "cost" in arguments.only:
+        costs(report)
     report.close()
 
 
@@ -53,46 +56,49 @@ def generated(rows):
 
 def curves(report, folder, rows) -> None:
     """Compare objectives with those of the local solver, and keep the gaps of all rounds."""
+    kept = {}
+    for name, X, y in problems(folder, rows):
+        C = 1.0 if X.shape[1] != FEATURES else 0.01
+        lines, worst = [], 0.0
+        for loss in ("hinge", "squared_hinge"):
+            for line, excess, curve in gaps(X, y, loss, C):
+                lines.append(line)
+                worst = max(worst, excess)
+                kept[f"{name}, {line[0]}, {line[1]}"] = curve
+        report.keep("curves", kept)
+        report.table(
+            f"Rounds on {name}",
+            "LinearSVC on partitions of the samples, until the gap is 1e-5. Excess is the relative "
+            "difference of the objective from the lower bound of the local solver.",
+            ["loss", "partitions", "rounds", "to gap 1e-4", "gap", "excess", "seconds"],
+            lines,
+        )
+        claim = f"{name}: objective of the local solver to 1e-4 on 2 to 64 partitions"
+        report.bar(claim, worst, worst <= BAR)
+
+
+def gaps(X, y, loss, C):
+    """Yield the line of the table, the excess and the gaps for each number of partitions."""
     import dask
 
     from widemargin import LinearSVC
     from widemargin.distributed import DaskEstimator
 
-    lines, kept, worst = [], {}, {}
-    for name, X, y in problems(folder, rows):
-        for loss in ("hinge", "squared_hinge"):
-            C = 1.0 if X.shape[1] != FEATURES else 0.01
-            local = LinearSVC(loss=loss, C=C, tol=1e-6, max_iter=100_000).fit(X, y)
-            best = local.objective_[0] * (1.0 - local.dual_gap_[0])
-            for n_partitions in PARTITIONS:
-                with dask.config.set(scheduler="threads", num_workers=2):
-                    start = perf_counter()
-                    estimator = DaskEstimator(LinearSVC(loss=loss, C=C))
-                    model = estimator.fit(*split(X, y, n_partitions))
-                    seconds = perf_counter() - start
-                history = model.history_
-                excess = model.objective_[0] / best - 1.0
-                worst[name] = max(worst.get(name, 0.0), excess)
-                key = f"{name}, {loss}, {n_partitions}"
-                kept[key] = {
-                    "round": history["round"].tolist(), "gap": history["gap"][:, 0].tolist()
-                }  # fmt: skip
-                reached = history["round"][np.argmax(history["gap"][:, 0] <= BAR)]
-                lines.append([
-                    name, loss, str(n_partitions), str(history["round"][-1]), str(reached),
-                    f"{model.dual_gap_[0]:.1e}", f"{excess:.1e}", f"{seconds:.1f}",
-                ])  # fmt: skip
-    report.keep("curves", kept)
-    report.table(
-        "Rounds to the duality gap",
-        "LinearSVC on partitions of the samples, until the gap is 1e-5. Excess is the relative "
-        "difference of the objective to the lower bound of the local solver.",
-        ["problem", "loss", "partitions", "rounds", "to gap 1e-4", "gap", "excess", "seconds"],
-        lines,
-    )
-    for name, excess in worst.items():
-        claim = f"{name}: objective of the local solver to 1e-4 on 2 to 64 partitions"
-        report.bar(claim, excess, excess <= BAR)
+    local = LinearSVC(loss=loss, C=C, tol=1e-6, max_iter=100_000).fit(X, y)
+    best = local.objective_[0] * (1.0 - local.dual_gap_[0])
+    for n_partitions in PARTITIONS:
+        with dask.config.set(scheduler="threads", num_workers=2):
+            start = perf_counter()
+            model = DaskEstimator(LinearSVC(loss=loss, C=C)).fit(*split(X, y, n_partitions))
+            seconds = perf_counter() - start
+        excess = model.objective_[0] / best - 1.0
+        rounds, values = model.history_["round"], model.history_["gap"][:, 0]
+        line = [
+            loss, str(n_partitions), str(rounds[-1]), str(rounds[np.argmax(values <= BAR)]),
+            f"{model.dual_gap_[0]:.1e}", f"{excess:.1e}", f"{seconds:.1f}",
+        ]  # fmt: skip
+        print(*line, file=sys.stderr, flush=True)
+        yield line, excess, {"round": rounds.tolist(), "gap": values.tolist()}
 
 
 def split(X, y, n_partitions):
@@ -155,6 +161,80 @@ def clusters(report, rows) -> None:
         lines,
     )
     report.bar("largest share of the data that is moved", largest, largest < 0.05)
+
+
+NETWORK = 1e9
+ROUND = 0.05
+CORES = 16
+"""Assumptions of the cost model: bytes per second between two computers, seconds that the scheduler
+and messages take in each round, and cores of a computer."""
+
+
+def costs(report) -> None:
+    """Fit the cost model to the work on one partition, and print what it predicts."""
+    scatter, product, descent = unit_costs()
+    header = ["fit", "1 computer", "10 computers", "100 computers"]
+    n, d = 1e9, 100
+    lda = [scatter * n * d * d, 1, 8 * d * d]
+    lines = [["LDA, 1,000,000,000 samples, 100 features", *predicted(*lda)]]
+    n, d, steps = 1e7, 200, 20
+    # As if a third of the samples were on the curved part of the loss.
+    linear = [steps * product * n / 3 * d * d + 30 * descent * n * d, 6 + 2 * steps, 8 * d * d]
+    lines.append(["LinearSVC, 10,000,000 samples, 200 features, two classes", *predicted(*linear)])
+    report.table(
+        "What the cost model predicts",
+        f"Not measured: CPU seconds of one core ({scatter:.1e} for a product of a scatter matrix, "
+        f"{product:.1e} for one of a second derivative, {descent:.1e} for an entry in a pass of "
+        f"coordinate descent), {CORES} cores for each computer, {NETWORK / 1e9:.0f} GB/s, "
+        f"{ROUND} seconds for the messages of a round, data in memory; 20 Newton steps with a "
+        "third of the samples on the curved part of the loss.",
+        header,
+        lines,
+    )
+
+
+def predicted(seconds, rounds, size):
+    """Return the predicted times: work, sums over a tree of computers, and rounds."""
+    times = [
+        seconds / (CORES * computers)
+        + rounds * (ROUND + np.ceil(np.log2(computers)) * size / NETWORK)
+        for computers in (1, 10, 100)
+    ]
+    return [f"{time:.0f} s" if time >= 10.0 else f"{time:.1f} s" for time in times]
+
+
+def unit_costs():
+    """Return the CPU seconds of one product or update, in the work on a partition."""
+    from threadpoolctl import threadpool_limits
+
+    from widemargin.discriminant.statistics import ClassStatistics
+    from widemargin.distributed import cocoa, newton
+    from widemargin.distributed.samples import LinearSamples
+    from widemargin.solvers.hinge.losses import LOSSES
+
+    X, y = generated(20_000)
+    n, d = X.shape
+    ones = np.ones(n)
+    samples = LinearSamples.of(X, y, 1, ones, ones, LOSSES["squared_hinge"], 1.0)
+    point, joint = cocoa.start_point(samples), cocoa.Joint.start(1, d, 8)
+    iterate = newton.Iterate.start(joint)
+    with threadpool_limits(1):
+        scatter = cpu_seconds(lambda: ClassStatistics(2, d).update(X, y)) / (n * d * d)
+        # At weights of zero, all samples are on the curved part.
+        product = cpu_seconds(lambda: newton.derivatives(samples, point.dual, iterate, True))
+        descent = cpu_seconds(lambda: cocoa.propose(samples, point, joint, 0, 5))
+    return scatter, product / (n * d * d), descent / (5 * n * d)
+
+
+def cpu_seconds(function):
+    """Return the smallest CPU time of three calls after the first."""
+    function()
+    seconds = []
+    for _ in range(3):
+        start = process_time()
+        function()
+        seconds.append(process_time() - start)
+    return min(seconds)
 
 
 def traffic(client):

@@ -1032,7 +1032,7 @@ class distributed_options:
     """Share of the gap up to which the rounded problem is solved around an anchor."""
     lengths = (0.0, *(2.0**-k for k in range(10, 4, -1)), *(k / 16 for k in range(1, 17)), 1.5, 2.0)
     """Lengths at which partitions compute the derivative along a step."""
-    block_entries = 1 << 20
+    multiplied_entries = 1 << 20
     """Entries of the copies of samples that are multiplied at a time."""
     fan_in = 8
     """Results of partitions that a task joins at a time."""
@@ -1047,5 +1047,5 @@ class distributed_options:
     """Most rounds of conjugate gradients for a Newton step with more features."""
     residual_share = 0.1
     """Share of the gradient that remains when these end."""
-    checked_samples = 500
+    error_samples = 500
     """Samples beside its basis on which the error of a kernel approximation is estimated."""

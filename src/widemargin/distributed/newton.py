@@ -22,7 +22,7 @@ partitions, and every point yields the bounds of the certificate.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,10 +75,11 @@ class Derivatives(NamedTuple):
     diagonal: np.ndarray | None
 
     def plus(self, other: "Derivatives") -> "Derivatives":
-        return Derivatives(*(
+        sums: list[Any] = [
             None if mine is None else mine + theirs
             for mine, theirs in zip(self, other, strict=True)
-        ))  # fmt: skip
+        ]
+        return Derivatives(*sums)
 
 
 def dual_point(
@@ -139,7 +140,7 @@ def _add_products(samples: LinearSamples, curvature: np.ndarray, matrix: np.ndar
     """Add sum_i curvature_i z_i z_i' to a matrix, block by block."""
     rows = np.flatnonzero(curvature)
     columns = np.arange(len(matrix)) if samples.columns is None else samples.columns
-    step = max(1, options.block_entries // len(matrix))
+    step = max(1, options.multiplied_entries // len(matrix))
     with single_threaded_blas():
         for first in range(0, len(rows), step):
             chosen = rows[first : first + step]

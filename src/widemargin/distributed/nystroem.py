@@ -60,7 +60,7 @@ def _draw(blocks: list[tuple], nystroem: Any) -> tuple[Any, Any]:
     if not total:
         raise ValueError("X must have at least one sample, got empty blocks only.")
     wanted = min(total, nystroem.n_components)
-    chosen = random.permutation(total)[: wanted + options.checked_samples]
+    chosen = random.permutation(total)[: wanted + options.error_samples]
     ends = np.cumsum([0, *sizes])
     parts = []
     for numbers in (chosen[:wanted], chosen[wanted:]):
