@@ -59,7 +59,7 @@ def encode_indicator(y: Any, X: Any) -> EncodedLabels:
         wrong = matrix.data[matrix.data != 1.0][0]
         raise ValueError(
             f"y must contain only zeros and ones if it is an indicator matrix, got {wrong}. Each "
-            "column stands for a label."
+            "column stands for a label. Class labels belong in a 1d array."
         )
     if matrix.nnz == 0:
         raise ValueError("y must contain at least one label, got an indicator matrix of zeros.")
