@@ -30,7 +30,7 @@ def fit_ranking(samples: Samples, seed: int | None) -> Pipeline:
     -------
     model : Pipeline
     """
-    counts = np.asarray(samples.labels.sum(axis=0)).ravel()  # type: ignore[union-attr]
+    counts = np.asarray(samples.labels.sum(axis=0)).ravel()
     if np.sum(counts > 0) < 2:
         raise CommandError(
             f"The samples have {np.sum(counts > 0)} different labels.", "Two are needed."
@@ -94,7 +94,7 @@ def ranking_evaluation(model: Any, chunks: Iterator[Samples], data: Path) -> dic
     top = check_rank(model, max(_RANKS))
     found, expected = [], []
     for samples in chunks:
-        n_labels = samples.labels.shape[1]  # type: ignore[union-attr]
+        n_labels = samples.labels.shape[1]
         if n_labels != len(model[-1].classes_):
             raise CommandError(
                 f"{data} has {n_labels} labels, and the model {len(model[-1].classes_)}.",

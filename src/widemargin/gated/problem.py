@@ -331,8 +331,8 @@ def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) ->
     return [name for name, applies in found.items() if applies]
 
 
-def requested_cost(student: Any) -> float | str:
-    """Return C of a student, with its default resolved."""
+def requested_cost(student: Any) -> Any:
+    """Return C of a student, a number or "auto", with its default resolved."""
     if student.C is not None:
         return student.C
     return "auto" if student.gate == "distilled" else 1.0
