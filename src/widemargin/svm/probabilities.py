@@ -56,6 +56,8 @@ def _has_probability(estimator: Any) -> bool:
 class ProbabilityMixin:
     """Probabilities of a `KernelClassifier` that has the parameter ``probability``."""
 
+    probability = False  # of model files that are older than the parameter
+
     @available_if(_has_probability)
     def predict_proba(self: Any, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities.
