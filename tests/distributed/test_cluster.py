@@ -74,6 +74,7 @@ def sent(client):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
+@pytest.mark.slow
 def test_data_stay_where_they_are(client, estimator):
     X, y = samples(100_000)
     X, y = client.persist([X, y])
@@ -101,6 +102,7 @@ def fit_with_a_kill(client, estimator, delay):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on Windows")
+@pytest.mark.slow
 def test_a_killed_worker_changes_no_result(client):
     estimator = LinearSVC(loss="hinge", C=0.01)
     expected = scores(estimator, n=40_000)
@@ -134,6 +136,7 @@ def test_data_of_ten_times_the_memory_of_a_worker_fit():
         assert model.estimator_.statistics_.count.sum() == 2_500_000
 
 
+@pytest.mark.slow
 def test_an_error_of_a_worker_names_the_argument(client):
     X, y = samples(5_000)
     X = da.where(X > 3.0, np.nan, X)
@@ -141,6 +144,7 @@ def test_an_error_of_a_worker_names_the_argument(client):
         DaskEstimator(LinearSVC()).fit(X, y)
 
 
+@pytest.mark.slow
 def test_joblib_on_the_cluster_gives_the_same_bits(client):
     import joblib
     from sklearn.datasets import load_iris

@@ -33,10 +33,11 @@ def _wrapped_has(method: str) -> Callable[[Any], bool]:
 class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
     r"""Fit and predict on Dask arrays and DataFrames, on one computer or on a cluster.
 
-    `fit` sends the computation to the partitions of the data: these stay on their workers, which
-    exchange sums only. The result `estimator_` is an ordinary fitted estimator, which needs no
-    cluster. `predict` and the other methods apply it, or an estimator that was fitted elsewhere, to
-    every block of a collection; like Dask's own operations they are lazy.
+    `fit` sends the computation to the partitions of the data: workers reduce them and exchange
+    sums, and no samples go to the client, except those of a Nystroem basis. The result
+    `estimator_` is an ordinary fitted estimator, which needs no cluster. `predict` and the other
+    methods apply it, or an estimator that was fitted elsewhere, to every block of a collection;
+    like Dask's own operations they are lazy.
 
     Which estimators can be fitted, and how:
 
