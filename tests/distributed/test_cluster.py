@@ -34,7 +34,7 @@ NAMES = ["LDA", "QDA", "hinge", "squared hinge"]
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -126,7 +126,7 @@ def test_data_of_ten_times_the_memory_of_a_worker_fit():
     limit = 400_000_000
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=limit
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=limit
         ) as cluster,
         distributed.Client(cluster),
     ):

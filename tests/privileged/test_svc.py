@@ -366,7 +366,7 @@ BAD = {
     "rows missing": (lambda Z: Z[:-1], "got 39 rows, but X has 40"),
     "NaN": (lambda Z: np.where(Z > 1, np.nan, Z), "privileged contains NaN"),
     "infinity": (lambda Z: np.where(Z > 1, np.inf, Z), "privileged contains infinity"),
-    "one dimension": (lambda Z: Z[:, 0], "Expected 2D array"),
+    "one dimension": (lambda Z: Z[:, 0], "privileged must be 2-dimensional, got shape"),
 }
 
 

@@ -101,9 +101,14 @@ def test_labels_that_training_data_do_not_have_are_named():
         learner.score(X, Y)
     with pytest.raises(ValueError, match="integers from 0 or strings"):
         FrankWolfeSSVM(ChainCRF()).fit(X, [y + 0.5 for y in Y])
-    for other in (np.nan, 1, None):
+    refused = {
+        np.nan: "integers from 0 or strings",
+        1: "integers from 0 or strings",
+        None: "y must contain a label for each part, got None",
+    }
+    for other, message in refused.items():
         mixed = [["a"] * (len(y) - 1) + [other] for y in Y]
-        with pytest.raises(ValueError, match="integers from 0 or strings"):
+        with pytest.raises(ValueError, match=message):
             FrankWolfeSSVM(ChainCRF()).fit(X, mixed)
 
 

@@ -169,6 +169,7 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         y : dask array, or Bag for a Bag
+            Predicted class labels or values.
         """
         return self._apply("predict", X)
 
@@ -184,6 +185,7 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         scores : dask array, or Bag for a Bag
+            Values of the decision function.
         """
         return self._apply("decision_function", X)
 
@@ -199,6 +201,7 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         probabilities : dask array, or Bag for a Bag
+            Probabilities of the classes, in the order of `classes_`.
         """
         return self._apply("predict_proba", X)
 
@@ -214,6 +217,7 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         logarithms : dask array, or Bag for a Bag
+            Logarithms of the probabilities of the classes, in the order of `classes_`.
         """
         return self._apply("predict_log_proba", X)
 
@@ -229,6 +233,7 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         X_new : dask array, or Bag for a Bag
+            Transformed samples.
         """
         return self._apply("transform", X)
 
