@@ -64,7 +64,7 @@ class TreeWeights:
     ----------
     feature_start : ndarray of shape (n_nodes + 1,)
         The features of node k are ``features[feature_start[k] : feature_start[k + 1]]``.
-    features : ndarray of uint32
+    features : ndarray of uint32, or uint16 if that is enough
         Features with a weight, in increasing order within a node. ``n_features`` is the constant
         feature.
     entry_start : ndarray of uint32 (int64 if that is too small), shape (len(features) + 1,)
@@ -90,7 +90,8 @@ class TreeWeights:
         Compiled code trusts the arrays. Those of a fit are right; those of a file may be anything.
         """
         index, child = (np.uint32, np.int64), (np.uint8, np.uint16)
-        accepted: list[tuple] = [(np.int64,), (np.uint32,), index, child, (np.float32,)]
+        feature = (np.uint16, np.uint32)
+        accepted: list[tuple] = [(np.int64,), feature, index, child, (np.float32,)]
         sound = (
             all(
                 array.dtype in types and array.ndim == 1
@@ -120,6 +121,8 @@ class TreeWeights:
         known = [node[:4] for node in nodes if node is not None] or [_NO_WEIGHTS]
         features, counts, child, value = map(np.concatenate, zip(*known, strict=True))
         sizes = [0 if node is None else len(node.features) for node in nodes]
+        if features.max(initial=0) < 2**16:
+            features = features.astype(np.uint16)
         starts = np.cumsum(np.concatenate([[0], counts]), dtype=np.int64)
         if len(value) < 2**32:
             starts = starts.astype(np.uint32)
