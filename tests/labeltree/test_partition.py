@@ -88,11 +88,11 @@ def shortest(counts, branching):
     return total
 
 
-def test_the_widest_level_has_the_most_nodes_with_children():
+def test_nodes_with_children_are_counted():
     nested = [np.array([4, 2]), [np.array([0]), 3, np.array([5, 6])], 1]
-    assert LabelTree.of(nested).widest_level() == 2
-    assert LabelTree.of([[[np.array([0, 1])]]]).widest_level() == 1
-    assert LabelTree.of(np.arange(3)).widest_level() == 1
+    tree = LabelTree.of(nested)
+    assert tree.n_inner == sum(np.diff(tree.first_child) > 0) == 5
+    assert LabelTree.of(np.arange(3)).n_inner == 1
 
 
 def test_nodes_with_too_many_children_are_refused():

@@ -509,3 +509,22 @@ def test_values_whose_scores_would_overflow_are_refused():
     assert all(len(set(row)) == 5 for row in labels)
     with pytest.raises(ValueError, match="k must be an integer"):
         model.predict_topk(X, True)
+
+
+def test_samples_that_need_no_conversion_are_scored_and_refused_as_others():
+    X, Y = documents()
+    model = LabelTreeClassifier().fit(X, Y)
+    expected = model.predict_topk(X.toarray()[:1], 3)
+    shared = sp.csr_array(X)[[0]]
+    unsorted = sp.csr_array(
+        (shared.data, shared.indices[::-1].copy(), shared.indptr), shape=shared.shape
+    )
+    unsorted.data = shared.data[::-1].copy()
+    for sample in (shared, unsorted):
+        for actual, of_dense in zip(model.predict_topk(sample, 3), expected, strict=True):
+            np.testing.assert_array_equal(actual, of_dense)
+    bad = shared.copy()
+    bad.data[0] = np.nan
+    for sample, message in ((bad, "NaN"), (shared[:, :-1], "features"), (shared[:0], "0 sample")):
+        with pytest.raises(ValueError, match=message):
+            model.predict_topk(sample, 3)

@@ -143,7 +143,7 @@ def search(
 
     Where fewer are found, -1 and negative infinity stand for the others.
     """
-    n, beam = X.shape[0], min(beam, tree.widest_level())
+    n, beam = X.shape[0], min(beam, tree.n_inner)
     labels, scores = np.full((n, k), -1), np.full((n, k), -np.inf)
     most = beam * int(np.diff(tree.first_child).max())
     height = max(1, min(options.block_samples, options.score_entries // most))

@@ -67,13 +67,10 @@ class LabelTree:
         """Return the parent of every node; that of the root is -1."""
         return np.append(-1, np.repeat(np.arange(self.n_nodes), np.diff(self.first_child)))
 
-    def widest_level(self) -> int:
-        """Return the largest number of nodes with children on one level."""
-        widest, first, last = 1, 0, 1
-        while first < last:
-            widest = max(widest, int(np.sum(self.label[first:last] < 0)))
-            first, last = last, int(self.first_child[last])
-        return widest
+    @property
+    def n_inner(self) -> int:
+        """Number of nodes with children: no beam needs to be wider."""
+        return int(np.count_nonzero(self.label < 0))
 
     def check(self, n_labels: int) -> None:
         """Raise a ValueError unless this is a tree over some of the labels.

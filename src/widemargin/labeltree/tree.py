@@ -570,9 +570,23 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"The exponent of scores is {self._exponent!r}.")
 
     def _validate_predict(self, X: Any) -> Any:
-        X = canonical_csr(sp.csr_array(validate_predict(self, X)))
+        # For one sample, scikit-learn's validation takes several times as long as the search.
+        if not self._is_validated(X):
+            X = sp.csr_array(validate_predict(self, X))
+        X = canonical_csr(X)
         check_magnitude(X)
         return X
+
+    def _is_validated(self, X: Any) -> bool:
+        """Return whether X is a CSR matrix in which nothing has to be converted or refused."""
+        return (
+            type(X) in (sp.csr_array, sp.csr_matrix)
+            and not hasattr(self, "feature_names_in_")
+            and X.dtype == np.float64
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and bool(np.isfinite(X.data).all())
+        )
 
 
 def _centroids(X: Any, labels: Any, weight: Any) -> Any:
