@@ -40,7 +40,11 @@ def problems(folder, rows):
     if folder is not None:
         load = harness.loader(folder)
         for name in ("a9a", "sector"):
-            data = load(name)
+            try:
+                data = load(name)
+            except FileNotFoundError:
+                print(f"{name} is not in {folder} and left out.")
+                continue
             y = np.unique(data["y_train"], return_inverse=True)[1]
             # One binary problem of sector: classes of even against those of odd number.
             yield name, data["X_train"].tocsr(), y % 2
