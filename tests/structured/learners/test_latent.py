@@ -68,7 +68,9 @@ def test_some_fits_take_several_rounds():
     rng = np.random.default_rng(0)
     H = [np.where(y == 1, rng.integers(1, 3, size=len(y)), 0) for y in Y]
     model = LatentGraphCRF(n_states_per_label=[1, 2])
-    learner = LatentSSVM(NSlackSSVM(model, C=2.0), latent_iter=10).fit(X, Y, H_init=H)
+    # Random states are close to a stationary point at which both states of a label are the same;
+    # a larger tol may end there, depending on rounding errors.
+    learner = LatentSSVM(NSlackSSVM(model, C=2.0, tol=1e-6), latent_iter=10).fit(X, Y, H_init=H)
     assert learner.n_iter_ >= 3
     assert learner.H_init_ is H
     assert_array_equal(learner.base_ssvm_.w, learner.w)
