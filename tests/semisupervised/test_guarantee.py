@@ -189,6 +189,18 @@ def test_a_start_at_a_rank_depends_on_no_calibration_sample_but_on_their_number(
     assert starts.pop() >= np.ceil(np.log(1 - CONFIDENCE) / np.log(0.9))
 
 
+@pytest.mark.parametrize(("precision", "risk"), [(0.9, 0.1), (0.75, 0.05), (0.99, 0.1)])
+def test_starts_are_the_ranks_from_which_on_one_more_error_is_permitted(precision, risk):
+    """A sequence from any other rank is contained in that from the nearest of them above it."""
+    n = 300
+    ranks = np.arange(1, n + 1)
+    errors = np.arange(n + 1)[:, np.newaxis]
+    permitted = (binom.sf(ranks - errors - 1, ranks, precision) <= risk).sum(axis=0)
+    reference = samples_of(np.arange(100.0), np.arange(100) >= 20)
+    tried = _Tests({"precision": precision}, risk, None).power(_Reference(reference, n))[0]
+    assert tried.tolist() == ranks[np.diff(permitted, prepend=0) > 0].tolist()
+
+
 def test_resampled_chances_are_those_of_the_beta_binomial_distribution(monkeypatch):
     """So many of all n samples drawn by the Bayesian bootstrap are positive."""
     monkeypatch.setattr(preference_options, "resampled", 4000)

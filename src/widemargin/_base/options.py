@@ -815,8 +815,6 @@ class preference_options:
     power_tolerance = 0.1
     """The start is the highest threshold whose estimated chance is at most this much below the best
     one. Larger starts higher, where estimates of a few samples are noisy; smaller trusts them."""
-    rank_tolerance = 0.03
-    """The same if the start is a rank, whose chance is estimated by resampling too."""
     resampled = 100
     """Number of resamples that estimate the chance of ranks. More are more exact and take time."""
     resampled_weight = 2.0 / 3.0

@@ -26,7 +26,10 @@ of calibration samples, it is sufficient to test once between neighboring scores
 The start must not depend on the labels of the calibration samples. It is the highest threshold with
 nearly the best chance to pass, estimated by other samples, the reference. If precision is the only
 bound, the start is a rank k: the k highest calibration scores are accepted, so that a start never
-has too few samples to pass. Its chance is estimated in two ways: at the rates of the reference, and
+has too few samples to pass. Ranks are only tried where one more error is permitted than at the rank
+before: if a rank passes, so do all higher ones down to the first that permits as many errors, and a
+sequence from there contains its own. The rank with the best chance is the start.
+Its chance is estimated in two ways: at the rates of the reference, and
 by the Bayesian bootstrap, which draws calibration samples from it and so takes into account that
 the number of positive samples varies. The start is a function of the reference and of the number of
 calibration samples only. The start is then the random score of rank k + 1, and the argument
@@ -51,7 +54,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import beta, binom, ks_2samp
+from scipy.stats import beta, binom, ks_2samp, nbinom
 
 from widemargin._base.options import preference_options
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
@@ -329,14 +332,12 @@ class _Tests:
         ranks, power = self.chances(reference)
         if not len(ranks):
             return n + 1
-        best = float(power.max())
-        options = preference_options
-        tolerance = options.rank_tolerance if self.starts_at_rank else options.power_tolerance
-        # At most twice the smallest chance to fail, if that is small.
-        tolerance = min(tolerance, 1.01 - best)
-        rank = int(ranks[(power >= best - tolerance).argmax()])
         if self.starts_at_rank:
-            return rank
+            return int(ranks[power.argmax()])
+        best = float(power.max())
+        # At most twice the smallest chance to fail, if that is small.
+        tolerance = min(preference_options.power_tolerance, 1.01 - best)
+        rank = int(ranks[(power >= best - tolerance).argmax()])
         size = len(reference.positive)
         place = min(size - 1, max(0, round(rank * size / n) - 1))
         threshold = np.nextafter(np.sort(reference.samples.scores)[::-1][place], -np.inf)
@@ -352,15 +353,31 @@ class _Tests:
                 power = power + preference_options.resampled_weight * (resampled - power)
         return ranks, power
 
+    def _starts(self, n: int) -> np.ndarray:
+        """Return ranks among n samples to start at.
+
+        If the start is a rank, only those are useful from which on one more error is permitted: a
+        sequence from there contains that of any rank up to the next one.
+        """
+        tried = preference_options.tried_starts
+        if not self.starts_at_rank:
+            return np.union1d(np.rint(np.geomspace(1, n, tried)), [0]).astype(int)
+        error_rate = 1.0 - self.bounds["precision"]
+        if error_rate == 0.0:
+            return np.empty(0, dtype=int)
+        most = n * error_rate
+        errors = np.union1d(
+            np.arange(min(most, tried)), np.rint(np.geomspace(1, most + 1, tried)) - 1
+        )
+        # P(Bin(r, q) <= e) is the probability that e + 1 errors take more than r samples.
+        ranks = errors + 1 + nbinom.isf(self.risk, errors + 1, error_rate)
+        return ranks[ranks <= n].astype(int)
+
     def power(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks among calibration samples, and estimates of the chance that they pass."""
         n, found = reference.n, reference.found
         size, n_positive = len(reference.positive), int(found[-1])
-        ranks = np.rint(np.geomspace(1, n, preference_options.tried_starts)).astype(int)
-        ranks = np.union1d(ranks, [0])
-        if "precision" in self.bounds and self.share is None and self.bounds["precision"] < 1.0:
-            fewest = np.ceil(np.log(self.risk) / np.log(self.bounds["precision"]) - 1e-9)
-            ranks = np.union1d(ranks[ranks >= fewest], [fewest] if fewest <= n else []).astype(int)
+        ranks = self._starts(n)
         place = np.rint(ranks * size / n).astype(int)
         hits, false = found[place] + 0.5, place - found[place] + 0.5
         positives = max(1, round(n * n_positive / size))
