@@ -627,6 +627,36 @@ def test_samples_without_any_label_are_refused(estimator):
 
 
 @both
+@pytest.mark.parametrize("pos_label", [7, "1", np.nan, [1], np.array([0, 1])])
+def test_a_positive_label_that_is_no_label_is_refused(estimator, pos_label):
+    X, _, marked = make_samples()
+    with pytest.raises(ValueError, match=r"pos_label must be one of the labels \[0, 1\]"):
+        clone(estimator).set_params(pos_label=pos_label).fit(X, marked)
+
+
+@both
+def test_groups_of_several_types_are_refused(estimator):
+    X, y, _ = make_samples()
+    groups = np.array([1, "a"] * (len(X) // 2), dtype=object)
+    with pytest.raises(ValueError, match="groups must be of one type, got int, str"):
+        clone(estimator).fit(X, y, groups=groups)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_scores_that_are_not_numbers_are_refused_in_fit_and_prediction():
+    X, y, _ = make_samples()
+    # The first feature has no variance, so that its likelihood is NaN.
+    constant = np.where(np.arange(X.shape[1]) == 0, 1.0, X)
+    model = PreferenceClassifier(GaussianNB(var_smoothing=0.0), random_state=0)
+    with pytest.raises(ValueError, match="scores of GaussianNB must be finite, got"):
+        model.fit(constant, y)
+    model.fit(X, y)
+    model.estimator_.theta_[:] = np.nan
+    with pytest.raises(ValueError, match="must be finite, got 1 of 1 that are NaN"):
+        model.predict(X[:1])
+
+
+@both
 def test_the_positive_class_may_be_the_first(estimator):
     X, y, marked = make_samples()
     model = clone(estimator).set_params(pos_label=0, precision=0.95).fit(X, marked)
