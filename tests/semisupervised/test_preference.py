@@ -10,22 +10,31 @@ from scipy import sparse
 from scipy.stats import binomtest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     BaggingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
     VotingClassifier,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
-from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_validate
-from sklearn.multiclass import OutputCodeClassifier
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_validate,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.suites.callbacks import Recorder
 from threadpoolctl import threadpool_limits
@@ -886,9 +895,14 @@ def test_bounds_that_no_threshold_meets_are_reported(estimator, margin):
     [
         BaggingClassifier,
         OutputCodeClassifier,
+        FixedThresholdClassifier,
         TunedThresholdClassifierCV,
+        lambda base: StackingClassifier([("base", base)]),
+        lambda base: StackingClassifier([("bayes", GaussianNB())], final_estimator=base),
         lambda base: VotingClassifier([("base", base)]),
         CodeMatrixClassifier,
+        lambda base: CodeMatrixClassifier(OneVsRestClassifier(base)),
+        lambda base: RescaledClassifier(CalibratedClassifierCV(base)),
         RescaledClassifier,
     ],
 )
@@ -897,3 +911,21 @@ def test_meta_estimators_that_take_minus_one_for_a_class_are_refused(meta):
     base = PreferenceClassifier(GaussianNB(), random_state=0)
     with pytest.raises(ValueError, match=r"class to|Only binary classification"):
         meta(base).fit(X, marked)
+
+
+@pytest.mark.parametrize(
+    ("meta", "classes"),
+    [
+        # These cannot be refused: the guide names them.
+        (OneVsRestClassifier, [-1, 0, 1]),
+        (OneVsOneClassifier, [-1, 0, 1]),
+        (CalibratedClassifierCV, [-1, 0, 1]),
+        # These leave unlabeled samples to the classifier.
+        (SelfTrainingClassifier, [0, 1]),
+        (lambda base: make_pipeline(StandardScaler(), base), [0, 1]),
+    ],
+)
+def test_other_meta_estimators_do_with_unlabeled_samples_what_the_guide_states(meta, classes):
+    X, _, marked = make_samples(120, 60)
+    base = PreferenceClassifier(GaussianNB(), random_state=0)
+    assert meta(base).fit(X, marked).classes_.tolist() == classes
