@@ -360,17 +360,18 @@ class _Tests:
         sequence from there contains that of any rank up to the next one.
         """
         tried = preference_options.tried_starts
-        if not self.starts_at_rank:
-            return np.union1d(np.rint(np.geomspace(1, n, tried)), [0]).astype(int)
-        error_rate = 1.0 - self.bounds["precision"]
-        if error_rate == 0.0:
-            return np.empty(0, dtype=int)
-        most = n * error_rate
-        errors = np.union1d(
-            np.arange(min(most, tried)), np.rint(np.geomspace(1, most + 1, tried)) - 1
-        )
-        # P(Bin(r, q) <= e) is the probability that e + 1 errors take more than r samples.
-        ranks = errors + 1 + nbinom.isf(self.risk, errors + 1, error_rate)
+        ranks = np.union1d(np.rint(np.geomspace(1, n, tried)), [0])
+        error_rate = 1.0 - self.bounds.get("precision", 0.0)
+        if error_rate < 1.0 and self.share is None:
+            most = n * error_rate
+            errors = np.union1d(
+                np.arange(min(most, tried)), np.rint(np.geomspace(1, most + 1, tried)) - 1
+            )
+            # P(Bin(r, q) <= e) is the probability that e + 1 errors take more than r samples. It
+            # is 1 without errors: then the first rank is nan, and none is left.
+            permitted = errors + 1 + nbinom.isf(self.risk, errors + 1, error_rate)
+            fewest = permitted[0]
+            ranks = permitted if self.starts_at_rank else np.append(fewest, ranks[ranks > fewest])
         return ranks[ranks <= n].astype(int)
 
     def power(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
