@@ -282,6 +282,17 @@ def test_what_is_achievable_is_guaranteed_and_a_tighter_bound_is_not(name):
             assert again.guaranteed == guaranteed
 
 
+@pytest.mark.parametrize("bound", [0.7, 0.75, 0.8, 0.85, 0.9])
+def test_no_tighter_bound_is_achievable_where_the_bound_is_not_guaranteed(bound):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        positive = rng.random(300) < 0.3
+        scores = 2.2 * positive + rng.normal(size=300)
+        halves = [samples_of(scores[h], positive[h]) for h in (slice(150), slice(150, None))]
+        found = guaranteed_threshold(Constraints(precision=bound), CONFIDENCE, *halves)
+        assert (found.achievable["precision"] >= bound) == found.guaranteed
+
+
 @pytest.mark.parametrize("bounds", [{"precision": 0.9}, {"recall": 0.9}], ids=str)
 def test_the_additional_samples_reported_are_enough_in_about_half_of_the_draws(bounds):
     rng = np.random.default_rng(1)

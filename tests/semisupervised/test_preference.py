@@ -325,6 +325,20 @@ def test_more_unlabeled_samples_do_not_change_a_guarantee_of_one_round():
     assert model.guarantee_.guaranteed
 
 
+def test_a_guarantee_is_that_of_the_labels_alone_unless_a_later_round_is_clearly_better():
+    X, y, _ = make_samples(3000, class_sep=1.5)
+    alone = PreferenceClassifier(
+        LogisticRegression(), precision=0.7, confidence=0.9, random_state=0
+    ).fit(X[:400], y[:400])
+    assert alone.guarantee_.guaranteed
+    for n in (50, 500, 2500):
+        model = clone(alone).fit(X[:400], y[:400], X_unlabeled=X[400 : 400 + n])
+        assert model.n_iter_ > 1
+        assert model.history_["best"].tolist() == [True] + [False] * (model.n_iter_ - 1)
+        assert model.threshold_ == alone.threshold_
+        assert model.guarantee_.guaranteed
+
+
 def test_duplicated_samples_break_a_guarantee_unless_their_groups_are_known():
     held = {"groups": [0, 0], "no groups": [0, 0]}
     for seed in range(60):

@@ -264,11 +264,14 @@ def _achievable(name: str, tests: "_Tests", ranked: _Ranked, reference: _Referen
         alone = _Tests({name: bound}, tests.risk, tests.share)
         return len(_passed_thresholds(alone, ranked, reference)) > 0
 
+    # Each bound has a start of its own, so that a tighter one may pass by chance where the bound
+    # itself does not: it is not achievable then.
+    bound = tests.bounds["precision"]
+    lowest, highest = (bound, 99) if passes(bound) else (0.0, int(np.ceil(100.0 * bound)) - 1)
     # The highest tenth that passes, then the highest hundredth from there to the next tenth.
-    tenth = next((k for k in range(9, 0, -1) if passes(k / 10)), 0)
-    return next(
-        (k / 100 for k in range(10 * tenth + 9, 10 * tenth, -1) if passes(k / 100)), tenth / 10
-    )
+    tenth = next((k for k in range(highest // 10, 0, -1) if passes(k / 10)), 0)
+    hundredths = range(min(10 * tenth + 9, highest), 10 * tenth, -1)
+    return max(lowest, next((k / 100 for k in hundredths if passes(k / 100)), tenth / 10))
 
 
 def _more_samples(tests: "_Tests", samples: ScoredSamples, reference: ScoredSamples) -> int | None:
