@@ -21,8 +21,8 @@ def write(results=RESULTS, page=PAGE):
     page.write_text(text, encoding="utf-8")
     first = _summary_table(results).split("\n", 2)[2] if summary(results) else ""
     page.with_name("performance_summary.inc").write_text(first, encoding="utf-8")
-    page.with_name("performance_gains.inc").write_text(_gains(results), encoding="utf-8")
-    page.with_name("performance_students.inc").write_text(_students(results), encoding="utf-8")
+    for name, excerpt in _EXCERPTS.items():
+        page.with_name(f"performance_{name}.inc").write_text(excerpt(results), encoding="utf-8")
 
 
 def _gains(results):
@@ -57,6 +57,51 @@ def _students(results):
             rows.append([data.replace("_", " "), setting, features, f, *others, *gains, shuffled])
     header = ["data", "setting", "features", "student", "labels alone", "scores alone"]
     return _csv([*header, "gain in F", "gain in AUC", "shuffled: gain in F"], rows)
+
+
+def _guarantees(results):
+    """Return how often each method gave a guarantee, and how often it held then."""
+    rows = {}
+    _, found = _part(results, "guarantee", "The guarantee, confidence 0.9")
+    for data, who, given, met, *_ in found:
+        count, _, problems = given.partition(" of ")
+        if who in _GUARANTEED:
+            name = f"{data} ({problems} problems)"
+            rows.setdefault(name, {})[who] = count if met == "-" else f"{count} ({met})"
+    cells = [[name, *(row.get(who, "") for who in _GUARANTEED)] for name, row in rows.items()]
+    return _csv(["data", *_GUARANTEED.values()], cells) if cells else _NOTHING
+
+
+def _margins(results):
+    """Return how often constraints were met, and F1, without a guarantee."""
+    title = "Constraints without a guarantee, by the margin"
+    rows = [row[1:] for row in _part(results, "margin", title)[1] if row[0] == "check"]
+    return _csv(["constraint", "threshold", "met", "F1"], rows) if rows else _NOTHING
+
+
+def _starts(results):
+    """Return in how many problems each rule for the start passed."""
+    _, found = _part(results, "starts", "Starts of the fixed sequence")
+    rows = [[confidence, start, total] for confidence, start, *_, total in found]
+    return _csv(["confidence", "start", "problems with a guarantee"], rows) if rows else _NOTHING
+
+
+def _excerpt(benchmark, title):
+    """Return a function that returns a whole table of a part of `benchmarks/preference.py`."""
+
+    def excerpt(results):
+        header, rows = _part(results, benchmark, title)
+        return _csv(header, rows) if rows else _NOTHING
+
+    return excerpt
+
+
+def _part(results, part, title):
+    """Return header and rows of a table of a part of `benchmarks/preference.py`, or empty ones."""
+    path = results / f"preference{part and '_'}{part}.json"
+    tables = json.loads(path.read_text(encoding="utf-8"))["tables"] if path.exists() else []
+    found = [(table["header"], table["rows"]) for table in tables if table["title"] == title]
+    return found[0] if found else ([], [])
 
 
 def summary(results=RESULTS):
@@ -193,6 +238,26 @@ _SUMMARY = [
         "discriminant", _LDA, ["200,000 x 200", "svd, its default"], "times", "",
     ),
 ]  # fmt: skip
+# Lines of the tables of guarantees, and the columns that they become.
+_GUARANTEED = {
+    "labels only, confidence": "PreferenceClassifier",
+    "fixed sequence": "fixed sequence from the first rank that can pass",
+    "MAPIE": "MAPIE",
+    "MAPIE, fixed sequence": "MAPIE, fixed sequence",
+    "MAPIE, five starts": "MAPIE, five starts",
+    "MAPIE, learned sequence": "MAPIE, learned sequence",
+}
+_EXCERPTS = {
+    "gains": _gains,
+    "students": _students,
+    "guarantees": _guarantees,
+    "margins": _margins,
+    "starts": _starts,
+    "unlabeled": _excerpt("guarantee", "Guarantees by the number of unlabeled samples"),
+    "broken": _excerpt("", "What breaks a guarantee"),
+    "full_on_adult": _excerpt("gaps", "PSVM, FULL on Adult, by the threshold"),
+    "tsvm_on_mnist": _excerpt("gaps", "TSVM on MNIST, by the number of unlabeled samples"),
+}
 _NOTHING = """\
 .. note::
 

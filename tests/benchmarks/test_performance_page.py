@@ -73,3 +73,58 @@ def test_distilled_students_are_set_beside_their_baselines(page, tmp_path):
     page(gated_distilled={"benchmark": "gated", "machine": {}, "tables": [table], "bars": []})
     lines = (tmp_path / "performance_students.inc").read_text(encoding="utf-8").splitlines()
     assert lines[-1].strip() == "breast cancer,unlabeled,linear,93.0,91.0,92.0,+2,+1,-1"
+
+
+def lines_of(path):
+    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def test_guarantees_and_margins_are_set_beside_those_of_other_tools(page, tmp_path):
+    def result(title, header, rows):
+        table = {"title": title, "text": "", "header": header, "rows": rows}
+        return {"benchmark": "preference", "machine": {}, "tables": [table], "bars": []}
+
+    header = ["data", "", "given", "met", "p", "F1"]
+    rows = [
+        ["rare", "labels only, confidence", "28 of 125", "0.964", "0.9", "0.8"],
+        ["rare", "labels only", "125 of 125", "0.768", "-", "0.6"],
+        ["rare", "MAPIE", "0 of 125", "-", "-", "-"],
+    ]
+    kinds = ["check", "choice"]
+    margins = [[kind, "recall 0.9", "margin 0.9", "0.97", "0.718"] for kind in kinds]
+    starts = [["0.9", "ours", "27", "77", "104"]]
+    start_header = ["confidence", "start", "many problems", "two Gaussians", "sum"]
+    page(
+        preference_guarantee=result("The guarantee, confidence 0.9", header, rows),
+        preference_margin=result(
+            "Constraints without a guarantee, by the margin",
+            ["", "constraint", "", "met", "F1"],
+            margins,
+        ),
+        preference_starts=result("Starts of the fixed sequence", start_header, starts),
+        preference=result("What breaks a guarantee", ["samples", "held"], [["shifted", "0.04"]]),
+    )
+    last = {
+        name: lines_of(tmp_path / f"performance_{name}.inc")[-1]
+        for name in ("guarantees", "margins", "starts", "broken")
+    }
+    assert last == {
+        "guarantees": "rare (125 problems),28 (0.964),,0,,,",
+        "margins": "recall 0.9,margin 0.9,0.97,0.718",
+        "starts": "0.9,ours,104",
+        "broken": "shifted,0.04",
+    }
+    assert len(lines_of(tmp_path / "performance_margins.inc")) == 4
+
+
+def test_tables_that_pages_include_are_written_from_the_published_results(tmp_path):
+    WRITE(page=tmp_path / "performance_tables.inc")
+    included = {
+        line.partition(".. include:: ")[2]
+        for path in (ROOT / "docs").glob("*.rst")
+        for line in lines_of(path)
+        if line.startswith(".. include:: performance_")
+    }
+    assert len(included) > 5
+    for name in included:
+        assert "csv-table" in (tmp_path / name).read_text(encoding="utf-8")

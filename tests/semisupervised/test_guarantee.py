@@ -189,6 +189,18 @@ def test_a_start_at_a_rank_depends_on_no_calibration_sample_but_on_their_number(
     assert starts.pop() >= np.ceil(np.log(1 - CONFIDENCE) / np.log(0.9))
 
 
+@pytest.mark.parametrize(("precision", "risk"), [(0.9, 0.1), (0.75, 0.05), (0.99, 0.1)])
+def test_starts_are_the_ranks_from_which_on_one_more_error_is_permitted(precision, risk):
+    """A sequence from any other rank is contained in that from the nearest of them above it."""
+    n = 300
+    ranks = np.arange(1, n + 1)
+    errors = np.arange(n + 1)[:, np.newaxis]
+    permitted = (binom.sf(ranks - errors - 1, ranks, precision) <= risk).sum(axis=0)
+    reference = samples_of(np.arange(100.0), np.arange(100) >= 20)
+    tried = _Tests({"precision": precision}, risk, None).power(_Reference(reference, n))[0]
+    assert tried.tolist() == ranks[np.diff(permitted, prepend=0) > 0].tolist()
+
+
 def test_resampled_chances_are_those_of_the_beta_binomial_distribution(monkeypatch):
     """So many of all n samples drawn by the Bayesian bootstrap are positive."""
     monkeypatch.setattr(preference_options, "resampled", 4000)
@@ -268,6 +280,17 @@ def test_what_is_achievable_is_guaranteed_and_a_tighter_bound_is_not(name):
         if 0 < bound < 1:
             again = guaranteed_threshold(Constraints(**{name: bound}), CONFIDENCE, samples, other)
             assert again.guaranteed == guaranteed
+
+
+@pytest.mark.parametrize("bound", [0.7, 0.75, 0.8, 0.85, 0.9])
+def test_no_tighter_bound_is_achievable_where_the_bound_is_not_guaranteed(bound):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        positive = rng.random(300) < 0.3
+        scores = 2.2 * positive + rng.normal(size=300)
+        halves = [samples_of(scores[h], positive[h]) for h in (slice(150), slice(150, None))]
+        found = guaranteed_threshold(Constraints(precision=bound), CONFIDENCE, *halves)
+        assert (found.achievable["precision"] >= bound) == found.guaranteed
 
 
 @pytest.mark.parametrize("bounds", [{"precision": 0.9}, {"recall": 0.9}], ids=str)

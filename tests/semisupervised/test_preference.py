@@ -10,22 +10,31 @@ from scipy import sparse
 from scipy.stats import binomtest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     BaggingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
     VotingClassifier,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
-from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_validate
-from sklearn.multiclass import OutputCodeClassifier
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_validate,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.suites.callbacks import Recorder
 from threadpoolctl import threadpool_limits
@@ -314,6 +323,20 @@ def test_more_unlabeled_samples_do_not_change_a_guarantee_of_one_round():
     }
     assert len(thresholds) == 1
     assert model.guarantee_.guaranteed
+
+
+def test_a_guarantee_is_that_of_the_labels_alone_unless_a_later_round_is_clearly_better():
+    X, y, _ = make_samples(3000, class_sep=1.5)
+    alone = PreferenceClassifier(
+        LogisticRegression(), precision=0.7, confidence=0.9, random_state=0
+    ).fit(X[:400], y[:400])
+    assert alone.guarantee_.guaranteed
+    for n in (50, 500, 2500):
+        model = clone(alone).fit(X[:400], y[:400], X_unlabeled=X[400 : 400 + n])
+        assert model.n_iter_ > 1
+        assert model.history_["best"].tolist() == [True] + [False] * (model.n_iter_ - 1)
+        assert model.threshold_ == alone.threshold_
+        assert model.guarantee_.guaranteed
 
 
 def test_duplicated_samples_break_a_guarantee_unless_their_groups_are_known():
@@ -627,6 +650,36 @@ def test_samples_without_any_label_are_refused(estimator):
 
 
 @both
+@pytest.mark.parametrize("pos_label", [7, "1", np.nan, [1], np.array([0, 1])])
+def test_a_positive_label_that_is_no_label_is_refused(estimator, pos_label):
+    X, _, marked = make_samples()
+    with pytest.raises(ValueError, match=r"pos_label must be one of the labels \[0, 1\]"):
+        clone(estimator).set_params(pos_label=pos_label).fit(X, marked)
+
+
+@both
+def test_groups_of_several_types_are_refused(estimator):
+    X, y, _ = make_samples()
+    groups = np.array([1, "a"] * (len(X) // 2), dtype=object)
+    with pytest.raises(ValueError, match="groups must be of one type, got int, str"):
+        clone(estimator).fit(X, y, groups=groups)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_scores_that_are_not_numbers_are_refused_in_fit_and_prediction():
+    X, y, _ = make_samples()
+    # The first feature has no variance, so that its likelihood is NaN.
+    constant = np.where(np.arange(X.shape[1]) == 0, 1.0, X)
+    model = PreferenceClassifier(GaussianNB(var_smoothing=0.0), random_state=0)
+    with pytest.raises(ValueError, match="scores of GaussianNB must be finite, got"):
+        model.fit(constant, y)
+    model.fit(X, y)
+    model.estimator_.theta_[:] = np.nan
+    with pytest.raises(ValueError, match="must be finite, got 1 of 1 that are NaN"):
+        model.predict(X[:1])
+
+
+@both
 def test_the_positive_class_may_be_the_first(estimator):
     X, y, marked = make_samples()
     model = clone(estimator).set_params(pos_label=0, precision=0.95).fit(X, marked)
@@ -856,9 +909,14 @@ def test_bounds_that_no_threshold_meets_are_reported(estimator, margin):
     [
         BaggingClassifier,
         OutputCodeClassifier,
+        FixedThresholdClassifier,
         TunedThresholdClassifierCV,
+        lambda base: StackingClassifier([("base", base)]),
+        lambda base: StackingClassifier([("bayes", GaussianNB())], final_estimator=base),
         lambda base: VotingClassifier([("base", base)]),
         CodeMatrixClassifier,
+        lambda base: CodeMatrixClassifier(OneVsRestClassifier(base)),
+        lambda base: RescaledClassifier(CalibratedClassifierCV(base)),
         RescaledClassifier,
     ],
 )
@@ -867,3 +925,21 @@ def test_meta_estimators_that_take_minus_one_for_a_class_are_refused(meta):
     base = PreferenceClassifier(GaussianNB(), random_state=0)
     with pytest.raises(ValueError, match=r"class to|Only binary classification"):
         meta(base).fit(X, marked)
+
+
+@pytest.mark.parametrize(
+    ("meta", "classes"),
+    [
+        # These cannot be refused: the guide names them.
+        (OneVsRestClassifier, [-1, 0, 1]),
+        (OneVsOneClassifier, [-1, 0, 1]),
+        (CalibratedClassifierCV, [-1, 0, 1]),
+        # These leave unlabeled samples to the classifier.
+        (SelfTrainingClassifier, [0, 1]),
+        (lambda base: make_pipeline(StandardScaler(), base), [0, 1]),
+    ],
+)
+def test_other_meta_estimators_do_with_unlabeled_samples_what_the_guide_states(meta, classes):
+    X, _, marked = make_samples(120, 60)
+    base = PreferenceClassifier(GaussianNB(), random_state=0)
+    assert meta(base).fit(X, marked).classes_.tolist() == classes

@@ -63,9 +63,13 @@ def test_a_search_with_unlabeled_samples_uses_folds_and_scorer():
 def test_bad_bounds_and_labels_are_refused():
     X, y = draw()
     with pytest.raises(
-        ValueError, match=r"precision must be greater than 0 and at most 1, got 1\.5"
+        ValueError, match=r"precision must be a number greater than 0 and at most 1, got 1\.5"
     ):
         recall_at_precision_scorer(1.5)
+    with pytest.raises(ValueError, match="recall must be a number greater than 0"):
+        precision_at_recall_scorer("0.5")
+    with pytest.raises(ValueError, match="got only unlabeled samples"):
+        next(PartiallyLabeledKFold(2).split(X, np.full(len(X), -1)))
     model = LogisticRegression().fit(X, y)
     with pytest.raises(ValueError, match="y_true must contain labels of two classes"):
         precision_at_recall_scorer(0.5)(model, X[:3], [1, 1, 1])

@@ -145,12 +145,16 @@ def test_a_later_round_needs_more_than_noise_to_replace_an_earlier_one_with_a_gu
     first = np.array([0.6, 0.5])
     assert _more_certain(first, np.full(2, -np.inf))
     assert not _more_certain(first, first)
-    assert not _more_certain(np.array([0.65, 0.5]), first)
-    assert not _more_certain(np.array([0.6, 0.505]), first)
-    assert not _more_certain(np.array([0.55, 0.9]), first)
-    assert _more_certain(np.array([0.75, 0.4]), first)
-    assert _more_certain(np.array([0.6, 0.55]), first)
+    assert not _more_certain(np.array([0.84, 0.9]), first)
+    assert _more_certain(np.array([0.86, 0.4]), first)
+    # The objective decides only where it is nearly certain whether there will be a guarantee.
+    for chance in (0.0, 0.05, 0.95, 1.0):
+        nearly_certain = np.array([chance, 0.5])
+        assert not _more_certain(np.array([chance, 0.505]), nearly_certain)
+        assert not _more_certain(np.array([chance - 0.01, 0.9]), nearly_certain)
+        assert _more_certain(np.array([chance, 0.55]), nearly_certain)
+    assert not _more_certain(np.array([0.6, 0.9]), first)
     # An objective of 0, and costs, which are negative.
     assert _more_certain(np.array([0.0, 0.1]), np.zeros(2))
-    assert not _more_certain(np.array([0.6, -99.0]), np.array([0.6, -100.0]))
-    assert _more_certain(np.array([0.6, -90.0]), np.array([0.6, -100.0]))
+    assert not _more_certain(np.array([1.0, -99.0]), np.array([1.0, -100.0]))
+    assert _more_certain(np.array([1.0, -90.0]), np.array([1.0, -100.0]))

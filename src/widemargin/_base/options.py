@@ -815,8 +815,6 @@ class preference_options:
     power_tolerance = 0.1
     """The start is the highest threshold whose estimated chance is at most this much below the best
     one. Larger starts higher, where estimates of a few samples are noisy; smaller trusts them."""
-    rank_tolerance = 0.03
-    """The same if the start is a rank, whose chance is estimated by resampling too."""
     resampled = 100
     """Number of resamples that estimate the chance of ranks. More are more exact and take time."""
     resampled_weight = 2.0 / 3.0
@@ -824,9 +822,14 @@ class preference_options:
     Resampling knows that the number of positive samples varies; the rates are smoothed."""
     most_resampled = 5000
     """Largest number of samples that are resampled: more take memory, and their rates are known."""
+    chance_gain = 0.25
+    """Gain of the estimated chance of a guarantee from which on a later round replaces an earlier
+    one. Smaller chooses by the noise of the estimates; larger gives up gains of pseudo-labels."""
+    certain_chance = 0.1
+    """Distance from 0 or 1 up to which a chance is nearly certain, so that a later round replaces
+    an earlier one by its objective. Larger loses guarantees; smaller gives up gains of F1."""
     objective_gain = 0.02
-    """Relative gain of the objective from which on a later round replaces an earlier one where a
-    guarantee is to be given. Smaller chooses by noise; larger gives up gains of pseudo-labels."""
+    """Relative gain of the objective that is needed there."""
     recall_risk = 0.2
     """Share of the risk for the recall, the rest is for the false positive rate, if the precision
     is tested for a given share of positive samples: there are few false positives to count."""

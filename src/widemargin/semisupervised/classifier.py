@@ -227,5 +227,14 @@ def _indexable(X: Any) -> Any:
 def _positive_scores(model: Any, X: Any) -> NDArray[np.float64]:
     """Return decision values, or log-odds of probabilities, of class 1."""
     if hasattr(model, "decision_function"):
-        return np.asarray(model.decision_function(X), dtype=np.float64)
-    return log_odds(np.asarray(model.predict_proba(X))[:, 1])
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    else:
+        scores = log_odds(np.asarray(model.predict_proba(X))[:, 1])
+    infinite = np.count_nonzero(~np.isfinite(scores))
+    if infinite:
+        raise ValueError(
+            f"The scores of {type(model).__name__} must be finite, got {infinite} of {len(scores)} "
+            "that are NaN or infinite, which no threshold can separate. Scale the features, remove "
+            "constant ones, or use another estimator."
+        )
+    return scores

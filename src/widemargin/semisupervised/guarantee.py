@@ -26,7 +26,10 @@ of calibration samples, it is sufficient to test once between neighboring scores
 The start must not depend on the labels of the calibration samples. It is the highest threshold with
 nearly the best chance to pass, estimated by other samples, the reference. If precision is the only
 bound, the start is a rank k: the k highest calibration scores are accepted, so that a start never
-has too few samples to pass. Its chance is estimated in two ways: at the rates of the reference, and
+has too few samples to pass. Ranks are only tried where one more error is permitted than at the rank
+before: if a rank passes, so do all higher ones down to the first that permits as many errors, and a
+sequence from there contains its own. The rank with the best chance is the start.
+Its chance is estimated in two ways: at the rates of the reference, and
 by the Bayesian bootstrap, which draws calibration samples from it and so takes into account that
 the number of positive samples varies. The start is a function of the reference and of the number of
 calibration samples only. The start is then the random score of rank k + 1, and the argument
@@ -51,7 +54,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import beta, binom, ks_2samp
+from scipy.stats import beta, binom, ks_2samp, nbinom
 
 from widemargin._base.options import preference_options
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples, ThresholdCurve
@@ -261,11 +264,14 @@ def _achievable(name: str, tests: "_Tests", ranked: _Ranked, reference: _Referen
         alone = _Tests({name: bound}, tests.risk, tests.share)
         return len(_passed_thresholds(alone, ranked, reference)) > 0
 
+    # Each bound has a start of its own, so that a tighter one may pass by chance where the bound
+    # itself does not: it is not achievable then.
+    bound = tests.bounds["precision"]
+    lowest, highest = (bound, 99) if passes(bound) else (0.0, int(np.ceil(100.0 * bound)) - 1)
     # The highest tenth that passes, then the highest hundredth from there to the next tenth.
-    tenth = next((k for k in range(9, 0, -1) if passes(k / 10)), 0)
-    return next(
-        (k / 100 for k in range(10 * tenth + 9, 10 * tenth, -1) if passes(k / 100)), tenth / 10
-    )
+    tenth = next((k for k in range(highest // 10, 0, -1) if passes(k / 10)), 0)
+    hundredths = range(min(10 * tenth + 9, highest), 10 * tenth, -1)
+    return max(lowest, next((k / 100 for k in hundredths if passes(k / 100)), tenth / 10))
 
 
 def _more_samples(tests: "_Tests", samples: ScoredSamples, reference: ScoredSamples) -> int | None:
@@ -329,14 +335,12 @@ class _Tests:
         ranks, power = self.chances(reference)
         if not len(ranks):
             return n + 1
-        best = float(power.max())
-        options = preference_options
-        tolerance = options.rank_tolerance if self.starts_at_rank else options.power_tolerance
-        # At most twice the smallest chance to fail, if that is small.
-        tolerance = min(tolerance, 1.01 - best)
-        rank = int(ranks[(power >= best - tolerance).argmax()])
         if self.starts_at_rank:
-            return rank
+            return int(ranks[power.argmax()])
+        best = float(power.max())
+        # At most twice the smallest chance to fail, if that is small.
+        tolerance = min(preference_options.power_tolerance, 1.01 - best)
+        rank = int(ranks[(power >= best - tolerance).argmax()])
         size = len(reference.positive)
         place = min(size - 1, max(0, round(rank * size / n) - 1))
         threshold = np.nextafter(np.sort(reference.samples.scores)[::-1][place], -np.inf)
@@ -352,15 +356,32 @@ class _Tests:
                 power = power + preference_options.resampled_weight * (resampled - power)
         return ranks, power
 
+    def _starts(self, n: int) -> np.ndarray:
+        """Return ranks among n samples to start at.
+
+        If the start is a rank, only those are useful from which on one more error is permitted: a
+        sequence from there contains that of any rank up to the next one.
+        """
+        tried = preference_options.tried_starts
+        ranks = np.union1d(np.rint(np.geomspace(1, n, tried)), [0])
+        error_rate = 1.0 - self.bounds.get("precision", 0.0)
+        if error_rate < 1.0 and self.share is None:
+            most = n * error_rate
+            errors = np.union1d(
+                np.arange(min(most, tried)), np.rint(np.geomspace(1, most + 1, tried)) - 1
+            )
+            # P(Bin(r, q) <= e) is the probability that e + 1 errors take more than r samples. It
+            # is 1 without errors: then the first rank is nan, and none is left.
+            permitted = errors + 1 + nbinom.isf(self.risk, errors + 1, error_rate)
+            fewest = permitted[0]
+            ranks = permitted if self.starts_at_rank else np.append(fewest, ranks[ranks > fewest])
+        return ranks[ranks <= n].astype(int)
+
     def power(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks among calibration samples, and estimates of the chance that they pass."""
         n, found = reference.n, reference.found
         size, n_positive = len(reference.positive), int(found[-1])
-        ranks = np.rint(np.geomspace(1, n, preference_options.tried_starts)).astype(int)
-        ranks = np.union1d(ranks, [0])
-        if "precision" in self.bounds and self.share is None and self.bounds["precision"] < 1.0:
-            fewest = np.ceil(np.log(self.risk) / np.log(self.bounds["precision"]) - 1e-9)
-            ranks = np.union1d(ranks[ranks >= fewest], [fewest] if fewest <= n else []).astype(int)
+        ranks = self._starts(n)
         place = np.rint(ranks * size / n).astype(int)
         hits, false = found[place] + 0.5, place - found[place] + 0.5
         positives = max(1, round(n * n_positive / size))

@@ -1,6 +1,7 @@
 """Model selection with unlabeled samples: folds, and scorers for constraints."""
 
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,8 @@ class PartiallyLabeledKFold:
         check_consistent_length(X, labels)
         unlabeled = missing if missing.any() else find_unlabeled(labels)
         labeled = np.flatnonzero(~unlabeled)
+        if not len(labeled):
+            raise ValueError("y must contain labels to split, got only unlabeled samples.")
         folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
         codes = np.unique(labels[labeled], return_inverse=True)[1]
         for _, test in folds.split(labeled, codes):
@@ -152,8 +155,8 @@ def precision_at_recall_scorer(recall: float) -> Callable:
 
 
 def _scorer(name: str, bound: float, other: str) -> Callable:
-    if not 0.0 < bound <= 1.0:
-        raise ValueError(f"{name} must be greater than 0 and at most 1, got {bound!r}.")
+    if not isinstance(bound, Real) or not 0.0 < bound <= 1.0:
+        raise ValueError(f"{name} must be a number greater than 0 and at most 1, got {bound!r}.")
     response = ("decision_function", "predict_proba")
     return make_scorer(_best_other, response_method=response, name=name, bound=bound, other=other)
 

@@ -265,19 +265,22 @@ def _evaluate(
 def _more_certain(rank: np.ndarray, best: np.ndarray) -> bool:
     """Return whether a model replaces the best one so far, if a guarantee is to be given.
 
-    Its estimated chance must be better by more than a tolerance, or its objective must be while its
-    chance is not worse. Otherwise the earlier model, and finally that of the first round, is kept.
-    A model chosen by differences within the noise would only lose guarantees at random, in the more
-    rounds, the more unlabeled samples there are.
+    Its estimated chance must be greater by more than a tolerance. If the chance of the earlier
+    model is near 0 or 1, so that it is nearly certain whether there will be a guarantee, a greater
+    objective is enough, at a chance that is not worse. Otherwise the earlier model, and finally
+    that of the first round, is kept, and the guarantee is that of the labeled samples alone,
+    whatever the number of unlabeled samples. A model chosen by differences within the noise would
+    only lose and gain guarantees at random, in the more rounds, the more unlabeled samples there
+    are.
     """
     if not np.isfinite(best).all():
         return True
     (chance, objective), (best_chance, best_objective) = rank, best
-    tolerance = preference_options.power_tolerance
-    if chance > best_chance + tolerance:
+    if chance > best_chance + preference_options.chance_gain:
         return True
+    certain = min(best_chance, 1.0 - best_chance) <= preference_options.certain_chance
     gain = preference_options.objective_gain * abs(best_objective)
-    return bool(chance >= best_chance and objective > best_objective + gain)
+    return bool(certain and chance >= best_chance and objective > best_objective + gain)
 
 
 def _digest(labels: np.ndarray) -> str:

@@ -47,7 +47,13 @@ def validate_groups(groups: Any, n_samples: int, used: np.ndarray) -> np.ndarray
             f"groups must not contain missing values for labeled samples, got {missing} of them. "
             "Give samples that belong to no group a group of their own each."
         )
-    return np.unique(labels, return_inverse=True)[1]
+    try:
+        return np.unique(labels, return_inverse=True)[1]
+    except TypeError as error:
+        types = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise ValueError(
+            f"groups must be of one type, got {types}. Use strings or numbers only."
+        ) from error
 
 
 NO_SPLIT = LabelSplit(NO_SAMPLES, NO_SAMPLES, NO_SAMPLES)

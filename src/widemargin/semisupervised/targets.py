@@ -160,9 +160,9 @@ class PartialLabelsMixin:
                 "classes and -1 for unlabeled samples."
             )
         pos_label = getattr(self, "pos_label", None)
-        if pos_label is None or pos_label == classes[1]:
+        if np.ndim(pos_label) == 0 and pos_label in (None, classes[1]):
             return classes
-        if pos_label != classes[0]:
+        if np.ndim(pos_label) or pos_label != classes[0]:
             raise ValueError(
                 f"pos_label must be one of the labels {classes.tolist()}, got {pos_label!r}."
             )
