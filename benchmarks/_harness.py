@@ -152,12 +152,22 @@ def machine(*packages: str) -> dict[str, str]:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
+    cores = f"{os.cpu_count()} cores"
+    if processors() < (os.cpu_count() or 1):
+        cores += f", {processors()} used"
     facts = {
-        "processor": f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores",
+        "processor": f"{names[0] if names else platform.machine()}, {cores}",
         "system": platform.system(),
         "Python": platform.python_version(),
     }
     return facts | {package: version(package) for package in packages}
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def version(package: str) -> str:
