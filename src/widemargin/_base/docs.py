@@ -1058,6 +1058,13 @@ tol : float, default=1e-6
     Tolerance on the relative duality gap. With kernel='sigmoid', which has no duality
     gap, on the KKT violation.
 
+[gated_checkpoint]
+checkpoint : str or path-like, default=None
+    File to which the state of the fit is saved every ten seconds and at the end: the folds in
+    which the gate and C are chosen, and the students. A fit with the same data, parameters,
+    teacher and version resumes from it to the same bits. An unfitted teacher is fitted again: it
+    needs a fixed `random_state`, and may have a checkpoint of its own.
+
 [gated_sample_weight]
 sample_weight : array-like of shape (n_samples,), default=None
     Non-negative weights that multiply `C` for each sample. A sample of weight k counts

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -68,6 +69,7 @@ class GatedBase(RoutesFitMetadata, CallbackSupportMixin, ClassifierMixin, BaseEs
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "checkpoint": [None, str, PathLike],
     }
 
     # Attributes with an entry or a row for each student, as far as students of a kind have them.
