@@ -1,6 +1,6 @@
 """Gated students compared with their teacher, plain SVMs, controls and the published figures.
 
-    python benchmarks/gated.py --data DIR [--full] [--json FILE] [--only PART ...]
+    python benchmarks/gated.py --data DIR [--full] [--json FILE] [--only PART ...] [--sets SET ...]
 
 Quality: Table 3 of the gSVM paper (accuracy, F and AUC of the binary questions "class y or not?",
 means and medians over classes, in percent). All parameters of students are chosen on training
@@ -146,7 +146,6 @@ DISTILLED_TEXT = (
 DEFAULTS = {
     "C = 1": {"C": 1.0},
     "C = 1, out of fold": {"C": 1.0, "cv": 3},
-    "C = 10 / n": {"C": "scaled"},
     "C = 10 / n, out of fold": {"C": "scaled", "cv": 3},
     "C = 'auto'": {"C": "auto"},
     "C = 'auto', out of fold": {"C": "auto", "cv": 3},
@@ -165,7 +164,8 @@ MORE_LANDMARKS = (100, 300)
 
 
 def main(arguments=None):
-    chosen = options(__doc__.splitlines()[0], PARTS, arguments)
+    sets = list(dict.fromkeys((*TEACHERS, *DISTILLED_SETS)))
+    chosen = options(__doc__.splitlines()[0], PARTS, arguments, sets)
     if chosen.task:
         answer(chosen.task, TASKS)
         return
@@ -458,7 +458,8 @@ def difference(found, measure, ours, theirs):
 def available(sets, chosen):
     """Return the data sets at hand: some need --data."""
     needs = ("letter", "letters A to E", "protein", "shuttle", "a9a", "ijcnn1")
-    return {name: sets[name] for name in sets if name not in needs or chosen.data is not None}
+    found = [name for name in sets if name not in needs or chosen.data is not None]
+    return {name: sets[name] for name in found if name in chosen.sets}
 
 
 def times(batches, who):

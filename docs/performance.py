@@ -23,15 +23,16 @@ def write(results=RESULTS, page=PAGE):
     page.with_name("performance_summary.inc").write_text(first, encoding="utf-8")
     page.with_name("performance_gains.inc").write_text(_gains(results), encoding="utf-8")
     page.with_name("performance_students.inc").write_text(_students(results), encoding="utf-8")
+    page.with_name("performance_defaults.inc").write_text(_defaults(results), encoding="utf-8")
 
 
 def _gains(results):
-    """Return the gains by privileged features, with a column for each method and control."""
+    """Return the gains over the first baseline, with a column for each method and control."""
     path = results / "privileged_suite.json"
     if not path.exists():
         return _NOTHING
     [table] = json.loads(path.read_text(encoding="utf-8"))["tables"]
-    gains = {(data, method): gain for data, method, _, gain in table["rows"] if gain}
+    gains = {(data, method): gain for data, method, _, gain, _ in table["rows"] if gain}
     names, methods = (list(dict.fromkeys(key[k] for key in gains)) for k in (0, 1))
     rows = [[name.replace("_", " "), *(gains[name, m] for m in methods)] for name in names]
     return _csv(["data", *methods], rows)
@@ -57,6 +58,19 @@ def _students(results):
             rows.append([data.replace("_", " "), setting, features, f, *others, *gains, shuffled])
     header = ["data", "setting", "features", "student", "labels alone", "scores alone"]
     return _csv([*header, "gain in F", "gain in AUC", "shuffled: gain in F"], rows)
+
+
+def _defaults(results):
+    """Return the means over data sets of students with all defaults that were compared."""
+    path = results / "gated_defaults.json"
+    if not path.exists():
+        return _NOTHING
+    rows = []
+    for table in json.loads(path.read_text(encoding="utf-8"))["tables"]:
+        case = table["title"].removeprefix("Defaults of students, ").split(" teacher: ")
+        rows += [[*case, *row[1:]] for row in table["rows"] if row[0] == "all"]
+    header = ["teacher", "data sets", "students", "F", "AUC"]
+    return _csv([*header, "gain in F over C = 1", "over labels alone"], rows)
 
 
 def summary(results=RESULTS):

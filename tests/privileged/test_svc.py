@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from tests.oracles import privileged as oracle
 from tests.solvers.cases import on_path
 
@@ -367,6 +367,9 @@ BAD = {
     "NaN": (lambda Z: np.where(Z > 1, np.nan, Z), "privileged contains NaN"),
     "infinity": (lambda Z: np.where(Z > 1, np.inf, Z), "privileged contains infinity"),
     "one dimension": (lambda Z: Z[:, 0], "privileged must be 2-dimensional, got shape"),
+    "complex numbers": (lambda Z: 1j * Z, "privileged is not valid: Complex data"),
+    "no columns": (lambda Z: Z[:, :0], r"privileged is not valid: .*0 feature\(s\)"),
+    "dates": (lambda Z: Z.astype("datetime64[s]"), "must contain numbers, got datetime64"),
 }
 
 
@@ -376,6 +379,25 @@ def test_bad_privileged_features_are_refused(kind):
     spoil, message = BAD[kind]
     with pytest.raises(ValueError, match=message):
         PrivilegedSVC().fit(X, y, privileged=spoil(Z))
+
+
+def test_a_transformer_that_drops_samples_is_refused():
+    X, Z, y = data()
+    few = FunctionTransformer(lambda A: A[:5])
+    with pytest.raises(ValueError, match="privileged_transformer must return a row for each"):
+        PrivilegedSVC(privileged_transformer=few).fit(X, y, privileged=Z)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("rarer", [0, 1])
+def test_labels_as_privileged_features_leave_one_prediction_and_a_warning(loss, rarer):
+    X, _, y = data()
+    y = np.where(X[:, 0] > np.quantile(X[:, 0], 2 / 3), rarer, 1 - rarer)
+    with pytest.warns(UserWarning, match=f"predicted to be of class {1 - rarer}"):
+        model = PrivilegedSVC(loss=loss).fit(X, y, privileged=y[:, np.newaxis])
+    assert set(model.predict(X)) == {1 - rarer}
+    mixed = PrivilegedSVC(slack_ridge=1.0).fit(X, y, privileged=y[:, np.newaxis])
+    assert mixed.score(X, y) > 0.9
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

@@ -32,6 +32,7 @@ from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import (
     canonical_csr,
     check_class_labels,
+    check_index,
     validate_predict,
     validate_training,
     validate_weights,
@@ -115,6 +116,7 @@ class TrainingData:
         if teacher_scores is not None:
             teacher_scores = check_scores(teacher_scores)
             check_consistent_length(samples.y, teacher_scores)
+            check_index(X, given_scores, "teacher_scores")
         kept, self.weight = validate_weights(sample_weight, samples.y)
         self.index = np.arange(len(samples.y))[kept]
         computed = teacher_scores is None
@@ -236,7 +238,10 @@ class TrainingData:
                 "unlabeled needs a teacher to score the samples, got teacher_scores only. Pass "
                 "teacher too."
             )
-        X, values = prediction_samples(student, unlabeled)
+        try:
+            X, values = prediction_samples(student, unlabeled)
+        except ValueError as error:
+            raise ValueError(f"unlabeled must be samples like those of X: {error}") from error
         return X, values, class_scores(self.teacher, X, values)
 
     def _distill(self, scores: np.ndarray, unlabeled: tuple | None) -> Coefficients:
@@ -381,6 +386,16 @@ def requested_cost(student: Any) -> Any:
 
 
 def _check_parameters(student: Any, unlabeled: Any) -> None:
+    if isinstance(student.features, bool):
+        raise ValueError(
+            f"features must be a transformer or a number of landmarks, got {student.features}."
+        )
+    if student.gate != "distilled" and student.gate_strength != "auto":
+        raise ValueError(
+            "gate_strength is that of a distilled gate, got "
+            f"gate_strength={student.gate_strength!r} and gate={student.gate!r}. Use "
+            "gate='distilled' or gate_strength='auto'."
+        )
     if student.gate == "distilled" and student.kernel != "linear":
         raise ValueError(
             f"gate='distilled' needs kernel='linear', got {student.kernel!r}. Use features=Nystroem"

@@ -89,6 +89,22 @@ class SlackClassifier(PrivilegedBase):
                 UserWarning,
                 stacklevel=5,
             )
+        elif data.kernel is not None and len(solutions) == 1:
+            self._warn_if_constant(subproblems, solutions[0])
+
+    def _warn_if_constant(self, subproblems: Subproblems, solution: Any) -> None:
+        """Warn if all training samples are predicted to be of one of the two classes."""
+        signs = subproblems.predicted_signs(solution)
+        if len(signs) > 1 or not solution.converged:
+            return
+        label = self.classes_.tolist()[int(signs[0])]
+        warnings.warn(
+            f"All training samples are predicted to be of class {label!r}: the "
+            "privileged features explain the labels without X. Leave out those that the label "
+            "follows from, use mixed slack (slack_ridge=1), or PrivilegedSVCCV.",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def check_ridge(ridge: float, loss: str, name: str) -> None:
