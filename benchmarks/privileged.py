@@ -275,8 +275,8 @@ def suite(bench, report, chosen):
         "the training samples: C from 0.01 to 100 by decades. The controls have the "
         "privileged features of other samples ('shuffled') or none that vary ('constant'). 'always "
         "used' has no SVM among its candidates (slack_ridges=[0, 1]); 'without mixed slack', with "
-        "--full, is SVM2+ alone (slack_ridges=[0]). "
-        "Privileged features are features of the same kind, or as named: "
+        "--full, is SVM2+ alone (slack_ridges=[0]). Rows with C = 1 have no search; mixed slack is "
+        "slack_ridge=1. Privileged features are features of the same kind, or as named: "
         "class-level vectors that are the same for all samples of a class, and sample-level tags. "
         f"The texts are of {TEXT_CLASSES} sectors of industry; X has the {TEXT_WORDS} most "
         "frequent words, the privileged features are the next ones of the text itself, or their "
@@ -666,7 +666,7 @@ def suite_split(name, split, full, data=None):
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
-    from widemargin import SVCCV, PrivilegedSVCCV
+    from widemargin import SVC, SVCCV, PrivilegedSVC, PrivilegedSVCCV
 
     warnings.simplefilter("ignore")
     X, Z, y = suite_texts(name, data) if name in TEXTS_OF_SUITE else suite_data(name, split)
@@ -682,6 +682,10 @@ def suite_split(name, split, full, data=None):
         model = PrivilegedSVCCV(**parameters).fit(X, y, privileged=Z)
         return float(model.score(X_test, y_test))
 
+    def single(**parameters):
+        model = PrivilegedSVC(**parameters).fit(X, y, privileged=Z)
+        return float(model.score(X_test, y_test))
+
     return {
         **{
             baseline: float(
@@ -694,6 +698,9 @@ def suite_split(name, split, full, data=None):
         "PrivilegedSVCCV, constant": search(np.zeros((len(y), 1))),
         "always used": search(Z, slack_ridges=[0.0, 1.0]),
         "always used, shuffled": search(shuffled, slack_ridges=[0.0, 1.0]),
+        "SVC, C = 1": float(SVC(multi_class="ovr").fit(X, y).score(X_test, y_test)),
+        "PrivilegedSVC, C = 1": single(slack_ridge=0.0),
+        "PrivilegedSVC, C = 1, mixed slack": single(slack_ridge=1.0),
         **({"without mixed slack": search(Z, slack_ridges=[0.0])} if full else {}),
     }
 

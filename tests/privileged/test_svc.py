@@ -392,12 +392,10 @@ def test_a_transformer_that_drops_samples_is_refused():
 @pytest.mark.parametrize("rarer", [0, 1])
 def test_labels_as_privileged_features_leave_one_prediction_and_a_warning(loss, rarer):
     X, _, y = data()
-    y = np.where(X[:, 0] > np.quantile(X[:, 0], 2 / 3), rarer, 1 - rarer)
+    y = np.where(np.arange(len(X)) % 3 == 0, rarer, 1 - rarer)  # X has nothing to do with them
     with pytest.warns(UserWarning, match=f"predicted to be of class {1 - rarer}"):
         model = PrivilegedSVC(loss=loss).fit(X, y, privileged=y[:, np.newaxis])
     assert set(model.predict(X)) == {1 - rarer}
-    mixed = PrivilegedSVC(slack_ridge=1.0).fit(X, y, privileged=y[:, np.newaxis])
-    assert mixed.score(X, y) > 0.9
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

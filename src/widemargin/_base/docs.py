@@ -1032,7 +1032,7 @@ gate_strength : float or 'auto', default='auto'
     Factor of a distilled gate: 0 is a student trained on labels alone, 1 one that starts
     from the whole gate. 'auto' selects 1, 0.3, 0.1 or 0 by F + AUC in three folds of the
     labeled samples, of those that have at least the F of labels alone, and warns if that
-    is 0. It is not used with gate='teacher'.
+    is 0. A number needs gate='distilled'.
 
 [gated_kernel]
 kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
