@@ -508,7 +508,7 @@ def judge_split(train, Z, validation, test, others, rng, grid=None):
 
     def privileged(loss, Z):
         return best(
-            PrivilegedSVC(loss=loss, C=C, privileged_penalty=penalty, **scale).fit(
+            PrivilegedSVC(loss=loss, C=C, privileged_penalty=penalty, slack_ridge=0.0, **scale).fit(
                 *train, privileged=Z
             )
             for C, penalty in pairs
@@ -548,7 +548,7 @@ def estimators():
     both = {"kernel": "linear", "privileged_kernel": "linear", "n_jobs": 2}
     warnings.simplefilter("ignore")
     return {
-        "SVM2+": lambda X, Z, y: PrivilegedSVC(**both).fit(X, y, privileged=Z),
+        "SVM2+": lambda X, Z, y: PrivilegedSVC(**both, slack_ridge=0.0).fit(X, y, privileged=Z),
         "SVC": lambda X, Z, y: SVC(kernel="linear", multi_class="ovr", n_jobs=2).fit(X, y),
         "SVM1+": lambda X, Z, y: PrivilegedSVC(loss="hinge", **both).fit(X, y, privileged=Z),
         "SVM-2K": lambda X, Z, y: TwoViewSVC(**both).fit(X, y, privileged=Z),

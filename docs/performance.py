@@ -27,12 +27,13 @@ def write(results=RESULTS, page=PAGE):
 
 
 def _gains(results):
-    """Return the gains over the first baseline, with a column for each method and control."""
+    """Return the gains over the first baseline by methods and controls that choose C."""
     path = results / "privileged_suite.json"
     if not path.exists():
         return _NOTHING
     [table] = json.loads(path.read_text(encoding="utf-8"))["tables"]
-    gains = {(data, method): gain for data, method, _, gain, _ in table["rows"] if gain}
+    chosen = [row for row in table["rows"] if row[3] and "C = 1" not in row[1]]
+    gains = {(data, method): gain for data, method, _, gain, _ in chosen}
     names, methods = (list(dict.fromkeys(key[k] for key in gains)) for k in (0, 1))
     rows = [[name.replace("_", " "), *(gains[name, m] for m in methods)] for name in names]
     return _csv(["data", *methods], rows)

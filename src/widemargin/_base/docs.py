@@ -987,8 +987,8 @@ C : float, 'auto' or None, default=None
     proportional to C. It multiplies the sum of the losses, and must be strictly
     positive. 'auto' selects one of 0.01 to 1,000 by decades, the same for all targets and
     together with `gate_strength` if that is 'auto', by F + AUC in three folds of the
-    labeled samples; it needs a linear kernel. The selected one is ``C_``. If None, 'auto'
-    with ``gate='distilled'`` and 1.0 otherwise.
+    labeled samples; it needs a linear kernel, and `cv` with an unfitted teacher. The selected
+    one is ``C_``. If None, 'auto' with ``gate='distilled'`` and 1.0 otherwise.
 
 [gated_margin]
 margin : float, default=1.0

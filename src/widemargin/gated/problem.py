@@ -60,6 +60,7 @@ from widemargin.gated.teacher import (
     class_scores,
     fitted_teacher,
     is_fitted,
+    is_fitted_teacher,
     last_step_coefficients,
     linear_coefficients,
     out_of_fold_scores,
@@ -101,6 +102,10 @@ class TrainingData:
         Factor of a distilled gate, 1 for others.
     C : float
         Regularization parameter.
+    in_sample : bool
+        Whether the scores are those of a teacher of its own training samples.
+    chosen : bool
+        Whether the gate or C were chosen in folds.
     features : fitted transformer or None
         Map from samples to phi, None for the identity.
     kernel : KernelParameters
@@ -121,6 +126,8 @@ class TrainingData:
         self.index = np.arange(len(samples.y))[kept]
         computed = teacher_scores is None
         uses_folds = student.cv is not None and computed
+        self.in_sample = computed and not uses_folds and not is_fitted_teacher(student.teacher)
+        self.chosen = False
         folds = restrict_folds(self.index, student.cv, samples) if uses_folds else None
         if len(self.index) < len(samples.y):
             samples = samples.subset(self.index)
@@ -221,6 +228,7 @@ class TrainingData:
         missing_labels = is_boolean_target(self.y, self.classes) and len(targets) > 1
         if missing_labels or not (compared or len(strengths) * len(costs) > 1):
             return Choice(strengths[0], costs[0], 0.0)
+        self.chosen = True
         columns = [target_column(t, self.classes, self.scores.shape[1]) for t in targets]
         run = partial(self._checkpoint.run, kind=FoldQuality)
 

@@ -102,7 +102,7 @@ class GatedSVC(GatedBase):
         Cross-validation splitting strategy for the teacher's scores of the training samples: each
         sample is scored by a clone of the teacher fitted without its fold. A student cannot correct
         the errors of an overfitted teacher on its own training samples. If None, the scores of the
-        teacher itself are used.
+        teacher itself are used. `teacher_scores` passed to `fit` are used as they are.
 
     <<gated_classes>>
 
@@ -301,7 +301,7 @@ class GatedSVC(GatedBase):
         self._set_fitted(data, fits)
         progress.close()
         warn_about(self, [python_label(self.target)], fits, stopped=progress.stop_requested)
-        warn_about_gate(self)
+        warn_about_gate(self, data)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:

@@ -302,7 +302,7 @@ class GatedStudents(GatedBase):
         fits = fit_validated(self, data, progress)
         progress.close()
         warn_about(self, self.classes_.tolist(), fits, stopped=progress.stop_requested)
-        warn_about_gate(self)
+        warn_about_gate(self, data)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:

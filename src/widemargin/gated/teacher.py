@@ -148,6 +148,11 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
+def is_fitted_teacher(teacher: Any) -> bool:
+    """Return whether a teacher is used as it is; functions and sessions are."""
+    return teacher is not None and (not hasattr(teacher, "fit") or is_fitted(teacher))
+
+
 def fitted_teacher(student: Any, samples: Samples, labels: Any, needed: bool) -> tuple:
     """Return the fitted teacher of a student, None without one, and the classes of its scores."""
     given_classes = labels if student.classes is None else student.classes
