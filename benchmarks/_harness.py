@@ -22,8 +22,11 @@ LONGEST_REPEATED = 15.0
 """Seconds. A longer fit is measured once."""
 
 
-def options(description: str, parts, arguments=None) -> argparse.Namespace:
-    """Parse the command line; all benchmarks have the same options."""
+def options(description: str, parts, arguments=None, sets=None) -> argparse.Namespace:
+    """Parse the command line; all benchmarks have the same options.
+
+    Those that can run on some of their data sets, ``sets``, have one more.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, help="folder with the real data sets and a load.py")
     parser.add_argument("--full", action="store_true", help="include the largest data sets")
@@ -33,6 +36,8 @@ def options(description: str, parts, arguments=None) -> argparse.Namespace:
         "--budget", type=float, default=5, help="seconds for which a short fit is repeated"
     )
     parser.add_argument("--only", nargs="+", choices=parts, default=list(parts), metavar="PART")
+    if sets is not None:
+        parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), metavar="SET")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
@@ -152,12 +157,22 @@ def machine(*packages: str) -> dict[str, str]:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
+    cores = f"{os.cpu_count()} cores"
+    if processors() < (os.cpu_count() or 1):
+        cores += f", {processors()} used"
     facts = {
-        "processor": f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores",
+        "processor": f"{names[0] if names else platform.machine()}, {cores}",
         "system": platform.system(),
         "Python": platform.python_version(),
     }
     return facts | {package: version(package) for package in packages}
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def version(package: str) -> str:

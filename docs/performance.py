@@ -26,12 +26,13 @@ def write(results=RESULTS, page=PAGE):
 
 
 def _gains(results):
-    """Return the gains by privileged features, with a column for each method and control."""
+    """Return the gains over the first baseline by methods and controls that choose C."""
     path = results / "privileged_suite.json"
     if not path.exists():
         return _NOTHING
     [table] = json.loads(path.read_text(encoding="utf-8"))["tables"]
-    gains = {(data, method): gain for data, method, _, gain in table["rows"] if gain}
+    chosen = [row for row in table["rows"] if row[3] and "C = 1" not in row[1]]
+    gains = {(data, method): gain for data, method, _, gain, _ in chosen}
     names, methods = (list(dict.fromkeys(key[k] for key in gains)) for k in (0, 1))
     rows = [[name.replace("_", " "), *(gains[name, m] for m in methods)] for name in names]
     return _csv(["data", *methods], rows)
@@ -102,6 +103,19 @@ def _part(results, part, title):
     tables = json.loads(path.read_text(encoding="utf-8"))["tables"] if path.exists() else []
     found = [(table["header"], table["rows"]) for table in tables if table["title"] == title]
     return found[0] if found else ([], [])
+
+
+def _defaults(results):
+    """Return the means over data sets of students with all defaults that were compared."""
+    path = results / "gated_defaults.json"
+    if not path.exists():
+        return _NOTHING
+    rows = []
+    for table in json.loads(path.read_text(encoding="utf-8"))["tables"]:
+        case = table["title"].removeprefix("Defaults of students, ").split(" teacher: ")
+        rows += [[*case, *row[1:]] for row in table["rows"] if row[0] == "all"]
+    header = ["teacher", "data sets", "students", "F", "AUC"]
+    return _csv([*header, "gain in F over C = 1", "over labels alone"], rows)
 
 
 def summary(results=RESULTS):
@@ -250,6 +264,7 @@ _GUARANTEED = {
 _EXCERPTS = {
     "gains": _gains,
     "students": _students,
+    "defaults": _defaults,
     "guarantees": _guarantees,
     "margins": _margins,
     "starts": _starts,

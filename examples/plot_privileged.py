@@ -51,7 +51,7 @@ for title, informative in SETS.items():
             warnings.simplefilter("ignore", UserWarning)
             rows.append(
                 [
-                    PrivilegedSVC(kernel="linear", privileged_penalty=0.01)
+                    PrivilegedSVC(kernel="linear", privileged_penalty=0.01, slack_ridge=0.0)
                     .fit(X, y, privileged=privileged)
                     .score(X_test, truth)
                     for privileged in (None, Z, shuffled)
@@ -79,7 +79,9 @@ for (left, right), (title, informative) in zip(axes, SETS.items(), strict=True):
     X, _, y, Z = blurred(np.random.default_rng(0), 60, informative)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = PrivilegedSVC(kernel="linear", privileged_penalty=0.01).fit(X, y, privileged=Z)
+        model = PrivilegedSVC(kernel="linear", privileged_penalty=0.01, slack_ridge=0.0).fit(
+            X, y, privileged=Z
+        )
     SlackDisplay.from_estimator(model, Z, y, ax=right)
     right.set(title="fitted slack")
 plt.show()

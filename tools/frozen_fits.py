@@ -74,6 +74,7 @@ RENAMED = {
 OLD_DEFAULTS = {
     "GatedSVC": {"difficulty": "relative-margin"},
     "GatedStudents": {"difficulty": "relative-margin"},
+    "PrivilegedSVC": {"slack_ridge": 0.0},
     "PrivilegedSVCCV": {"slack_ridges": [0.0]},
     **{
         kind: {"split": "holdout", "margin": None, "patience": None}

@@ -104,6 +104,7 @@ def _privileged() -> list:
             for loss in ("hinge", "squared_hinge")
             for kernel in ("linear", "rbf")
         ),
+        w.PrivilegedSVC(slack_ridge=0.0),
         w.PrivilegedSVCCV(Cs=[0.1, 1.0], privileged_penalties=[0.1], cv=3),
         w.TwoViewSVC(),
         w.TwoViewSVC(privileged_kernel="rbf"),

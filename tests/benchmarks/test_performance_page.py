@@ -60,6 +60,28 @@ def test_every_missed_bar_that_is_published_has_its_cause(path):
     assert missed <= causes.get(result["benchmark"], {}).keys()
 
 
+def test_gains_by_privileged_features_are_those_over_the_first_baseline(page, tmp_path):
+    header = ["data", "method", "accuracy", "gain over ovr", "gain over ovo"]
+    rows = [
+        ["wine", "ovr", "90.0", "", "+1"],
+        ["wine", "ovo", "89.0", "-1", ""],
+        ["wine", "PrivilegedSVCCV", "91.0", "+1 ± 2", "+2 ± 2"],
+    ]
+    table = {"title": "Privileged", "text": "", "header": header, "rows": rows}
+    page(privileged_suite={"benchmark": "privileged", "machine": {}, "tables": [table], "bars": []})
+    lines = (tmp_path / "performance_gains.inc").read_text(encoding="utf-8").splitlines()
+    assert lines[-1].strip() == "wine,-1,+1 ± 2"
+
+
+def test_defaults_of_students_are_shown_as_means_over_data_sets(page, tmp_path):
+    rows = [["iris", "C = 1", "80", "90", "", "+1"], ["all", "C = 1", "81", "91", "", "+2"]]
+    title = "Defaults of students, rbf teacher: test"
+    table = {"title": title, "text": "", "header": ["x"] * 6, "rows": rows}
+    page(gated_defaults={"benchmark": "gated", "machine": {}, "tables": [table], "bars": []})
+    lines = (tmp_path / "performance_defaults.inc").read_text(encoding="utf-8").splitlines()
+    assert lines[-1].strip() == "rbf,test,C = 1,81,91,,+2"
+
+
 def test_distilled_students_are_set_beside_their_baselines(page, tmp_path):
     header = ["data", "who", "F", "AUC", "gain in F", "gain in AUC", "strength"]
     rows = [

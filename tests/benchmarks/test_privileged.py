@@ -63,11 +63,12 @@ def test_every_part_prints_and_keeps_what_it_measured(bench, folder, capsys):
         "Time to train in the shapes of the paper",
         "Growth over samples",
         "Methods for SVM1+ and SVM-2K",
+        "SVM1+ at its defaults and exact QPs",
         "Accuracy on test samples",
         "Privileged features at the defaults",
     ]
-    assert {row[0] for row in kept["tables"][4]["rows"]} == {"wine", *bench.TEXTS_OF_SUITE}
-    methods = {row[1] for row in kept["tables"][3]["rows"]}
+    assert {row[0] for row in kept["tables"][5]["rows"]} == {"wine", *bench.TEXTS_OF_SUITE}
+    methods = {row[1] for row in kept["tables"][4]["rows"]}
     assert methods >= {"SVM", "SVM2+", "SVM1+", "SVM-2K", "SVM2+, shuffled", "SVM2+, constant"}
     assert "SVM, appended" in methods
     assert all(bar["bar"] in printed for bar in kept["bars"])

@@ -128,8 +128,8 @@ def test_a_loaded_node_transformer_transforms_the_same(tmp_path):
         GatedStudents(make_pipeline(StandardScaler(), LogisticRegression())),
         GatedStudents(FrozenEstimator(SVC().fit(*classification()))),
         GatedStudents(LogisticRegression(), kernel="rbf"),
-        GatedStudents(SVC(), gate="distilled", gate_strength=1.0),
-        GatedStudents(SVC(), gate="distilled", features=10),
+        GatedStudents(SVC(), gate="distilled", gate_strength=1.0, cv=3),
+        GatedStudents(SVC(), gate="distilled", features=10, cv=3),
     ],
     ids=str,
 )

@@ -19,6 +19,8 @@ from widemargin import (
     SVCCV,
     CodeMatrixClassifier,
     CrammerSingerSVC,
+    GatedStudents,
+    GatedSVC,
     LabelTreeClassifier,
     LinearSVC,
     LinearSVCCV,
@@ -57,7 +59,7 @@ KILLS = int(os.environ.get("WIDEMARGIN_KILLS", "100"))
 # Fitted attributes that must have the same bits.
 COMPARED = (
     "coef_", "dual_coef_", "intercept_", "objective_", "dual_gap_", "n_iter_", "scores_", "W",
-    "threshold_", "transduction_", "n_solves_", "w",
+    "threshold_", "transduction_", "n_solves_", "w", "theta_", "C_", "gate_strength_",
 )  # fmt: skip
 
 
@@ -77,6 +79,11 @@ def partly_labeled():
     X, y = samples(200, 2)
     y[60:] = -1
     return X, y
+
+
+def students(**parameters):
+    teacher = CrammerSingerSVC(kernel="rbf", C=10.0)
+    return GatedStudents(teacher, **parameters), samples(120)
 
 
 def chains():
@@ -111,6 +118,11 @@ FITS = {
     "PrivilegedSVCCV": lambda: (
         PrivilegedSVCCV(Cs=[0.1, 1.0], privileged_penalties=[0.1, 1.0], cv=2), with_privileged(),
     ),
+    "GatedSVC": lambda: (
+        GatedSVC(1, CrammerSingerSVC(), kernel="rbf", C=100.0, tol=1e-9), samples(),
+    ),
+    "GatedStudents": lambda: students(C=10.0, tol=1e-9),
+    "GatedStudents distilled": lambda: students(gate="distilled", features=20),
     "PreferenceSVC": lambda: (PreferenceSVC(precision=0.8, random_state=0), partly_labeled()),
     "FrankWolfeSSVM": lambda: (FrankWolfeSSVM(ChainCRF(), max_iter=20), chains()),
     "OneSlackSSVM": lambda: (OneSlackSSVM(ChainCRF(), max_iter=30), chains()),

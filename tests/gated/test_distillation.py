@@ -1,6 +1,7 @@
 """Distilled gates: exact for linear teachers, merged, unlabeled samples, teachers of any kind."""
 
 import pickle
+import warnings
 from copy import deepcopy
 from itertools import product
 
@@ -9,13 +10,14 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
-from widemargin import GatedStudents, GatedSVC
+from widemargin import CrammerSingerSVC, GatedStudents, GatedSVC
 from widemargin._base.options import gated_options as options
 from widemargin.gated import budget
 from widemargin.gated.strength import f_and_auc
@@ -247,6 +249,19 @@ def test_c_is_chosen_by_default_for_distilled_students(three, forest):
     assert_array_equal(default.coef_, chosen.coef_)
     for given in ({}, {"kernel": "rbf"}):
         assert GatedSVC("bee", forest, **given).fit(X, y).C_ == 1.0
+
+
+@pytest.mark.parametrize("gate", ["teacher", "distilled"])
+def test_a_choice_by_scores_of_the_teachers_own_training_samples_raises_a_warning(three, gate):
+    teacher = CrammerSingerSVC()
+    student = GatedSVC("bee", teacher, C="auto", gate=gate)
+    with pytest.warns(UserWarning, match="Set cv=3 to use out-of-fold scores"):
+        student.fit(*three)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cv=3.*")
+        GatedSVC("bee", teacher, C="auto", gate=gate, cv=3).fit(*three)
+        GatedSVC("bee", clone(teacher).fit(*three), C="auto", gate=gate).fit(*three)
+        GatedSVC("bee", teacher, C=1.0).fit(*three)
 
 
 def test_metrics_in_folds_are_those_of_scikit_learn():

@@ -1,6 +1,7 @@
 """Invalid input raises an error, doubtful results a warning."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn import svm
@@ -229,6 +230,50 @@ def test_scores_of_a_teacher_that_are_no_numbers_are_refused(three):
         for bad in (np.nan, np.inf):
             with pytest.raises(ValueError, match="teacher_scores contains"):
                 student.predict(X[:90], teacher_scores=np.full((90, 3), bad))
+
+
+WRONG_SCORES = {
+    "rows": (lambda X: np.ones((3, 3)), "teacher must return a row for each of 100 samples"),
+    "texts": (lambda X: np.full((len(X), 3), "much"), "The scores of teacher must contain numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_SCORES)
+def test_functions_that_return_no_scores_of_the_samples_are_refused(three, kind):
+    function, message = WRONG_SCORES[kind]
+    with pytest.raises(ValueError, match=message):
+        GatedStudents(function).fit(*three)
+
+
+WRONG_PARAMETERS = {
+    "strength": ({"gate_strength": 0.5}, "gate_strength is that of a distilled gate"),
+    "features": ({"features": True}, "features must be a transformer or a number"),
+    "checkpoint": (
+        {"gate": "distilled", "budget": 50.0, "checkpoint": "state"}, "cannot be used with budget",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG_PARAMETERS)
+def test_parameters_that_exclude_each_other_are_refused(three, teacher, kind):
+    parameters, message = WRONG_PARAMETERS[kind]
+    with pytest.raises(ValueError, match=message):
+        GatedStudents(teacher, **parameters).fit(*three)
+
+
+def test_unlabeled_samples_of_other_features_are_refused_by_their_name(three, teacher):
+    X, y = three
+    students = GatedStudents(teacher, gate="distilled")
+    for unlabeled in (X[:, :2], np.full((3, 6), np.nan)):
+        with pytest.raises(ValueError, match="unlabeled must be samples like those of X"):
+            students.fit(X, y, unlabeled=unlabeled)
+
+
+def test_scores_with_another_index_than_the_samples_are_refused(three, teacher):
+    X, y = three
+    scores = pd.DataFrame(teacher.decision_function(X), index=np.arange(len(y))[::-1])
+    with pytest.raises(ValueError, match="X and teacher_scores must have the same index"):
+        GatedStudents().fit(pd.DataFrame(X), y, teacher_scores=scores)
 
 
 def test_a_teacher_that_knows_no_classes_is_refused(three):

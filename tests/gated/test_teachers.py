@@ -399,7 +399,7 @@ def test_pairs_of_classes_are_no_scores_of_classes(three):
     teacher = svm.SVC(decision_function_shape="ovo").fit(X, y)
     search = GridSearchCV(make_pipeline(StandardScaler(), clone(teacher)), {}, cv=3).fit(X, y)
     for pairs in (teacher, FrozenEstimator(teacher), search):
-        with pytest.raises(ValueError, match="one score for each of its 3 classes"):
+        with pytest.raises(ValueError, match="got those of pairs of classes"):
             GatedSVC("bee", pairs).fit(X, y)
 
 

@@ -23,7 +23,7 @@ from widemargin import PrivilegedSVC, PrivilegedSVCCV, TwoViewSVC
 from widemargin.privileged.features import PrivilegedFeatures, PrivilegedInput
 
 METHODS = {
-    "SVM2+": lambda **named: PrivilegedSVC(**named),
+    "SVM2+": lambda **named: PrivilegedSVC(slack_ridge=0.0, **named),
     "SVM1+": lambda **named: PrivilegedSVC(loss="hinge", **named),
     "SVM-2K": lambda **named: TwoViewSVC(**named),
 }

@@ -987,8 +987,8 @@ C : float, 'auto' or None, default=None
     proportional to C. It multiplies the sum of the losses, and must be strictly
     positive. 'auto' selects one of 0.01 to 1,000 by decades, the same for all targets and
     together with `gate_strength` if that is 'auto', by F + AUC in three folds of the
-    labeled samples; it needs a linear kernel. The selected one is ``C_``. If None, 'auto'
-    with ``gate='distilled'`` and 1.0 otherwise.
+    labeled samples; it needs a linear kernel, and `cv` with an unfitted teacher. The selected
+    one is ``C_``. If None, 'auto' with ``gate='distilled'`` and 1.0 otherwise.
 
 [gated_margin]
 margin : float, default=1.0
@@ -1032,7 +1032,7 @@ gate_strength : float or 'auto', default='auto'
     Factor of a distilled gate: 0 is a student trained on labels alone, 1 one that starts
     from the whole gate. 'auto' selects 1, 0.3, 0.1 or 0 by F + AUC in three folds of the
     labeled samples, of those that have at least the F of labels alone, and warns if that
-    is 0. It is not used with gate='teacher'.
+    is 0. A number needs gate='distilled'.
 
 [gated_kernel]
 kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, default='linear'
@@ -1057,6 +1057,13 @@ classes : array-like of shape (n_classes,), default=None
 tol : float, default=1e-6
     Tolerance on the relative duality gap. With kernel='sigmoid', which has no duality
     gap, on the KKT violation.
+
+[gated_checkpoint]
+checkpoint : str or path-like, default=None
+    File to which the state of the fit is saved every ten seconds and at the end: the folds in
+    which the gate and C are chosen, and the students. A fit with the same data, parameters,
+    teacher and version resumes from it to the same bits. An unfitted teacher is fitted again: it
+    needs a fixed `random_state`, and may have a checkpoint of its own.
 
 [gated_sample_weight]
 sample_weight : array-like of shape (n_samples,), default=None

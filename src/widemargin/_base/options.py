@@ -557,6 +557,9 @@ class privileged_options:
     """Largest magnitude of features with extreme values, after they are scaled robustly."""
     indefinite = 1e-8
     """Relative size of a negative eigenvalue at which a privileged kernel is rejected."""
+    mixed_slack = 1.0
+    """Default of slack_ridge of SVM2+. Smaller is closer to a hard margin, with which few
+    privileged features cost accuracy; larger uses them less (part "suite")."""
     exact_size = 500
     """Largest number of samples for which SVM2+ by pairs of samples is solved to machine precision:
     beyond, that would take longer than the fit."""

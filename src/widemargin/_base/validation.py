@@ -143,6 +143,19 @@ def validate_all_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | None
     return check_sample_weight(sample_weight, y, dtype=np.float64, allow_all_zero_weights=True)
 
 
+def check_index(X: Any, other: Any, name: str) -> None:
+    """Raise a ValueError if X and another pandas object, an argument, are indexed differently."""
+    first: Any = getattr(X, "index", None)
+    second: Any = getattr(other, "index", None)
+    indexed = hasattr(first, "equals") and hasattr(second, "equals")
+    if indexed and len(first) == len(second) and not first.equals(second):
+        raise ValueError(
+            f"X and {name} must have the same index, got different ones: their rows would be "
+            f"paired by position. Align them, for example with {name}.loc[X.index], or reset the "
+            "index of both."
+        )
+
+
 def check_magnitude(X: Any) -> None:
     """Raise a ValueError if sums of squares of the values in X would overflow."""
     values = X.data if sp.issparse(X) else X

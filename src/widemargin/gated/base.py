@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.gated.labels import align_columns
 from widemargin.gated.landmarks import inner_products, landmark_features
 from widemargin.gated.problem import StudentFit, TrainingData, given_samples, map_features
-from widemargin.gated.teacher import RemovedTeacher, TeacherGate, is_fitted, make_gate
+from widemargin.gated.teacher import RemovedTeacher, TeacherGate, is_fitted_teacher, make_gate
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import kernel_constraints
 from widemargin.svm.scores import finite_scores
@@ -68,6 +69,7 @@ class GatedBase(RoutesFitMetadata, CallbackSupportMixin, ClassifierMixin, BaseEs
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "checkpoint": [None, str, PathLike],
     }
 
     # Attributes with an entry or a row for each student, as far as students of a kind have them.
@@ -89,8 +91,7 @@ class GatedBase(RoutesFitMetadata, CallbackSupportMixin, ClassifierMixin, BaseEs
         state = super().__getstate__()
         if hasattr(self, "_gate") and not isinstance(self._gate, TeacherGate):
             for name in ("teacher", "teacher_"):
-                teacher = state.get(name)
-                if teacher is not None and (not hasattr(teacher, "fit") or is_fitted(teacher)):
+                if is_fitted_teacher(state.get(name)):
                     state[name] = RemovedTeacher(self._labels)
         return state
 
@@ -251,8 +252,16 @@ def warn_about(
         warnings.warn(message, category, stacklevel=stacklevel)
 
 
-def warn_about_gate(student: Any, stacklevel: int = 4) -> None:
-    """Warn if the strength that was chosen for the gate is 0."""
+def warn_about_gate(student: Any, data: TrainingData, stacklevel: int = 4) -> None:
+    """Warn if the gate or C were chosen by scores that are too good, or if the gate is not used."""
+    if data.in_sample and data.chosen:
+        warnings.warn(
+            "C or gate_strength was chosen in folds, with the scores of a teacher of its own "
+            "training samples, which are better than those of other samples. Set cv=3 to use "
+            "out-of-fold scores.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
     if student.gate_strength == "auto" and student.gate_strength_ == 0.0:
         warnings.warn(
             "The gate is not used: in folds of the labeled samples, students trained on labels "

@@ -87,7 +87,7 @@ def compare_students(
     if not isinstance(students, GatedStudents):
         raise TypeError(f"students must be a GatedStudents, got {type(students).__name__}.")
     validate_parameters(students)
-    parameters = students.get_params(deep=False)
+    parameters = students.get_params(deep=False) | {"checkpoint": None}
     if parameters["kernel"] != "linear":
         raise ValueError(
             f"students must have a linear kernel to be compared, got {parameters['kernel']!r}."
@@ -98,7 +98,7 @@ def compare_students(
     coding = parameters["difficulty"] or "relative-margin"
     weighted = GatedStudents(**{**parameters, "difficulty": coding})
     plain = GatedStudents(**{**parameters, "difficulty": None})
-    data = TrainingData(weighted, X, y, sample_weight, None, weighted.targets)
+    data = TrainingData(weighted, X, y, sample_weight, None, weighted.targets).prepare()
     for each in (weighted, plain):
         fits = fit_validated(each, data)
         warn_about(each, each.classes_.tolist(), fits, stacklevel=3)

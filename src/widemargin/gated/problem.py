@@ -11,6 +11,7 @@ which is the library's hinge problem with sign -z, margin - z S^y and cost C w /
 unregularized intercept: an intercept is the weight of a constant feature.
 """
 
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter, validate_data
 
 from widemargin._base.callbacks import FitProgress
+from widemargin._base.checkpoint import FitCheckpoint
 from widemargin._base.options import gated_options as options
 from widemargin._base.options import smo_options
 from widemargin._base.sklearn_compat import num_samples
@@ -30,6 +32,7 @@ from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import (
     canonical_csr,
     check_class_labels,
+    check_index,
     validate_predict,
     validate_training,
     validate_weights,
@@ -44,13 +47,20 @@ from widemargin.gated.labels import (
     target_column,
 )
 from widemargin.gated.landmarks import inner_products
-from widemargin.gated.strength import Choice, choose_strength, solve_linear, student_costs
+from widemargin.gated.strength import (
+    Choice,
+    FoldQuality,
+    choose_strength,
+    solve_linear,
+    student_costs,
+)
 from widemargin.gated.teacher import (
     Coefficients,
     Samples,
     class_scores,
     fitted_teacher,
     is_fitted,
+    is_fitted_teacher,
     last_step_coefficients,
     linear_coefficients,
     out_of_fold_scores,
@@ -68,8 +78,8 @@ from widemargin.solvers.hinge.majorize_minimize import majorize_minimize
 class TrainingData:
     """Validated training data, and all that the students of one fit share.
 
-    The constructor validates the data, fits the teacher and the feature map, and computes the
-    teacher's scores. ``targets`` are the classes of the students, None for all classes in y.
+    The constructor validates the data, fits the teacher and computes its scores; `prepare` does the
+    rest. ``targets`` are the classes of the students, None for all classes in y.
 
     Attributes
     ----------
@@ -92,6 +102,10 @@ class TrainingData:
         Factor of a distilled gate, 1 for others.
     C : float
         Regularization parameter.
+    in_sample : bool
+        Whether the scores are those of a teacher of its own training samples.
+    chosen : bool
+        Whether the gate or C were chosen in folds.
     features : fitted transformer or None
         Map from samples to phi, None for the identity.
     kernel : KernelParameters
@@ -107,17 +121,19 @@ class TrainingData:
         if teacher_scores is not None:
             teacher_scores = check_scores(teacher_scores)
             check_consistent_length(samples.y, teacher_scores)
+            check_index(X, given_scores, "teacher_scores")
         kept, self.weight = validate_weights(sample_weight, samples.y)
         self.index = np.arange(len(samples.y))[kept]
         computed = teacher_scores is None
         uses_folds = student.cv is not None and computed
+        self.in_sample = computed and not uses_folds and not is_fitted_teacher(student.teacher)
+        self.chosen = False
         folds = restrict_folds(self.index, student.cv, samples) if uses_folds else None
         if len(self.index) < len(samples.y):
             samples = samples.subset(self.index)
         samples = samples._replace(weight=self.weight)
         self.y = samples.y
-        n_labels = len(np.unique(self.y))
-        if n_labels < 2:
+        if len(np.unique(self.y)) < 2:
             raise ValueError(
                 "y must contain at least two classes: the number of classes has to be greater than "
                 "one; got 1 class."
@@ -127,6 +143,16 @@ class TrainingData:
             self.scores = self._teacher_scores(student, samples, folds)
         else:
             self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
+        self._arguments = student, samples, unlabeled, targets
+
+    def prepare(self, checkpoint: FitCheckpoint | None = None) -> "TrainingData":
+        """Fit the feature map, choose the gate and C, and resolve the kernel.
+
+        The folds in which gate and C are chosen are tasks of the checkpoint.
+        """
+        student, samples, unlabeled, targets = self._arguments
+        del self._arguments
+        self._checkpoint = FitCheckpoint(None, "") if checkpoint is None else checkpoint
         self.strength, self.C = 1.0, requested_cost(student)
         if student.gate == "distilled":
             self._choose_gate(student, samples, unlabeled, targets)
@@ -137,10 +163,11 @@ class TrainingData:
                 self.C = self._choose(student, targets, (1.0,)).C
         kernel = KernelParameters.of(student, add_constant=student.fit_intercept)
         self.kernel = kernel.resolve(self.phi, weight=self.weight)
-        n_students = n_labels if targets is None else len(targets)
+        n_students = len(np.unique(self.y) if targets is None else targets)
         jobs, memory = min(_jobs(student), n_students), student.cache_size * 2**20
         gram = self.kernel.gram(self.phi)
         self.cache = GramCache(gram, memory, shared=n_students > 1, jobs=jobs)
+        return self
 
     def _teacher_scores(self, student: Any, samples: Samples, folds: list | None) -> np.ndarray:
         """Return the teacher's scores of the training samples, out of fold if there are folds."""
@@ -169,11 +196,11 @@ class TrainingData:
         if student.gate_strength == "auto":
             strengths = options.strengths
         chosen: Any = None
-        for features, phi in fitted:
+        for number, (features, phi) in enumerate(fitted):
             self.features, self.phi = features, phi
             functions = self._distill(given, more)
             self.scores = functions.evaluate(phi)
-            choice = self._choose(student, targets, strengths, len(fitted) > 1)
+            choice = self._choose(student, targets, strengths, len(fitted) > 1, number)
             if chosen is None or choice.quality > chosen[0].quality:
                 chosen = choice, features, phi, functions
         choice, self.features, self.phi, functions = chosen
@@ -182,11 +209,17 @@ class TrainingData:
         self.scores = self.phi_functions.evaluate(self.phi)
 
     def _choose(
-        self, student: Any, targets: Any, strengths: tuple[float, ...], compared: bool = False
+        self,
+        student: Any,
+        targets: Any,
+        strengths: tuple[float, ...],
+        compared: bool = False,
+        number: int = 0,
     ) -> Choice:
         """Return the best strength of the gate and C, in folds if there are several.
 
-        With ``compared``, the quality of a single candidate is evaluated as well.
+        With ``compared``, the quality of a single candidate is evaluated as well. ``number`` is
+        that of the feature map.
         """
         cost = requested_cost(student)
         costs = options.auto_costs if cost == "auto" else (cost,)
@@ -195,8 +228,14 @@ class TrainingData:
         missing_labels = is_boolean_target(self.y, self.classes) and len(targets) > 1
         if missing_labels or not (compared or len(strengths) * len(costs) > 1):
             return Choice(strengths[0], costs[0], 0.0)
+        self.chosen = True
         columns = [target_column(t, self.classes, self.scores.shape[1]) for t in targets]
-        return choose_strength(student, self, columns, strengths, costs, _jobs(student))
+        run = partial(self._checkpoint.run, kind=FoldQuality)
+
+        def evaluate(column, compute):
+            return run(f"folds.{number}.{column}", lambda task: compute())
+
+        return choose_strength(student, self, columns, (strengths, costs), evaluate, _jobs(student))
 
     def _score_unlabeled(self, student: Any, unlabeled: Any) -> tuple | None:
         """Return unlabeled samples and the teacher's scores of them."""
@@ -207,7 +246,10 @@ class TrainingData:
                 "unlabeled needs a teacher to score the samples, got teacher_scores only. Pass "
                 "teacher too."
             )
-        X, values = prediction_samples(student, unlabeled)
+        try:
+            X, values = prediction_samples(student, unlabeled)
+        except ValueError as error:
+            raise ValueError(f"unlabeled must be samples like those of X: {error}") from error
         return X, values, class_scores(self.teacher, X, values)
 
     def _distill(self, scores: np.ndarray, unlabeled: tuple | None) -> Coefficients:
@@ -262,12 +304,22 @@ def fit_students(
 ) -> list[StudentFit]:
     """Solve the problems of the students for all targets, each as a task of the callbacks."""
     columns = [target_column(t, data.classes, data.scores.shape[1]) for t in targets]
+    checkpoint = FitCheckpoint(None, "") if progress is None else progress.checkpoint
 
     def fit(number: int) -> StudentFit:
+        def solved(report=None) -> StudentFit:
+            problem = student_problem(student, data, columns[number])
+
+            def solve(task):
+                return _solve(student, data, problem, report, task)
+
+            solution = checkpoint.run(f"student.{number}", solve, Solution)
+            return _student_fit(student, data, columns[number], problem, solution)
+
         if progress is None or not progress.active:
-            return _fit_student(student, data, columns[number])
+            return solved()
         with progress.task(number) as stop:
-            return _fit_student(student, data, columns[number], lambda _: stop())
+            return solved(lambda _: stop())
 
     return for_each(fit, range(len(columns)), _jobs(student))
 
@@ -276,9 +328,10 @@ def _jobs(student: Any) -> int:
     return effective_n_jobs(getattr(student, "n_jobs", None))
 
 
-def _fit_student(student: Any, data: TrainingData, column: int, report: Any = None) -> StudentFit:
-    problem = student_problem(student, data, column)
-    solution, sign = _solve(student, data, problem, report), -problem.sign
+def _student_fit(
+    student: Any, data: TrainingData, column: int, problem: HingeProblem, solution: Solution
+) -> StudentFit:
+    sign = -problem.sign
     theta, own = None, np.zeros(len(sign))
     support = np.flatnonzero(solution.dual)
     if student.kernel == "linear":
@@ -300,17 +353,19 @@ def student_problem(student: Any, data: TrainingData, column: int) -> HingeProbl
     return HingeProblem(data.cache.of(), -sign, missing, cost, intercept=False)
 
 
-def _solve(student: Any, data: TrainingData, problem: HingeProblem, report: Any) -> Solution:
+def _solve(
+    student: Any, data: TrainingData, problem: HingeProblem, report: Any, task: Any
+) -> Solution:
     linear = student.kernel == "linear"
     limits = {"gap_tol": student.tol, "max_iter": student.max_iter, "report": report}
     if student.solver == "majorize-minimize":
         phi, bias = data.phi if linear else None, float(student.fit_intercept)
         return majorize_minimize(problem, features=phi, bias=bias, **limits)
     if linear and problem.size > smo_options.dense_size:
-        return solve_linear(student, problem, data.phi, report)
+        return solve_linear(student, problem, data.phi, report, task)
     if not data.kernel.positive_semidefinite:
-        return solve_hinge(problem, tol=student.tol, max_iter=student.max_iter, report=report)
-    return solve_hinge(problem, **limits)
+        limits["tol"] = limits.pop("gap_tol")
+    return solve_hinge(problem, **limits, checkpoint=task)
 
 
 def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) -> list[str]:
@@ -339,6 +394,16 @@ def requested_cost(student: Any) -> Any:
 
 
 def _check_parameters(student: Any, unlabeled: Any) -> None:
+    if isinstance(student.features, bool):
+        raise ValueError(
+            f"features must be a transformer or a number of landmarks, got {student.features}."
+        )
+    if student.gate != "distilled" and student.gate_strength != "auto":
+        raise ValueError(
+            "gate_strength is that of a distilled gate, got "
+            f"gate_strength={student.gate_strength!r} and gate={student.gate!r}. Use "
+            "gate='distilled' or gate_strength='auto'."
+        )
     if student.gate == "distilled" and student.kernel != "linear":
         raise ValueError(
             f"gate='distilled' needs kernel='linear', got {student.kernel!r}. Use features=Nystroem"
@@ -361,6 +426,11 @@ def _check_parameters(student: Any, unlabeled: Any) -> None:
         raise ValueError(
             "budget chooses the features of students with gate='distilled' and features=None, got "
             f"gate={student.gate!r} and features={student.features!r}."
+        )
+    if student.budget is not None and student.checkpoint is not None:
+        raise ValueError(
+            "checkpoint cannot be used with budget: the features that are fast enough are measured "
+            "again by the fit that resumes, and may be others. Set features."
         )
     if unlabeled is not None and student.gate != "distilled":
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from widemargin._base.numeric import log_odds
 from widemargin._base.options import gated_options as options
-from widemargin._base.sklearn_compat import num_samples, safe_indexing
+from widemargin._base.sklearn_compat import naming, num_samples, safe_indexing
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,13 @@ class ScoreFunction:
 
     def columns(self, X: Any) -> np.ndarray:
         """Return what the function returns, a column for each class."""
-        scores = np.asarray(self.function(X), dtype=np.float64)
+        with naming("The scores of teacher"):
+            scores = np.asarray(self.function(X), dtype=np.float64)
+        if scores.ndim == 2 and len(scores) != num_samples(X):
+            raise ValueError(
+                f"teacher must return a row for each of {num_samples(X)} samples, got "
+                f"{len(scores)} rows."
+            )
         if scores.ndim != 2 or scores.shape[1] != len(self.classes_):
             raise ValueError(
                 f"teacher must return a column for each of the {len(self.classes_)} classes "

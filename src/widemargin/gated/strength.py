@@ -8,6 +8,7 @@ best C.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -42,12 +43,25 @@ class Choice(NamedTuple):
     quality: float
 
 
+@dataclass(frozen=True)
+class FoldQuality:
+    """Quality of all candidates for one target.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_candidates, 2)
+        F and AUC out of fold.
+    """
+
+    values: np.ndarray
+
+
 def choose_strength(
     student: Any,
     data: Any,
     columns: list[int],
-    strengths: tuple[float, ...],
-    costs: tuple[float, ...],
+    grid: tuple[tuple[float, ...], tuple[float, ...]],
+    run: Callable[[int, Callable[[], FoldQuality]], FoldQuality],
     jobs: int,
 ) -> Choice:
     """Return the strength of the gate and C for all students, of equal ones the first.
@@ -59,17 +73,21 @@ def choose_strength(
         Features, labels, weights, and as scores the gate.
     columns : list of int
         Columns of the targets.
-    strengths : tuple of float
-        Strengths to compare.
-    costs : tuple of float
-        Values of C to compare.
+    grid : tuple of two tuples of float
+        Strengths and values of C to compare.
+    run : callable
+        ``run(column, compute)`` returns what ``compute`` returns for the target of a column, or
+        what a checkpoint has of it.
     jobs : int
         Number of targets that are evaluated at once, in threads.
     """
-    candidates = list(product(strengths, costs))
+    candidates = list(product(*grid))
     folds = Folds(data)
 
     def evaluated(column):
+        return run(column, lambda: compared(column)).values
+
+    def compared(column):
         found = []
         for strength, C in candidates:
 
@@ -79,7 +97,7 @@ def choose_strength(
             values = folds.held_out(student, data.phi, problem)
             values += strength * data.scores[folds.tested, column]
             found.append(folds.f_and_auc(values, column))
-        return found
+        return FoldQuality(np.array(found))
 
     with single_threaded_blas():  # once, and not for every fit
         f, auc = np.mean(for_each(evaluated, columns, jobs), axis=0).T
@@ -191,8 +209,11 @@ def student_costs(
     return sign, missing, C * weight / degrees
 
 
-def solve_linear(student: Any, problem: HingeProblem, phi: Any, report: Any = None) -> Any:
+def solve_linear(
+    student: Any, problem: HingeProblem, phi: Any, report: Any = None, checkpoint: Any = None
+) -> Any:
     """Solve a hinge problem over the weights of the features phi and a constant one."""
     sign, cost, bias = problem.sign, problem.cost, float(student.fit_intercept)
     linear = LinearProblem(phi, sign, cost, Hinge(), bias, problem.margin)
-    return solve_dual(linear, gap_tol=student.tol, max_iter=student.max_iter, report=report)
+    limits = {"gap_tol": student.tol, "max_iter": student.max_iter}
+    return solve_dual(linear, **limits, report=report, checkpoint=checkpoint)

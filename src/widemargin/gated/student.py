@@ -1,6 +1,7 @@
 """GatedSVC: a binary detector for one class of a multi-class model."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -101,7 +102,7 @@ class GatedSVC(GatedBase):
         Cross-validation splitting strategy for the teacher's scores of the training samples: each
         sample is scored by a clone of the teacher fitted without its fold. A student cannot correct
         the errors of an overfitted teacher on its own training samples. If None, the scores of the
-        teacher itself are used.
+        teacher itself are used. `teacher_scores` passed to `fit` are used as they are.
 
     <<gated_classes>>
 
@@ -117,6 +118,8 @@ class GatedSVC(GatedBase):
 
     cache_size : float, default=200
         Size of the kernel cache in MB.
+
+    <<gated_checkpoint>>
 
     Attributes
     ----------
@@ -227,6 +230,7 @@ class GatedSVC(GatedBase):
         tol: float = 1e-6,
         max_iter: int = -1,
         cache_size: float = 200,
+        checkpoint: str | PathLike | None = None,
     ):
         self.target = target
         self.teacher = teacher
@@ -250,6 +254,7 @@ class GatedSVC(GatedBase):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -289,12 +294,14 @@ class GatedSVC(GatedBase):
             self, X, y, sample_weight, teacher_scores, [self.target], unlabeled, routed
         )
         passed = {"sample_weight": sample_weight, "teacher_scores": teacher_scores}
-        progress = FitProgress(self, 1, X, y, {**passed, "unlabeled": unlabeled})
+        passed["unlabeled"] = unlabeled
+        progress = FitProgress(self, 1, X, y, passed, self.checkpoint, data.scores)
+        data.prepare(progress.checkpoint)
         fits = fit_students(self, data, [self.target], progress)
         self._set_fitted(data, fits)
         progress.close()
         warn_about(self, [python_label(self.target)], fits, stopped=progress.stop_requested)
-        warn_about_gate(self)
+        warn_about_gate(self, data)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -99,6 +100,8 @@ class GatedStudents(GatedBase):
 
     n_jobs : int, default=None
         Number of students trained in parallel, in threads. It does not change the result.
+
+    <<gated_checkpoint>>
 
     Attributes
     ----------
@@ -221,6 +224,7 @@ class GatedStudents(GatedBase):
         max_iter: int = -1,
         cache_size: float = 200,
         n_jobs: int | None = None,
+        checkpoint: str | PathLike | None = None,
     ):
         self.teacher = teacher
         self.targets = targets
@@ -246,6 +250,7 @@ class GatedStudents(GatedBase):
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -290,12 +295,14 @@ class GatedStudents(GatedBase):
         data = TrainingData(self, X, y, sample_weight, teacher_scores, targets, unlabeled, routed)
         _check_other(self.other, np.unique(data.y) if targets is None else targets)
         passed = {"sample_weight": sample_weight, "teacher_scores": teacher_scores}
+        passed["unlabeled"] = unlabeled
         n_students = len(np.unique(data.y if targets is None else targets))
-        progress = FitProgress(self, n_students, X, y, {**passed, "unlabeled": unlabeled})
+        progress = FitProgress(self, n_students, X, y, passed, self.checkpoint, data.scores)
+        data.prepare(progress.checkpoint)
         fits = fit_validated(self, data, progress)
         progress.close()
         warn_about(self, self.classes_.tolist(), fits, stopped=progress.stop_requested)
-        warn_about_gate(self)
+        warn_about_gate(self, data)
         return self
 
     def decision_function(self, X: Any, teacher_scores: Any = None) -> np.ndarray:
@@ -437,7 +444,8 @@ def fit_validated(
     targets = np.unique(data.y if students.targets is None else students.targets)
     fits = fit_students(students, data, targets, progress)
     parameters = students.get_params(deep=False)
-    del parameters["targets"], parameters["n_jobs"], parameters["other"]
+    for name in ("targets", "n_jobs", "other", "checkpoint"):
+        del parameters[name]
     seen = {n: v for n, v in vars(students).items() if n in ("n_features_in_", "feature_names_in_")}
     members = {}
     for label, fit in zip(targets, fits, strict=True):

@@ -76,10 +76,15 @@ def class_scores(teacher: Any, X: Any, values: Any = None) -> np.ndarray:
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
         pairwise = getattr(final_estimator(teacher), "decision_function_shape", None) == "ovo"
-        if scores.shape[1] != n_classes or (pairwise and n_classes > 2):
+        if pairwise and n_classes > 2:
+            raise ValueError(
+                "teacher must return scores of its classes, got those of pairs of classes. Use "
+                "decision_function_shape='ovr'."
+            )
+        if scores.shape[1] != n_classes:
             raise ValueError(
                 f"teacher must return one score for each of its {n_classes} classes, got "
-                f"{scores.shape[1]} columns. Use decision_function_shape='ovr'."
+                f"{scores.shape[1]} columns."
             )
     elif hasattr(teacher, "predict_proba"):
         scores = log_odds(teacher.predict_proba(X))
@@ -141,6 +146,11 @@ def is_fitted(estimator: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def is_fitted_teacher(teacher: Any) -> bool:
+    """Return whether a teacher is used as it is; functions and sessions are."""
+    return teacher is not None and (not hasattr(teacher, "fit") or is_fitted(teacher))
 
 
 def fitted_teacher(student: Any, samples: Samples, labels: Any, needed: bool) -> tuple:

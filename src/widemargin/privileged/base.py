@@ -13,11 +13,10 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import HasMethods, Interval, fit_context, num_samples
-from widemargin._base.validation import validate_kernel_training
+from widemargin._base.validation import check_index, validate_kernel_training
 from widemargin.kernels.parameters import kernel_constraints
 from widemargin.privileged.features import (
     PrivilegedInput,
-    check_index,
     split_columns,
     without_columns,
 )
@@ -124,7 +123,7 @@ class PrivilegedBase(KernelClassifier):
         if self.privileged_columns is not None:
             X, privileged = split_columns(X, list(self.privileged_columns), privileged)
             names = list(privileged.columns)
-        check_index(X, privileged)
+        check_index(X, privileged, "privileged")
         X, y = validate_kernel_training(self, X, y, self.kernel)
         validated = None
         if privileged is None:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from widemargin._base.options import privileged_options as options
-from widemargin._base.sklearn_compat import get_feature_names, safe_indexing
+from widemargin._base.sklearn_compat import get_feature_names, num_samples, safe_indexing
 
 _LARGEST = float(np.finfo(float).max)
 
@@ -79,19 +79,6 @@ def without_columns(X: Any, names: list | tuple) -> Any:
     return X[[name for name in X.columns if name not in names]]
 
 
-def check_index(X: Any, privileged: Any) -> None:
-    """Raise a ValueError if two pandas objects are indexed differently."""
-    first: Any = getattr(X, "index", None)
-    second: Any = getattr(privileged, "index", None)
-    indexed = hasattr(first, "equals") and hasattr(second, "equals")
-    if indexed and len(first) == len(second) and not first.equals(second):
-        raise ValueError(
-            "X and privileged must have the same index, got different ones: their rows would be "
-            "paired by position. Align them, for example with privileged.loc[X.index], or reset "
-            "the index of both."
-        )
-
-
 class PrivilegedFeatures:
     """Preprocessing of privileged features, fitted on the training samples.
 
@@ -109,6 +96,11 @@ class PrivilegedFeatures:
         if transformer is not None:
             self.transformer = clone(transformer).fit(safe_indexing(given, samples))
             values = check_numeric(self.transformer.transform(given))
+            if len(samples) and values.shape[0] != num_samples(given):
+                raise ValueError(
+                    "privileged_transformer must return a row for each sample, got "
+                    f"{values.shape[0]} rows for {num_samples(given)} samples."
+                )
         self.n_given, self.n_features = _n_columns(given), values.shape[1]
         self.names = self._names(given)
         self.extreme, self.center, self.spread = _extreme_features(values[samples])
@@ -192,15 +184,25 @@ def check_numeric(Z: Any) -> Any:
             f"privileged must be 2-dimensional, got shape {Z.shape}. Reshape a single feature to "
             "one column, such as privileged.reshape(-1, 1) or privileged.to_frame()."
         )
+    for kind in getattr(Z, "dtypes", [getattr(Z, "dtype", None)]):
+        # check_array takes them for nanoseconds.
+        if any(word in str(kind).lower() for word in ("date", "time", "duration")):
+            raise ValueError(
+                f"privileged must contain numbers, got {kind}. Set privileged_transformer to a "
+                "transformer that makes numbers of times."
+            )
     try:
         Z = check_array(
             Z, accept_sparse="csr", dtype=np.float64, order="C", input_name="privileged"
         )
     except ValueError as error:
-        if not str(error).startswith("could not convert"):
+        text = str(error).splitlines()[0]
+        if "privileged" in text:
             raise
+        if not text.startswith("could not convert"):
+            raise ValueError(f"privileged is not valid: {text}") from error
         raise ValueError(
-            f"privileged must contain numbers: {error}. Set privileged_transformer to a "
+            f"privileged must contain numbers: {text}. Set privileged_transformer to a "
             "transformer that encodes it, such as OneHotEncoder()."
         ) from error
     if sp.issparse(Z) and not Z.has_canonical_format:

@@ -126,18 +126,35 @@ class Subproblems:
         flat = squared * diagonal.mean() <= options.zero_margin**2
         return np.flatnonzero(converged & flat & (squared <= options.zero_norm**2 * terms**2))
 
-    def _function_values(self, duals: np.ndarray, samples: np.ndarray) -> np.ndarray:
-        """Return values at some samples, without intercepts, of functions by their duals there."""
-        gram, matrix = self.gram, self.matrix
+    def predicted_signs(self, solution: CoupledSolution) -> np.ndarray:
+        """Return which of False and True the training samples are predicted to be."""
+        support, rest = np.flatnonzero(solution.dual), np.flatnonzero(solution.dual == 0.0)
+        duals = np.ascontiguousarray(solution.dual[np.newaxis, support])
+        found = np.array([], dtype=bool)
+        for samples in (support, rest):  # mostly, the first decide
+            values = self._function_values(duals, support, samples)[:, 0] + solution.intercept
+            found = np.unique([*found, *(values > 0.0)])
+            if len(found) > 1:
+                break
+        return found
+
+    def _function_values(
+        self, duals: np.ndarray, samples: np.ndarray, places: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return values of functions by their duals at some samples, without intercepts.
+
+        They are the values at ``places``, the same samples if None.
+        """
+        gram, matrix, places = self.gram, self.matrix, samples if places is None else places
         if matrix is None and _is_linear(gram):
-            X = gram.X[samples]
+            X, Y = gram.X[samples], gram.X[places]
             if sp.issparse(X):
-                return np.asarray(X @ np.asarray(duals @ X).T)
-            return tiled_multiply(X, tiled_product(duals, np.ascontiguousarray(X.T)).T)
+                return np.asarray(Y @ np.asarray(duals @ X).T)
+            return tiled_multiply(Y, tiled_product(duals, np.ascontiguousarray(X.T)).T)
         step = max(1, options.block_entries // max(1, len(samples)))
         parts = [np.zeros((0, len(duals)))]
-        for i in range(0, len(samples), step):
-            rows = samples[i : i + step]
+        for i in range(0, len(places), step):
+            rows = places[i : i + step]
             block = gram.block(rows, samples) if matrix is None else matrix[np.ix_(rows, samples)]
             parts.append(tiled_multiply(block, duals.T))
         return np.vstack(parts)

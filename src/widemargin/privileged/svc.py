@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.docs import shared_docs
+from widemargin._base.options import privileged_options as options
 from widemargin._base.sklearn_compat import Interval, StrOptions
 from widemargin.privileged.base import PrivilegedBase
 from widemargin.privileged.problems import Subproblems, SVM1Plus, SVM2Plus
@@ -89,6 +90,22 @@ class SlackClassifier(PrivilegedBase):
                 UserWarning,
                 stacklevel=5,
             )
+        elif data.kernel is not None and len(solutions) == 1:
+            self._warn_if_constant(subproblems, solutions[0])
+
+    def _warn_if_constant(self, subproblems: Subproblems, solution: Any) -> None:
+        """Warn if all training samples are predicted to be of one of the two classes."""
+        signs = subproblems.predicted_signs(solution)
+        if len(signs) > 1 or not solution.converged:
+            return
+        label = self.classes_.tolist()[int(signs[0])]
+        warnings.warn(
+            f"All training samples are predicted to be of class {label!r}: the "
+            "privileged features explain the labels without X. Leave out those that the label "
+            "follows from, increase slack_ridge, or use PrivilegedSVCCV.",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def check_ridge(ridge: float, loss: str, name: str) -> None:
@@ -107,7 +124,8 @@ class PrivilegedSVC(SlackClassifier):
     Privileged features are known for the training samples and not for those to predict: a
     radiologist's report, tags, a later measurement, an expensive sensor (learning using privileged
     information, LUPI). The slack of each training sample is a function of its privileged features;
-    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+),
+    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+, to which
+    `slack_ridge` adds slack of each sample's own),
 
     .. math::
 
@@ -128,9 +146,9 @@ class PrivilegedSVC(SlackClassifier):
     takes about as long as `SVC`; SVM1+ takes considerably longer. Several classes are handled
     one-vs-rest, with one decomposition of the privileged features for all of them.
 
-    The defaults are SVM2+ as published. There is no safeguard against privileged features that do
-    not help, with which it is often less accurate than an `SVC`: use `PrivilegedSVCCV`, which
-    compares both in folds.
+    SVM2+ as published is ``slack_ridge=0``. With privileged features that do not help it is often
+    much less accurate than an `SVC`, with the mixed slack of the default rarely. `PrivilegedSVCCV`
+    compares all three in folds.
 
     Parameters
     ----------
@@ -143,11 +161,12 @@ class PrivilegedSVC(SlackClassifier):
         Regularization parameter :math:`\lambda` of the slack function. The larger it is, the less
         the slack varies between samples.
 
-    slack_ridge : float, default=0.0
+    slack_ridge : float, default=None
         Amount of slack that does not depend on the privileged features (mixed slack): with
         :math:`\rho > 0` the slack of a sample is :math:`e(z_i) + s_i`, where the free part costs
         :math:`\frac{\lambda}{2 \rho} w_i s_i^2`. 0 is SVM2+ or SVM1+; np.inf is the SVM with the
-        same loss, without privileged features. With ``loss='hinge'``, 0 or np.inf.
+        same loss, without privileged features. If None, 1, with ``loss='hinge'`` 0, which has no
+        mixed slack.
 
     <<kernel>>
 
@@ -232,7 +251,7 @@ class PrivilegedSVC(SlackClassifier):
     _parameter_constraints: dict = {
         **SlackClassifier._parameter_constraints,
         "privileged_penalty": [Interval(Real, 0.0, np.inf, closed="neither")],
-        "slack_ridge": [Interval(Real, 0.0, np.inf, closed="both")],
+        "slack_ridge": [Interval(Real, 0.0, np.inf, closed="both"), None],
     }
 
     def __init__(
@@ -241,7 +260,7 @@ class PrivilegedSVC(SlackClassifier):
         loss="squared_hinge",
         C=1.0,
         privileged_penalty=1.0,
-        slack_ridge=0.0,
+        slack_ridge=None,
         kernel="rbf",
         degree=3,
         gamma="scale",
@@ -283,5 +302,8 @@ class PrivilegedSVC(SlackClassifier):
         self.checkpoint = checkpoint
 
     def _costs(self) -> tuple[float, ...]:
-        check_ridge(self.slack_ridge, self.loss, "slack_ridge")
-        return self.C, self.privileged_penalty, float(self.slack_ridge)
+        ridge = self.slack_ridge
+        if ridge is None:
+            ridge = options.mixed_slack if self.loss == "squared_hinge" else 0.0
+        check_ridge(ridge, self.loss, "slack_ridge")
+        return self.C, self.privileged_penalty, float(ridge)

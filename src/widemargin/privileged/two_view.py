@@ -9,8 +9,8 @@ from sklearn.metrics import accuracy_score
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import Interval
+from widemargin._base.validation import check_index
 from widemargin.privileged.base import PrivilegedBase
-from widemargin.privileged.features import check_index
 from widemargin.privileged.problems import SVM2K, Subproblems
 from widemargin.privileged.slack_functions import FitData
 from widemargin.svm.scores import best_classes
@@ -183,7 +183,7 @@ class TwoViewSVC(PrivilegedBase):
         scores = super().decision_function(X)
         if privileged is None:
             return scores
-        check_index(X, privileged)
+        check_index(X, privileged, "privileged")
         second = self._evaluate_privileged(privileged, "privileged")
         if len(second) != len(scores):
             raise ValueError(
