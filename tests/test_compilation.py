@@ -48,6 +48,30 @@ def test_a_process_after_compile_all_compiles_nothing(tmp_path):
         assert done.stdout.strip() == output
 
 
+SMALL_FITS = """
+import sys
+from sklearn.datasets import load_iris
+import widemargin
+from widemargin.structured import ChainCRF, FrankWolfeSSVM
+
+X, y = load_iris(return_X_y=True)
+widemargin.LinearSVC(loss="hinge", max_iter=100_000).fit(X, y).predict(X)
+widemargin.GatedSVC(target=1).fit(X, y).predict(X)
+widemargin.LabelTreeClassifier().fit(X, y).predict(X)
+sequences, labels = list(X.reshape(30, 5, 4)), list(y.reshape(30, 5))
+FrankWolfeSSVM(ChainCRF()).fit(sequences, labels).predict(sequences)
+print(*{"numba", "sklearn.cluster"} & sys.modules.keys())
+"""
+
+
+@pytest.mark.slow
+def test_small_first_fits_import_no_compiler_and_no_clustering(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    command = [sys.executable, "-c", SMALL_FITS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_compile_all_needs_a_writable_folder(tmp_path, monkeypatch):
     (tmp_path / "obstacle").touch()

@@ -91,7 +91,7 @@ def _classifiers() -> list:
         *(w.GatedStudents(kernel=kernel) for kernel in ("linear", "rbf")),
         w.GatedSVC(target=1, solver="majorize-minimize"),
         w.KernelDiscriminantAnalysis(),
-        w.LabelTreeClassifier(),
+        *(w.LabelTreeClassifier(loss=loss) for loss in ("squared_hinge", "log")),
         w.CodeMatrixClassifier(w.SVC()),
     ]
 

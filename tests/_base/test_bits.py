@@ -28,7 +28,7 @@ def interpreted():
     functions = [
         value
         for value in gc.get_objects()
-        if isinstance(value, types.FunctionType) and "dispatcher" in vars(value)
+        if type(value) is types.FunctionType and "dispatcher" in vars(value)
     ]
     dispatchers = [function.dispatcher for function in functions]
     choose = jit._choose

@@ -301,6 +301,16 @@ def test_work_that_adds_up_is_compiled(lazy, monkeypatch):
 
 
 @needs_compiler
+def test_code_that_is_not_stored_is_looked_for_once(lazy, monkeypatch):
+    kernels, looked_up = lazy(), []
+    monkeypatch.setattr(code_cache, "holds_any", lambda *key: bool(looked_up.append(key)))
+    monkeypatch.delattr(code_cache, "holds")  # names the types of all arguments: slow
+    for _ in range(3):
+        assert kernels.add(np.ones(3)) == 3.0
+    assert [name for name, _ in looked_up] == ["add"]
+
+
+@needs_compiler
 @pytest.mark.parametrize("cost", [1.0, 3.0])
 def test_code_that_is_slow_to_compile_is_interpreted_longer(lazy, cost):
     # A first fit that needs a little more than the usual time must not wait for a long compilation.

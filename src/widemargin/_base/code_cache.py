@@ -54,6 +54,12 @@ def check_writable() -> None:
         )
 
 
+def holds_any(name: str, key: str) -> bool:
+    """Return whether there is code of a function for any arguments. Does not import numba."""
+    beginning = _beginning(name, key)
+    return any(stem.startswith(beginning) for stem in _stems(tuple(folders())))
+
+
 def holds(name: str, key: str, arguments: tuple) -> bool:
     """Return whether there is code of a function for these arguments. Does not import numba."""
     return _stem(name, key, tuple(map(_type_name, arguments))) in _stems(tuple(folders()))
@@ -61,7 +67,11 @@ def holds(name: str, key: str, arguments: tuple) -> bool:
 
 def _stem(name: str, key: str, types: tuple[str, ...]) -> str:
     """Return the beginning of the file name, which does not depend on the processor."""
-    return f"{name}-{key[:24]}-{_digest(sys.implementation.cache_tag, types)}"
+    return _beginning(name, key) + _digest(sys.implementation.cache_tag, types)
+
+
+def _beginning(name: str, key: str) -> str:
+    return f"{name}-{key[:24]}-"
 
 
 def _digest(*parts: Any) -> str:
@@ -83,7 +93,7 @@ def _type_name(value: Any) -> str:
     if isinstance(value, np.ndarray):
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        name = f"array({value.dtype}, {value.ndim}d, {layout})"
+        name = f"array({_name_of_dtype(value.dtype)}, {value.ndim}d, {layout})"
         return name if flags.writeable else f"readonly {name}"
     if isinstance(value, tuple):
         return str([*map(_type_name, value)])
@@ -92,6 +102,11 @@ def _type_name(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "bool"
     return {int: "int64", float: "float64"}.get(type(value), type(value).__name__)
+
+
+@functools.cache
+def _name_of_dtype(dtype: np.dtype) -> str:
+    return str(dtype)  # takes as long as many a small function
 
 
 def _name_of_type(numba_type: Any) -> str:

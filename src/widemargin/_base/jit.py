@@ -78,7 +78,7 @@ def compiled(
         return (call.dispatcher or _choose(call, arguments))(*arguments)  # type: ignore[attr-defined]
 
     vars(call).update(dispatcher=None, inner=None, plain=None, substitute=None, loops=None)
-    vars(call).update(work=work or _entries, lists=lists, key=None, seconds=0.0, cost=cost)
+    vars(call).update(work=work or _entries, lists=lists, key=None, stored=False, cost=cost, seconds=0.0)
     return call
 
 
@@ -128,8 +128,10 @@ def _choose(call: Any, arguments: tuple) -> Callable:
         return _materialize(call)
     loaded = "numba" in sys.modules
     if loaded or _Interpreted.seconds + estimate > options.load_seconds:
-        call.key = call.key or cache_key(call)
-        if code_cache.holds(call.__qualname__, call.key, arguments):
+        if call.key is None:
+            call.key = cache_key(call)
+            call.stored = code_cache.holds_any(call.__qualname__, call.key)
+        if call.stored and code_cache.holds(call.__qualname__, call.key, arguments):
             return _materialize(call)
     return functools.partial(_interpret, call)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.matmul import tiled_product
 from widemargin._base.numeric import EPSILON
 from widemargin.kernels.gram import Gram, MatrixGram, fits_float32, is_everything
@@ -114,3 +114,13 @@ def _write(first, second, sign, rows, out):
     for j in range(out.shape[0]):
         for i in rows:
             out[j, i] = first[j, i] + sign[i] * sign[j] * second[j, i]
+
+
+# The same in vector operations, which run until the function above is compiled.
+
+
+@uncompiled(_write)
+def _write_by_vectors(first, second, sign, rows, out):
+    signs = sign[rows, np.newaxis] * sign
+    out[rows] = first[rows] + signs * second[rows]
+    out[:, rows] = first[:, rows] + signs.T * second[:, rows]

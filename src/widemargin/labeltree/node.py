@@ -21,7 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, loops_of, uncompiled
+from widemargin._base.lists import run_on_lists
 from widemargin._base.numeric import TINY
 from widemargin._base.options import label_tree_options as options
 from widemargin._base.threads import effective_threads, for_each
@@ -32,7 +33,7 @@ from widemargin.solvers.hinge.linear_problem import LinearProblem
 from widemargin.solvers.hinge.logistic import logistic_steps
 from widemargin.solvers.hinge.losses import LOSSES
 from widemargin.solvers.hinge.newton import solve_primal
-from widemargin.solvers.jit import random_state, row_arrays
+from widemargin.solvers.jit import copy_entries, random_state, row_arrays
 from widemargin.solvers.multiclass.linear import solve_linear
 from widemargin.solvers.multiclass.problem import CrammerSingerProblem
 from widemargin.solvers.states import ACTIVE, CONVERGED, PASSES
@@ -169,7 +170,7 @@ class NodeSolver:
             constants, limits = self.constants[data.rows], data.ends[block[0] : block[-1] + 2]
             return _train_children(
                 *data.arrays, constants, data.positives, limits, data.thresholds, self.bias,
-                self.loss == "log", self.tol, self._most_passes, random_state(self.seed)[0],
+                self.loss == "log" or None, self.tol, self._most_passes, random_state(self.seed)[0],
             )  # fmt: skip
 
         n_blocks = 1
@@ -323,16 +324,10 @@ def _train_children(
         members = positives[ends[child] : ends[child + 1]]
         for i in members:
             constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
-        if logistic:
-            logistic_steps(
-                data, indices, indptr, bias, constants, dual, weights, order, counts[child],
-                random, tol, max_iter,
-            )  # fmt: skip
-        else:
-            coordinate_steps(
-                data, indices, indptr, bias, constants, dual, weights, order, counts[child],
-                extremes, random, tol, True, max_iter, n * (max_iter + 1),
-            )  # fmt: skip
+        _train_child(
+            data, indices, indptr, bias, constants, dual, weights, order, counts[child], extremes,
+            random, logistic, tol, max_iter,
+        )  # fmt: skip
         for i in members:
             constants[i, 0], constants[i, 3] = -constants[i, 0], -constants[i, 3]
         if total + length > len(features):
@@ -352,27 +347,59 @@ def _train_children(
 
 
 @compiled
+def _train_child(
+    data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random,
+    logistic, tol, max_iter,
+):  # fmt: skip
+    """Train the classifier of one child; ``logistic`` is None for losses that are not.
+
+    Code is compiled for one of the two only: the other is left out where the type is known.
+    """
+    if logistic is None:
+        coordinate_steps(
+            data, indices, indptr, bias, constants, dual, weights, order, counts, extremes, random,
+            tol, True, max_iter, len(dual) * (max_iter + 1),
+        )  # fmt: skip
+    else:
+        logistic_steps(
+            data, indices, indptr, bias, constants, dual, weights, order, counts, random, tol,
+            max_iter,
+        )  # fmt: skip
+
+
+@uncompiled(_train_child)
+def _train_child_on_lists(*arguments):
+    loops, logistic = loops_of(_train_child), arguments[-3]
+    return loops(*arguments) if logistic else run_on_lists(loops, arguments)
+
+
+@compiled
 def _longer(array, length):
     longer = np.empty(length, array.dtype)
-    longer[: len(array)] = array
+    copy_entries(array, longer[: len(array)])
     return longer
 
 
 @compiled
 def _by_feature(sizes, features, values, n_features):
     """Return weights that are listed child by child in the order of their features."""
-    starts = np.zeros(n_features + 1, np.int64)
+    starts, n_present = np.zeros(n_features + 1, np.int64), 0
     for feature in features:
+        n_present += starts[feature + 1] == 0
         starts[feature + 1] += 1
-    present = np.flatnonzero(starts[1:])
-    counts = starts[1:][present]
-    starts = np.cumsum(starts)
+    present, counts = np.empty(n_present, np.int64), np.empty(n_present, np.int64)
+    slot = 0
+    for feature in range(n_features):
+        if starts[feature + 1] > 0:
+            present[slot], counts[slot] = feature, starts[feature + 1]
+            slot += 1
+        starts[feature + 1] += starts[feature]
     child, value = np.empty(len(features), np.uint16), np.empty(len(features), np.float32)
     position = 0
     for k in range(len(sizes)):
         for _ in range(sizes[k]):
             slot = starts[features[position]]
-            starts[features[position]] += 1
+            starts[features[position]] = slot + 1
             child[slot], value[slot] = k, values[position]
             position += 1
     return counts, child, value, present

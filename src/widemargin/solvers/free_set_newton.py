@@ -30,6 +30,7 @@ from widemargin._base.jit import compiled, uncompiled
 from widemargin._base.options import newton_options as options
 from widemargin.solvers.hinge.pairs import residual_extremes
 from widemargin.solvers.hinge.problem import NotSeparableError
+from widemargin.solvers.jit import copy_entries
 
 _WORK = options.work
 _DEPENDENCE = options.dependence
@@ -84,11 +85,11 @@ def _newton_work(matrix, linear, lower, upper, dual, *rest):
 @compiled(work=_newton_work, cost=4.0)
 def newton_in_place(matrix, linear, lower, upper, dual, residual, intercept, most_free):
     """Take Newton steps as `free_set_newton` does; -inf stands for a dual without bound."""
-    point = dual.copy(), residual.copy()
-    violation = _newton(matrix, linear, lower, upper, point[0], point[1], intercept, most_free)
+    new_dual, new_residual = dual.copy(), residual.copy()
+    violation = _newton(matrix, linear, lower, upper, new_dual, new_residual, intercept, most_free)
     if -np.inf < violation < np.inf:
-        dual[:] = point[0]
-        residual[:] = point[1]
+        copy_entries(new_dual, dual)
+        copy_entries(new_residual, residual)
     return violation
 
 
@@ -154,10 +155,17 @@ def longest_step(values, step, lower, upper, unbounded):
 @compiled
 def _relative_violation(linear, lower, upper, dual, residual, intercept):
     highest, lowest = residual_extremes(dual, residual, lower, upper)
-    scale = 1e-300
-    for k in range(dual.shape[0]):
-        scale = max(scale, abs(linear[k]), abs(linear[k] - residual[k]))
+    scale = _largest(linear, residual)
     return max(highest - lowest if intercept else max(highest, -lowest), 0.0) / scale
+
+
+@compiled
+def _largest(linear, residual):
+    """Return the size of the margins and of f, which is more than 0."""
+    scale = 1e-300
+    for k in range(linear.shape[0]):
+        scale = max(scale, abs(linear[k]), abs(linear[k] - residual[k]))
+    return scale
 
 
 @compiled
@@ -307,6 +315,17 @@ def _solve_upper(factor, depends, right):
 @uncompiled(_take)
 def _take_by_vectors(values, index):
     return values[index]
+
+
+@uncompiled(_largest)
+def _largest_by_vectors(linear, residual):
+    sizes = np.abs([linear, linear - residual])
+    return np.fmax.reduce(sizes, axis=None, initial=1e-300)
+
+
+@uncompiled(_dual_objective)
+def _dual_objective_by_vectors(dual, linear, residual):
+    return np.add.accumulate(np.append(0.0, 0.5 * dual * (linear + residual)))[-1]
 
 
 @uncompiled(_sum)

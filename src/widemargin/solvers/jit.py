@@ -25,6 +25,20 @@ def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None
 
 
 @compiled
+def copy_entries(source, target):
+    """Copy a vector. For ``target[:] = source`` numba also compiles a message for other shapes."""
+    for k in range(target.shape[0]):
+        target[k] = source[k]
+
+
+@compiled
+def add_multiple(factor, source, target, first):
+    """Add factor * source to the entries of ``target`` from ``first`` on."""
+    for k in range(source.shape[0]):
+        target[first + k] += factor * source[k]
+
+
+@compiled
 def row_ends(indices, indptr, i, length):
     """Return the positions at which the values of row i begin and end."""
     if indices is None:
@@ -114,6 +128,16 @@ def shuffle(order, count, random):
 
 # The same for Python's numbers, which run until the functions above are compiled. The sums have the
 # same order.
+
+
+@uncompiled(copy_entries)
+def _copy_entries_by_vectors(source, target):
+    target[:] = source
+
+
+@uncompiled(add_multiple)
+def _add_multiple_by_vectors(factor, source, target, first):
+    target[first : first + len(source)] += factor * source
 
 
 @uncompiled(dot_row)

@@ -220,6 +220,12 @@ def _extreme_positions(residual, rising, falling):
 # The same steps in vector operations, which run until the functions above are compiled.
 
 
+@uncompiled(residual_extremes)
+def _residual_extremes_by_vectors(dual, residual, lower, upper):
+    highest = np.fmax.reduce(residual[dual < upper], initial=-np.inf)
+    return highest, np.fmin.reduce(residual[dual > lower], initial=np.inf)
+
+
 @uncompiled(_rank)
 def _ranks(numbers, places, mask):
     bits = np.asarray(numbers, dtype=np.float64).view(np.int64)

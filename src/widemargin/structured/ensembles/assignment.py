@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
 from widemargin._base.options import multiple_choice_options
@@ -28,6 +27,8 @@ def cluster_samples(oracle: Any, n_members: int, random: np.random.Generator) ->
     """Return the member of each sample, by k-means on the joint features of the true outputs."""
     if oracle.n_samples <= n_members:
         return np.arange(oracle.n_samples)
+    from sklearn.cluster import KMeans  # its import takes longer than a small fit
+
     features = normalize(oracle.true_joint_features())
     means = KMeans(
         n_members, n_init=multiple_choice_options.cluster_starts,

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._base.jit import compiled, loops_of, uncompiled
+from widemargin.solvers.jit import add_multiple
 from widemargin.structured.inference.search import incidence
 
 
@@ -320,12 +321,14 @@ def buffers(
 @compiled
 def write_matrices(layout: Layout, weights: np.ndarray, matrices: np.ndarray) -> None:
     """Write the pairwise matrix of each edge feature."""
-    flat, at, times = matrices.ravel(), layout.position.ravel(), layout.factor.ravel()
-    for k in range(len(flat)):
-        flat[k] = times[k] * weights[layout.n_unary + at[k]]
-    if len(layout.barrier):
-        for k in range(len(matrices)):
-            matrices[k] += layout.barrier[:-1]
+    n_states = len(layout.signs)
+    for k in range(len(matrices)):
+        for s in range(n_states):
+            for t in range(n_states):
+                weight = weights[layout.n_unary + layout.position[k, s, t]]
+                matrices[k, s, t] = layout.factor[k, s, t] * weight
+            if len(layout.barrier):
+                add_multiple(1.0, layout.barrier[s], matrices[k, s], 0)
 
 
 @compiled
@@ -424,7 +427,7 @@ def max_product(
     n_states = unary.shape[1]
     message = np.empty(n_states)
     if n > 0 and len(graphs.layout.barrier):
-        unary[0] += graphs.layout.barrier[-1]
+        add_multiple(1.0, graphs.layout.barrier[n_states], unary[0], 0)
     for k in range(n):
         v = graphs.order[first + k]
         up = graphs.parent[first + v]
@@ -527,6 +530,13 @@ def _violations_by_vectors(graphs, weights, extra, samples, weight, rows):
         slacks[which] = best - true_score
     _add_differences_of_chains(graphs, labels, samples, weight, rows, node, sample)
     return labels, losses, slacks
+
+
+@uncompiled(write_matrices)
+def _write_matrices_by_vectors(layout, weights, matrices):
+    matrices[:] = layout.factor * weights[layout.n_unary + layout.position]
+    if len(layout.barrier):
+        matrices += layout.barrier[:-1]
 
 
 @uncompiled(unaries)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
 
 from widemargin._base.docs import shared_docs
 from widemargin.structured.inference.dispatch import check_method, infer
@@ -735,5 +734,7 @@ def _cluster(features: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the clusters of samples, at most as many as there are different ones."""
     if len(features) == 0:
         return np.empty(0, dtype=np.int64)
+    from sklearn.cluster import KMeans  # its import takes longer than a small fit
+
     n_clusters = min(n_clusters, len(np.unique(features, axis=0)))
     return KMeans(n_clusters, n_init=10, random_state=0).fit_predict(features).astype(np.int64)

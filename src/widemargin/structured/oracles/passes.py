@@ -15,7 +15,8 @@ two outputs only where their labels differ. No step reads or writes all weights:
 
 import numpy as np
 
-from widemargin._base.jit import compiled
+from widemargin._base.jit import compiled, uncompiled
+from widemargin.solvers.jit import add_multiple, copy_entries
 from widemargin.solvers.structured.problem import sum_in_order
 from widemargin.structured.inference.graphs import (
     Graphs,
@@ -61,7 +62,7 @@ def frank_wolfe_pass(
         add_edges(graphs, i, graphs.truth, 1.0, change)
         add_edges(graphs, i, labels, -1.0, change)
         pair_change = change[n_unary:]
-        pair_change -= pairs[k]
+        add_multiple(-1.0, pairs[k], pair_change, 0)
         gamma = 2.0 * len(losses) / (steps + 2.0 * len(losses))
         if line_search:
             gap = cost[k] * (along + slack) - losses[k]
@@ -75,12 +76,13 @@ def frank_wolfe_pass(
                 gamma = 1.0 if gap >= distance else gap / distance
         if gamma > 0.0:
             _add_nodes(graphs, i, towards, gamma * cost[k], weights)
-            weights[n_unary:] += gamma * cost[k] * pair_change
+            add_multiple(gamma * cost[k], pair_change, weights, n_unary)
             if averaging:
                 _add_nodes(graphs, i, towards, sum_of_factors * gamma * cost[k], lag)
-                lag[n_unary:] += sum_of_factors * gamma * cost[k] * pair_change
-            own += gamma * towards[: len(own)]
-            pairs[k] += gamma * pair_change
+                add_multiple(sum_of_factors * gamma * cost[k], pair_change, lag, n_unary)
+            for v in range(len(own)):
+                add_multiple(gamma, towards[v], own[v], 0)
+            add_multiple(gamma, pair_change, pairs[k], 0)
         pair_change[:] = 0.0
         moved = gamma * (cost[k] * loss - losses[k])
         losses[k] += moved
@@ -89,12 +91,9 @@ def frank_wolfe_pass(
         sum_of_factors += steps
         average_loss += (2.0 / (steps + 1.0) if averaging else 1.0) * (total - average_loss)
     if averaging:
-        lag -= sum_of_factors * weights
-        average *= earlier
-        average -= lag
-        average /= earlier + sum_of_factors
+        _average(earlier, sum_of_factors, earlier + sum_of_factors, weights, lag, average)
     else:
-        average[:] = weights
+        copy_entries(weights, average)
     return average_loss
 
 
@@ -107,7 +106,7 @@ def sum_blocks(
     for k in range(len(samples)):
         own = blocks[first[k] : first[k] + _n_nodes(graphs, samples[k])]
         _add_nodes(graphs, samples[k], own, cost[k], row)
-        row[graphs.layout.n_unary :] += cost[k] * pairs[k]
+        add_multiple(cost[k], pairs[k], row, graphs.layout.n_unary)
 
 
 @compiled(work=lambda graphs, order, *rest: pass_work(graphs, order), cost=2.0)
@@ -131,9 +130,7 @@ def perceptron_pass(
         if loss > 0.0:
             add_difference(graphs, labels, i, rate * cost[i], weights)
             add_difference(graphs, labels, i, k * rate * cost[i], lag)
-    average *= steps
-    average += len(order) * weights - lag
-    average /= steps + len(order)
+    _average(float(steps), float(len(order)), float(steps + len(order)), weights, lag, average)
     return total
 
 
@@ -152,14 +149,18 @@ def subgradient_pass(
     """
     rate, offset, decay = schedule
     work, labels = buffers(graphs, weights, order), np.empty_like(graphs.truth)
-    lag, loss, scale, factors = -average_weight * average, 0.0, 1.0, 0.0
+    lag, loss, scale, factors = np.zeros_like(weights), 0.0, 1.0, 0.0
+    add_multiple(-average_weight, average, lag, 0)
     for begin in range(0, len(order), batch_size):
         batch = order[begin : begin + batch_size]
         write_matrices(graphs.layout, weights, work[0])
-        work[0][:] *= scale
+        for matrix in work[0]:
+            for row in matrix:
+                _multiply(scale, row)
         for i in batch:
             unaries(graphs, i, weights, work[1])
-            work[1][: _n_nodes(graphs, i)] *= scale
+            for v in range(_n_nodes(graphs, i)):
+                _multiply(scale, work[1][v])
             own, _ = most_violating(graphs, i, work[1][:0], 0, work, labels)
             loss += cost[i] * own
             add_difference(graphs, labels, i, cost[i], plane)
@@ -167,8 +168,8 @@ def subgradient_pass(
         eta = rate / (1.0 + steps / offset) ** decay
         shrunk = scale * (1.0 - eta)
         if abs(shrunk) < smallest_scale:  # the weights are written with a scale of 1
-            lag -= factors * weights
-            weights *= shrunk
+            add_multiple(-factors, weights, lag, 0)
+            _multiply(shrunk, weights)
             scale, factors = 1.0, 0.0
         else:
             scale = shrunk
@@ -181,9 +182,22 @@ def subgradient_pass(
             factors += scale * float(steps) ** power
             average_weight += float(steps) ** power
     if power >= 0:
-        average[:] = (factors * weights - lag) / average_weight
-    weights *= scale
+        _average(0.0, factors, average_weight, weights, lag, average)
+    _multiply(scale, weights)
     return loss, average_weight
+
+
+@compiled
+def _average(earlier, factors, total, weights, lag, average):
+    """Update an average of which ``earlier`` of the ``total`` weight is there."""
+    for j in range(len(average)):
+        average[j] = (average[j] * earlier + (factors * weights[j] - lag[j])) / total
+
+
+@compiled
+def _multiply(factor, row):
+    for j in range(len(row)):
+        row[j] *= factor
 
 
 @compiled
@@ -222,7 +236,8 @@ def _towards_labels(graphs, i, labels, own, towards):
     """Write the shares of the corner of ``labels`` minus those of a block."""
     begin = graphs.nodes[i]
     for v in range(len(own)):
-        towards[v] = -own[v]
+        for s in range(own.shape[1]):
+            towards[v, s] = -own[v, s]
         towards[v, graphs.truth[begin + v]] += 1.0
         towards[v, labels[begin + v]] -= 1.0
 
@@ -271,3 +286,16 @@ def _active_states(layout, share, states):
             states[count] = s
             count += 1
     return min(count, 1) if layout.shared else count
+
+
+# The same in vector operations, which run until the functions above are compiled.
+
+
+@uncompiled(_average)
+def _average_by_vectors(earlier, factors, total, weights, lag, average):
+    average[:] = (average * earlier + (factors * weights - lag)) / total
+
+
+@uncompiled(_multiply)
+def _multiply_by_vectors(factor, row):
+    row *= factor
