@@ -226,7 +226,7 @@ def unit_costs():
         scatter = cpu_seconds(lambda: ClassStatistics(2, d).update(X, y)) / (n * d * d)
         # At weights of zero, all samples are on the curved part.
         product = cpu_seconds(lambda: newton.derivatives(samples, point.dual, iterate, True))
-        descent = cpu_seconds(lambda: cocoa.propose(samples, point, joint, 0, 5))
+        descent = cpu_seconds(lambda: cocoa.propose(samples, point, 0, joint, 5))
     return scatter, product / (n * d * d), descent / (5 * n * d)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from dask.sizeof import sizeof
 
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
@@ -30,8 +31,15 @@ class Rows(NamedTuple):
             total[:, self.columns] += self.values
 
 
+class Measured:
+    """Base of classes whose objects report their bytes; Dask moves what it takes for small."""
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(sizeof(value) for value in vars(self).values())
+
+
 @dataclass(frozen=True)
-class LinearSamples:
+class LinearSamples(Measured):
     """Samples of a partition with their targets.
 
     Attributes
