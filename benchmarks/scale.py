@@ -219,7 +219,7 @@ def unit_costs():
     X, y = generated(20_000)
     n, d = X.shape
     ones = np.ones(n)
-    samples = LinearSamples.of(X, y, 1, ones, ones, LOSSES["squared_hinge"], 1.0)
+    samples = LinearSamples.of(X, y[np.newaxis] == 1, ones, ones, LOSSES["squared_hinge"], 1.0)
     point, joint = cocoa.start_point(samples), cocoa.Joint.start(1, d, 8)
     iterate = newton.Iterate.start(joint)
     with threadpool_limits(1):

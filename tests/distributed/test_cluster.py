@@ -102,7 +102,7 @@ def test_the_size_of_samples_is_that_of_their_arrays():
     # Dask moves what it takes for small.
     X = np.ones((100, 20))
     ones = np.ones(100)
-    part = LinearSamples.of(X, np.arange(100) % 2, 1, ones, ones, LOSSES["hinge"], 1.0)
+    part = LinearSamples.of(X, ones[np.newaxis] > 0.0, ones, ones, LOSSES["hinge"], 1.0)
     assert sizeof(part) >= X.nbytes
     assert sizeof(Joint.start(3, 500, 8)) >= 2 * 3 * 500 * 8
 

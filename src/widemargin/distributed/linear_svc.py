@@ -89,6 +89,11 @@ def _check(estimator: Any) -> None:
             "LinearSVC must have penalty='l2' and multi_class='ovr' on Dask collections, got "
             f"penalty={estimator.penalty!r} and multi_class={estimator.multi_class!r}."
         )
+    check_no_checkpoint(estimator)
+
+
+def check_no_checkpoint(estimator: Any) -> None:
+    """Raise an error if the estimator has a checkpoint."""
     if estimator.checkpoint is not None:
         raise ValueError(
             "checkpoint is not supported on Dask collections: the scheduler computes again what a "
@@ -116,7 +121,11 @@ def _samples(
     costs = cost[codes] if block.weight is None else cost[codes] * block.weight
     if not np.isfinite(costs).all():
         raise ValueError("C * class_weight * sample_weight must be finite. Use smaller weights.")
-    return LinearSamples.of(block.X, codes, n_functions, costs, margin[codes], LOSSES[loss], bias)
+    # With two classes, the second is the positive one.
+    positive = (
+        codes == (np.arange(n_functions) if n_functions > 1 else np.array([1]))[:, np.newaxis]
+    )
+    return LinearSamples.of(block.X, positive, costs, margin[codes], LOSSES[loss], bias)
 
 
 @dataclass

@@ -158,14 +158,18 @@ def _blocks(collection: Any, name: str, sizes: Any) -> list:
     return np.asarray(collection.to_delayed()).ravel().tolist()
 
 
-def validated(estimator: Any, blocks: list[tuple]) -> tuple[list, Outline]:
-    """Validate blocks on the workers, leave them there, and return them with their outline."""
+def validated(
+    estimator: Any, blocks: list[tuple], check: Any = None, describe: Any = None
+) -> tuple[list, Outline]:
+    """Validate blocks on the workers, leave them there, and return them with their outline.
+
+    ``check`` and ``describe`` are `validate_block` and `outline`, or what other labels need.
+    """
+    check, describe = check or validate_block, describe or outline
     workers = workers_of([X for X, _, _ in blocks])
-    kept = stay(
-        each(partial(validate_block, clone(estimator)), workers, *zip(*blocks, strict=True))
-    )
-    outlines = fetch(*each(outline, workers_of(kept), kept))
-    present = [k for k, each in enumerate(outlines) if each is not None]
+    kept = stay(each(partial(check, clone(estimator)), workers, *zip(*blocks, strict=True)))
+    outlines = fetch(*each(describe, workers_of(kept), kept))
+    present = [k for k, found in enumerate(outlines) if found is not None]
     if not present:
         raise ValueError("X must have at least one sample, got empty blocks only.")
     total = outlines[present[0]]

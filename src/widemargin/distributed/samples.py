@@ -68,7 +68,7 @@ class LinearSamples(Measured):
     norms: np.ndarray
 
     @classmethod
-    def of(cls, X, codes, n_functions, cost, margin, loss, bias) -> "LinearSamples":
+    def of(cls, X, positive, cost, margin, loss, bias) -> "LinearSamples":
         """Return the samples, without the columns that are zero in all of them."""
         columns = None
         if sp.issparse(X):
@@ -77,10 +77,8 @@ class LinearSamples(Measured):
                 arrays = X.data, np.searchsorted(used, X.indices).astype(np.int32), X.indptr
                 columns = np.append(used, X.shape[1])
                 X = sp.csr_array(arrays, shape=(X.shape[0], len(used)))
-        # With two classes, the second is the positive one.
-        classes = np.arange(n_functions) if n_functions > 1 else np.array([1])
         norms = squared_norms(X) + bias**2
-        return cls(X, columns, codes == classes[:, np.newaxis], cost, margin, loss, bias, norms)
+        return cls(X, columns, positive, cost, margin, loss, bias, norms)
 
     @property
     def sign(self) -> np.ndarray:
