@@ -219,14 +219,14 @@ def unit_costs():
     X, y = generated(20_000)
     n, d = X.shape
     ones = np.ones(n)
-    samples = LinearSamples.of(X, y, 1, ones, ones, LOSSES["squared_hinge"], 1.0)
+    samples = LinearSamples.of(X, y[np.newaxis] == 1, ones, ones, LOSSES["squared_hinge"], 1.0)
     point, joint = cocoa.start_point(samples), cocoa.Joint.start(1, d, 8)
     iterate = newton.Iterate.start(joint)
     with threadpool_limits(1):
         scatter = cpu_seconds(lambda: ClassStatistics(2, d).update(X, y)) / (n * d * d)
         # At weights of zero, all samples are on the curved part.
         product = cpu_seconds(lambda: newton.derivatives(samples, point.dual, iterate, True))
-        descent = cpu_seconds(lambda: cocoa.propose(samples, point, joint, 0, 5))
+        descent = cpu_seconds(lambda: cocoa.propose(samples, point, 0, joint, 5))
     return scatter, product / (n * d * d), descent / (5 * n * d)
 
 

@@ -991,6 +991,10 @@ class cli_options:
     """Labels that are predicted for a sample that may have several."""
     chunk_bytes = 1 << 24
     """Bytes of an svmlight file that are read at a time."""
+    cluster_timeout = 10
+    """Seconds until a scheduler that does not answer is an error."""
+    partition_bytes = 100_000_000
+    """Bytes of a partition on a cluster, within the sizes that docs/distributed.rst recommends."""
 
 
 class report_options:

@@ -82,6 +82,10 @@ def fit(
     tune: Annotated[bool, typer.Option("--tune", help="Select C by cross-validation.")] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of random choices.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Number of parallel jobs.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, or local for processes of their own."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a classifier to a table and save it.
@@ -90,6 +94,7 @@ def fit(
     Samples with an empty target are unlabeled.
     """
     from widemargin.cli import methods, tables
+    from widemargin.cli.cluster import use_cluster
     from widemargin.cli.output import print_result, progress
 
     if method not in methods.METHODS:
@@ -106,6 +111,7 @@ def fit(
         tune=tune,
         seed=seed,
         jobs=jobs,
+        cluster=cluster,
     )
     if teacher is not None:
         _check_teacher_options(chosen, target, unlabeled)
@@ -114,7 +120,8 @@ def fit(
     with progress(f"Fitting {data.name} ..."):
         samples = tables.read_training(data, target, [*chosen.texts, *chosen.categories])
         more = None if unlabeled is None else _read_unlabeled(unlabeled, data, samples.X, chosen)
-        fitted = methods.fit(samples, more, chosen)
+        with use_cluster(cluster):
+            fitted = methods.fit(samples, more, chosen)
     from widemargin.export import save
 
     result = _fit_result(data, output, fitted)

@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import widemargin
 from widemargin._base.options import cli_options as options
+from widemargin.cli.cluster import fit_partitions
 from widemargin.cli.main import CommandError
 from widemargin.cli.ranking import fit_ranking
 from widemargin.cli.tables import (
@@ -61,6 +62,8 @@ class FitOptions:
     tune : bool
         Whether to select C by cross-validation.
     seed, jobs : int or None
+    cluster : str or None
+        Address of a Dask scheduler, or "local".
     """
 
     method: str = "auto"
@@ -72,6 +75,7 @@ class FitOptions:
     tune: bool = False
     seed: int | None = None
     jobs: int | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,10 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
             raise CommandError("The class -1 would mean unlabeled samples.", "Rename it.")
         blocks = [columns.transform(more) for more in rest]
         arguments["X_unlabeled"] = stack(blocks) if blocks else None
-    model.fit(X, y, **arguments)
+    if chosen.cluster is not None and not chosen.tune:
+        model = fit_partitions(model, X, y, chosen.seed)
+    else:
+        model.fit(X, y, **arguments)
     pipeline = Pipeline([("columns", columns), ("model", model)])
     n_used = n_unlabeled if method == "preference" else 0
     return Fit(pipeline, kinds, reason, len(y), n_used, SVMLIGHT if kinds is None else TABLE)
@@ -152,6 +159,7 @@ def _fit_label_tree(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit
     if chosen.texts or chosen.categories:
         raise CommandError("--text and --category are for tables.")
     _check_tune_and_positive("labeltree", chosen)
+    _check_cluster("labeltree", chosen)
     model = fit_ranking(samples, chosen.seed)
     reason = "samples have any number of labels"
     return Fit(model, None, reason, len(samples), 0, EXTREME)
@@ -280,6 +288,7 @@ def _transformer(kinds: dict[str, str]) -> ColumnTransformer:
 def _estimator(method: str, chosen: FitOptions, y: np.ndarray) -> Any:
     """Return an unfitted estimator with the parameters that it has."""
     _check_tune_and_positive(method, chosen)
+    _check_cluster(method, chosen)
     if chosen.tune:
         _check_folds(y)
     estimator = getattr(widemargin, (_SEARCHES if chosen.tune else _SINGLE)[method])()
@@ -295,6 +304,12 @@ def _check_tune_and_positive(method: str, chosen: FitOptions) -> None:
         raise CommandError(f"--tune is not available for {_SINGLE[method]}.", "Leave it out.")
     if chosen.positive is not None and method != "preference":
         raise CommandError("--positive is for precision and recall.", "Set one of them.")
+
+
+def _check_cluster(method: str, chosen: FitOptions) -> None:
+    if chosen.cluster is not None and not chosen.tune and method not in ("linear", "lda"):
+        hint = "Add --tune, or leave it out" if method in _SEARCHES else "Leave it out"
+        raise CommandError(f"--cluster is not available for {_SINGLE[method]}.", f"{hint}.")
 
 
 def _check_two_classes(y: np.ndarray) -> None:

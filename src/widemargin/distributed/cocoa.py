@@ -24,7 +24,7 @@ import numpy as np
 from widemargin._base.numeric import TINY
 from widemargin._base.options import distributed_options as options
 from widemargin._base.threads import single_threaded_blas
-from widemargin.distributed.samples import LinearSamples, Rows
+from widemargin.distributed.samples import LinearSamples, Measured, Rows
 from widemargin.solvers.hinge.dual_coordinate_descent import coordinate_steps
 from widemargin.solvers.jit import random_state, row_arrays
 from widemargin.solvers.states import ACTIVE
@@ -63,7 +63,7 @@ class Proposal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Measured):
     """The common state of all partitions.
 
     Attributes
@@ -127,10 +127,10 @@ def start_point(samples: LinearSamples) -> DualPoint:
 
 
 def propose(
-    samples: LinearSamples, point: DualPoint, joint: Joint, number: int, passes: int
+    samples: LinearSamples, point: DualPoint, number: int, joint: Joint, passes: int
 ) -> tuple[DualPoint, Proposal]:
     """Take the step of the last round in partition ``number``, and propose the next change."""
-    dual = taken(samples, point, joint, number)
+    dual = taken(samples, point, number, joint)
     weights = samples.take(joint.weights)
     losses, values = samples.losses(samples.scores(weights)), samples.dual_values(dual)
     change, move = np.zeros(dual.shape), np.zeros(weights.shape)
@@ -156,7 +156,7 @@ def propose(
     return DualPoint(dual, change), report
 
 
-def taken(samples: LinearSamples, point: DualPoint, joint: Joint, number: int) -> np.ndarray:
+def taken(samples: LinearSamples, point: DualPoint, number: int, joint: Joint) -> np.ndarray:
     """Return the dual variables after the step of the last round."""
     dual = point.dual + joint.lengths[:, [number]] * point.change
     return np.clip(dual, 0.0, samples.loss.ceiling(samples.cost))

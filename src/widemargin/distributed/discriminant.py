@@ -4,12 +4,20 @@ Merging is exact up to rounding. Every block is read once and need not stay in m
 """
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from widemargin.distributed.partitions import combine, fetch, split, task, validate_block
+from widemargin.distributed.partitions import (
+    combine,
+    each,
+    fetch,
+    split,
+    validate_block,
+    workers_of,
+)
 
 
 def fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -22,7 +30,8 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             "solver='svd' and a covariance_estimator need all samples at once. Use solver='gram' "
             "and shrinkage."
         )
-    parts = [task(of_block, clone(estimator), *block) for block in split(X, y, sample_weight)]
+    columns = list(zip(*split(X, y, sample_weight), strict=True))
+    parts = each(partial(of_block, clone(estimator)), workers_of(columns[0]), *columns)
     (fitted,) = fetch(combine(merged, parts))
     if fitted is None:
         raise ValueError("X must have at least one sample, got empty blocks only.")

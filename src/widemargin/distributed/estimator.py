@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import BaseEstimator, HasMethods, Interval, fit_context
 from widemargin.discriminant.base import IncrementalClassifier
-from widemargin.distributed import discriminant, linear_svc, nystroem
+from widemargin.distributed import discriminant, label_tree, linear_svc, nystroem
 from widemargin.distributed.nystroem import is_nystroem_svc
 from widemargin.distributed.partitions import is_collection, split
 from widemargin.distributed.predictions import apply
+from widemargin.labeltree.tree import LabelTreeClassifier
 from widemargin.svm.linear_svc import LinearSVC
 
 
@@ -51,6 +52,11 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
       kernel, approximated by its values at `n_components` samples that are drawn from all
       partitions. `approximation_error_` is the share of the kernel matrix that this leaves out; the
       duality gap is that of the approximated problem.
+    - :class:`~widemargin.LabelTreeClassifier`, 'hinge' and 'squared_hinge', for class labels or an
+      indicator matrix: the features of the labels are summed up over the partitions, the root is
+      trained in rounds as `LinearSVC` is, and each of its children, with all nodes below, on a
+      worker that receives the samples with labels below this child. `history_` is that of the
+      roots.
 
     Any fitted estimator can predict.
 
@@ -126,7 +132,7 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         X : dask array or DataFrame of shape (n_samples, n_features)
             Training samples, in blocks of rows. Blocks of arrays may be sparse.
         y : dask array or Series of shape (n_samples,)
-            Labels, in the blocks of X.
+            Labels, in the blocks of X. For label trees, also an indicator matrix.
         sample_weight : dask array or Series of shape (n_samples,), default=None
             Weights of the samples.
 
@@ -149,6 +155,8 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
         elif isinstance(model, LinearSVC):
             blocks = split(X, y, sample_weight)
             self.estimator_, self.history_ = linear_svc.fit_blocks(model, blocks, *limits)
+        elif isinstance(model, LabelTreeClassifier):
+            self.estimator_, self.history_ = label_tree.fit(model, X, y, sample_weight, *limits)
         elif is_nystroem_svc(model):
             blocks = split(X, y, sample_weight)
             self.estimator_, self.history_, error = nystroem.fit(model, blocks, *limits)
@@ -285,7 +293,8 @@ class DaskEstimator(MetaEstimatorMixin, BaseEstimator):
 
 def _not_supported(model: Any) -> str:
     return (
-        f"estimator must be a LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis or "
-        f"LinearSVC to be fitted on Dask collections, got {type(model).__name__}. For a kernel, "
-        "use make_pipeline(Nystroem(), LinearSVC()). Any fitted estimator can predict on them."
+        "estimator must be a LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis, LinearSVC "
+        "or LabelTreeClassifier to be fitted on Dask collections, got "
+        f"{type(model).__name__}. For a kernel, use make_pipeline(Nystroem(), LinearSVC()). Any "
+        "fitted estimator can predict on them."
     )

@@ -1,6 +1,7 @@
 """LinearSVC on partitions: rounds of CoCoA+, then Newton's method (see `cocoa` and `newton`)."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,11 +17,13 @@ from widemargin.distributed.partitions import (
     Block,
     Outline,
     combine,
+    each,
     fetch,
     set_features,
     stay,
     task,
     validated,
+    workers_of,
 )
 from widemargin.distributed.samples import LinearSamples
 from widemargin.solvers.hinge import dual_coordinate_descent
@@ -42,7 +45,7 @@ def fit_blocks(
         cost=float(estimator.C) * targets.class_weight, margin=targets.class_margin,
         loss=estimator.loss, bias=constant_feature(estimator),
     )  # fmt: skip
-    samples = stay([task(prepare, block) for block in blocks])
+    samples = stay(each(prepare, workers_of(blocks), blocks))
     del blocks
     run = Run(samples, gap_tol, max_rounds, estimator.verbose)
     run.descend(n_functions, total.n_features)
@@ -86,6 +89,11 @@ def _check(estimator: Any) -> None:
             "LinearSVC must have penalty='l2' and multi_class='ovr' on Dask collections, got "
             f"penalty={estimator.penalty!r} and multi_class={estimator.multi_class!r}."
         )
+    check_no_checkpoint(estimator)
+
+
+def check_no_checkpoint(estimator: Any) -> None:
+    """Raise an error if the estimator has a checkpoint."""
     if estimator.checkpoint is not None:
         raise ValueError(
             "checkpoint is not supported on Dask collections: the scheduler computes again what a "
@@ -113,7 +121,11 @@ def _samples(
     costs = cost[codes] if block.weight is None else cost[codes] * block.weight
     if not np.isfinite(costs).all():
         raise ValueError("C * class_weight * sample_weight must be finite. Use smaller weights.")
-    return LinearSamples.of(block.X, codes, n_functions, costs, margin[codes], LOSSES[loss], bias)
+    # With two classes, the second is the positive one.
+    positive = (
+        codes == (np.arange(n_functions) if n_functions > 1 else np.array([1]))[:, np.newaxis]
+    )
+    return LinearSamples.of(block.X, positive, costs, margin[codes], LOSSES[loss], bias)
 
 
 @dataclass
@@ -128,63 +140,54 @@ class Run:
     def __post_init__(self) -> None:
         self.history: dict[str, list] = {"phase": [], "round": [], "objective": [], "gap": []}
         self.duals: list = []
+        self.workers = workers_of(self.samples)
         self.state: Any = None
 
     def descend(self, n_functions: int, n_features: int) -> None:
         """Take rounds of CoCoA+ while few of them gain much."""
-        samples, numbers = self.samples, range(len(self.samples))
-        (joint,) = stay([task(cocoa.Joint.start, n_functions, n_features, len(samples))])
-        points = [task(cocoa.start_point, each) for each in samples]
+        numbers = range(len(self.samples))
+        (joint,) = stay([task(cocoa.Joint.start, n_functions, n_features, len(numbers))])
+        points = self._each(cocoa.start_point)
         for _ in range(min(options.cocoa_rounds, self.max_rounds)):
-            pairs = [
-                task(
-                    cocoa.propose, each, point, joint, k, options.round_passes, n_results=2
-                )
-                for k, each, point in zip(numbers, samples, points, strict=True)
-            ]  # fmt: skip
+            shared = joint, options.round_passes
+            pairs = self._each(cocoa.propose, points, numbers, shared=shared, n_results=2)
             following = task(_join, joint, self.gap_tol, *(report for _, report in pairs))
             *points, joint = stay([*(point for point, _ in pairs), following])
             if self._record("cocoa", joint):
                 break
-        self.duals = [
-            task(cocoa.taken, each, point, joint, k)
-            for k, each, point in zip(numbers, samples, points, strict=True)
-        ]
+        self.duals = self._each(cocoa.taken, points, numbers, shared=[joint])
         self.state = joint
+
+    def _each(self, function: Callable, *columns: Sequence, **options: Any) -> list:
+        """Return calls with the samples of each partition, on the worker that holds them."""
+        return each(function, self.workers, self.samples, *columns, **options)
 
     def finish(self, n_features: int) -> None:
         """Take Newton steps until all gaps are within the tolerance."""
-        samples, anchors = self.samples, self.duals
+        anchors = self.duals
         (iterate,) = stay([task(newton.Iterate.start, self.state)])
         self.state = task(newton.joint_of, iterate)
         direct = n_features <= options.direct_features
         while not self.done:
-            anchors = [
-                task(newton.move_anchor, *each, iterate)
-                for each in zip(samples, anchors, strict=True)
-            ]
-            parts = list(zip(samples, anchors, strict=True))
-            sums = combine(
-                newton.Derivatives.plus,
-                [task(newton.derivatives, *part, iterate, direct) for part in parts],
-            )
+            anchors = self._each(newton.move_anchor, anchors, shared=[iterate])
+            terms = self._each(newton.derivatives, anchors, shared=[iterate, direct])
+            sums = combine(newton.Derivatives.plus, terms)
             follow = newton.direct_step if direct else newton.Equations.start
             *anchors, state = stay([*anchors, task(follow, iterate, sums, self.gap_tol)])
-            parts = list(zip(samples, anchors, strict=True))
-            iterate = state if direct else self._solve(parts, state)
+            iterate = state if direct else self._solve(anchors, state)
             self.state = task(newton.joint_of, iterate)
             if self._record("newton", self.state):
                 break
-            slopes = combine(np.add, [task(newton.slopes, *part, iterate) for part in parts])
+            slopes = combine(np.add, self._each(newton.slopes, anchors, shared=[iterate]))
             (iterate,) = stay([task(newton.take_step, iterate, slopes)])
 
-    def _solve(self, parts: list, equations: Any) -> Any:
+    def _solve(self, anchors: list, equations: Any) -> Any:
         """Solve the Newton equations by conjugate gradients; return the iterate."""
         for _ in range(options.product_rounds):
             iterate, direction = (
                 task(getattr, equations, name) for name in ("iterate", "direction")
             )
-            images = [task(newton.product, *part, iterate, direction) for part in parts]
+            images = self._each(newton.product, anchors, shared=[iterate, direction])
             following = task(newton.Equations.advance, equations, combine(np.add, images))
             (equations,) = stay([following])
             if fetch(task(getattr, equations, "finished"))[0]:

@@ -32,11 +32,11 @@ from widemargin._base.numeric import TINY
 from widemargin._base.options import distributed_options as options
 from widemargin._base.threads import single_threaded_blas
 from widemargin.distributed.cocoa import Joint
-from widemargin.distributed.samples import LinearSamples, Rows
+from widemargin.distributed.samples import LinearSamples, Measured, Rows
 
 
 @dataclass(frozen=True)
-class Iterate:
+class Iterate(Measured):
     """The common state of all partitions.
 
     Attributes
@@ -214,7 +214,7 @@ def joint_of(iterate: Iterate) -> Joint:
 
 
 @dataclass(frozen=True)
-class Equations:
+class Equations(Measured):
     """Conjugate gradients on the Newton equations of all functions at once.
 
     Attributes

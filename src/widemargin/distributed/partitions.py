@@ -5,11 +5,14 @@ whose client is active, or threads of this process. Results of earlier rounds st
 and the scheduler keeps the graph that made them: what a lost worker held is computed again.
 """
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from dask import compute, delayed, persist
+from dask import annotate, compute, delayed, persist
 from dask.base import is_dask_collection
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
@@ -41,10 +44,48 @@ class Outline(NamedTuple):
     n_samples: int
 
 
-def task(function: Callable, *arguments: Any, n_results: int | None = None, **keywords: Any) -> Any:
-    """Return a delayed call. Arguments may be delayed, but are not searched for such."""
-    call = delayed(function, pure=False, traverse=False, nout=n_results)
-    return call(*arguments, **keywords)
+def task(
+    function: Callable, *arguments: Any, n_results: int | None = None, worker: Any = None
+) -> Any:
+    """Return a delayed call, or its results. Arguments may be delayed, but not contain such.
+
+    It runs on ``worker`` as long as there is one of this address. Without, Dask moves samples to a
+    worker that is idle for a moment, which takes longer than a round.
+    """
+    with annotate(workers=[worker], allow_other_workers=True) if worker else nullcontext():
+        call = delayed(function, pure=False, traverse=False, nout=n_results)
+        return call(*arguments) if n_results is None else tuple(call(*arguments))
+
+
+def each(
+    function: Callable,
+    workers: Sequence,
+    *columns: Any,
+    shared: Sequence = (),
+    n_results: Any = None,
+) -> list:
+    """Return delayed calls with an element of each column and the shared arguments."""
+    return [
+        task(function, *row, *shared, n_results=n_results, worker=worker)
+        for worker, *row in zip(workers, *columns, strict=True)
+    ]
+
+
+def workers_of(values: Sequence) -> list:
+    """Return the address of a worker that holds each value; None for those that no worker holds."""
+    if "distributed" not in sys.modules:
+        return [None] * len(values)
+    from distributed import default_client, futures_of, wait
+
+    try:
+        client = default_client()
+    except ValueError:
+        return [None] * len(values)
+    wait(futures_of(list(values)))
+    keys = [value.key for value in values]
+    # Blocks of a persisted collection have keys, but no futures.
+    holders = client.sync(client.scheduler.who_has, keys=keys)
+    return [min(holders.get(key, ()), default=None) for key in keys]
 
 
 def stay(values: Sequence) -> list:
@@ -117,11 +158,18 @@ def _blocks(collection: Any, name: str, sizes: Any) -> list:
     return np.asarray(collection.to_delayed()).ravel().tolist()
 
 
-def validated(estimator: Any, blocks: list[tuple]) -> tuple[list, Outline]:
-    """Validate blocks on the workers, leave them there, and return them with their outline."""
-    kept = stay([task(validate_block, clone(estimator), *block) for block in blocks])
-    outlines = fetch(*(task(outline, block) for block in kept))
-    present = [k for k, each in enumerate(outlines) if each is not None]
+def validated(
+    estimator: Any, blocks: list[tuple], check: Any = None, describe: Any = None
+) -> tuple[list, Outline]:
+    """Validate blocks on the workers, leave them there, and return them with their outline.
+
+    ``check`` and ``describe`` are `validate_block` and `outline`, or what other labels need.
+    """
+    check, describe = check or validate_block, describe or outline
+    workers = workers_of([X for X, _, _ in blocks])
+    kept = stay(each(partial(check, clone(estimator)), workers, *zip(*blocks, strict=True)))
+    outlines = fetch(*each(describe, workers_of(kept), kept))
+    present = [k for k, found in enumerate(outlines) if found is not None]
     if not present:
         raise ValueError("X must have at least one sample, got empty blocks only.")
     total = outlines[present[0]]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from dask.sizeof import sizeof
 
 from widemargin._base.threads import single_threaded_blas
 from widemargin.kernels.functions import squared_norms
@@ -30,8 +31,15 @@ class Rows(NamedTuple):
             total[:, self.columns] += self.values
 
 
+class Measured:
+    """Base of classes whose objects report their bytes; Dask moves what it takes for small."""
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(sizeof(value) for value in vars(self).values())
+
+
 @dataclass(frozen=True)
-class LinearSamples:
+class LinearSamples(Measured):
     """Samples of a partition with their targets.
 
     Attributes
@@ -60,7 +68,7 @@ class LinearSamples:
     norms: np.ndarray
 
     @classmethod
-    def of(cls, X, codes, n_functions, cost, margin, loss, bias) -> "LinearSamples":
+    def of(cls, X, positive, cost, margin, loss, bias) -> "LinearSamples":
         """Return the samples, without the columns that are zero in all of them."""
         columns = None
         if sp.issparse(X):
@@ -69,10 +77,8 @@ class LinearSamples:
                 arrays = X.data, np.searchsorted(used, X.indices).astype(np.int32), X.indptr
                 columns = np.append(used, X.shape[1])
                 X = sp.csr_array(arrays, shape=(X.shape[0], len(used)))
-        # With two classes, the second is the positive one.
-        classes = np.arange(n_functions) if n_functions > 1 else np.array([1])
         norms = squared_norms(X) + bias**2
-        return cls(X, columns, codes == classes[:, np.newaxis], cost, margin, loss, bias, norms)
+        return cls(X, columns, positive, cost, margin, loss, bias, norms)
 
     @property
     def sign(self) -> np.ndarray:

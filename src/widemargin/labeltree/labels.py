@@ -31,6 +31,16 @@ class EncodedLabels:
     form: str
     dtype: Any = np.int64
 
+    @property
+    def mean_labels(self) -> float:
+        """Mean number of labels of the samples that have any."""
+        return self.matrix.nnz / np.count_nonzero(np.diff(self.matrix.indptr))
+
+    @property
+    def most_labels(self) -> int:
+        """Largest number of labels of a sample."""
+        return int(np.diff(self.matrix.indptr).max())
+
 
 def form_of(y: Any) -> str:
     """Return how y lists labels."""

@@ -119,8 +119,7 @@ class NodeSolver:
     @cached_property
     def thresholds(self) -> np.ndarray:
         """Largest weights that are dropped."""
-        per_sample = max(1.0, self.X.nnz / self.X.shape[0])
-        return self.prune / (np.sqrt(per_sample) * _typical_values(self.X))
+        return thresholds_of(self.prune, self.X.shape[0], self.X.nnz, *squares_of(self.X))
 
     def shares_children(self, n_samples: int) -> bool:
         """Return whether threads share the children of a node with this many samples.
@@ -155,11 +154,14 @@ class NodeSolver:
         data = NodeData(arrays, rows, positives, ends, thresholds)
         solve = self._solve_jointly if self.loss == "crammer_singer" else self._solve
         pruned, passes, converged = solve(data)
-        number, child, value, present = _by_feature(*pruned, len(thresholds))
-        if last - first <= 256:
-            child = child.astype(np.uint8)
-        names = np.append(features, np.uint32(n_features))[present]
-        return NodeWeights(names, number, child, value, passes, converged)
+        names = np.append(features, np.uint32(n_features))
+        return _stored(pruned, names, passes, converged)
+
+    def stored(self, weights: np.ndarray, passes: Any, converged: Any) -> NodeWeights:
+        """Return the weights of the children of a node, which were trained elsewhere."""
+        thresholds = np.append(self.thresholds, 0.0)
+        pruned = _listed([self._prune(each, thresholds) for each in weights])
+        return _stored(pruned, np.arange(len(thresholds), dtype=np.uint32), passes, converged)
 
     def _solve(self, data: "NodeData") -> tuple:
         """Return pruned weights of all children, passes, and whether they were enough."""
@@ -201,8 +203,7 @@ class NodeSolver:
             passes[child] += solution.iterations
             converged[child] = solution.converged
             parts[child] = self._prune(solution.weights, data.thresholds)
-        columns, values = map(np.concatenate, zip(*parts, strict=True))
-        return np.array([len(part[0]) for part in parts]), columns, values
+        return _listed(parts)
 
     def _solve_jointly(self, data: "NodeData") -> tuple:
         """Return pruned weights of one problem over all children, passes, and if it converged.
@@ -219,10 +220,8 @@ class NodeSolver:
         solution = solve_linear(X, problem, **limits)
         assert solution.weights is not None
         parts = [self._prune(weights, data.thresholds) for weights in solution.weights.T]
-        columns, values = map(np.concatenate, zip(*parts, strict=True))
-        sizes = np.array([len(part[0]) for part in parts])
         status = np.array([solution.iterations]), np.array([solution.converged])
-        return (sizes, columns, values), *status
+        return _listed(parts), *status
 
     def _prune(self, weights: Any, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the features and values of the weights above their thresholds.
@@ -287,16 +286,41 @@ def _rows(matrix: Any, first: int, last: int) -> np.ndarray:
     return matrix.indices[matrix.indptr[first] : matrix.indptr[last]]
 
 
-def _typical_values(X: Any) -> np.ndarray:
-    """Return the root mean square of the nonzero values of each feature; 1 if there are none."""
+def _listed(parts: list) -> tuple:
+    """Return how many weights each child has, their features, and the values."""
+    columns, values = map(np.concatenate, zip(*parts, strict=True))
+    return np.array([len(part[0]) for part in parts]), columns, values
+
+
+def _stored(pruned: Any, names: np.ndarray, passes: Any, converged: Any) -> NodeWeights:
+    """Return weights listed child by child as those of a node; ``names`` are the features."""
+    number, child, value, present = _by_feature(*pruned, len(names))
+    if len(pruned[0]) <= 256:
+        child = child.astype(np.uint8)
+    return NodeWeights(names[present], number, child, value, passes, converged)
+
+
+def thresholds_of(
+    prune: float, n_samples: int, n_entries: int, squares: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
+    """Return the largest weights that are dropped, from the sums of `squares_of`.
+
+    They depend on the root mean square of the nonzero values of a feature, 1 if there are none.
+    """
+    typical = np.sqrt(squares / np.maximum(counts, 1.0))
+    per_sample = max(1.0, n_entries / n_samples)
+    return prune / (np.sqrt(per_sample) * np.where(typical > 0.0, typical, 1.0))
+
+
+def squares_of(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of squares and the number of nonzero values of each feature."""
     squares, counts = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     step = max(options.summed_entries, X.shape[1])
     for first in range(0, X.nnz, step):  # in parts, since bincount copies what it gets
         columns, values = X.indices[first : first + step], X.data[first : first + step]
         squares += np.bincount(columns, values * values, minlength=X.shape[1])
         counts += np.bincount(columns, values != 0.0, minlength=X.shape[1])
-    typical = np.sqrt(squares / np.maximum(counts, 1.0))
-    return np.where(typical > 0.0, typical, 1.0)
+    return squares, counts
 
 
 @compiled(work=lambda *arguments: 100.0 * arguments[0].size, cost=4.0)

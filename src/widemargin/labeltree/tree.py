@@ -1,6 +1,7 @@
 """LabelTreeClassifier: classification with very many labels."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -285,7 +286,10 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         metadata = {"sample_weight": sample_weight, "label_features": label_features}
         samples, encoded, weight = self._validate(X, y, sample_weight)
         label_features = self._validate_label_features(label_features, len(encoded.classes))
-        trees = self._partition(samples, encoded, weight, label_features)
+        matrix = encoded.matrix
+        counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        sums = partial(label_sums, samples, matrix, weight)
+        trees = self._partition(encoded.classes, counts, sums, label_features)
         solver = self._solver(samples, weight)
         n_nodes = sum(len(tree.inner_nodes()) for tree in trees)
         progress = FitProgress(self, n_nodes, X, y, metadata)
@@ -505,14 +509,19 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
         return canonical_csr(sp.csr_array(features))
 
-    def _partition(self, X: Any, encoded: EncodedLabels, weight: Any, own: Any) -> list[LabelTree]:
-        """Return a tree for each random seed."""
-        matrix, kind = encoded.matrix, self.partition
-        counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    def _partition(
+        self, classes: np.ndarray, counts: np.ndarray, sums: Callable[[], Any], own: Any
+    ) -> list[LabelTree]:
+        """Return a tree for each random seed.
+
+        ``counts`` are the numbers of samples of the labels, ``sums()`` computes their `label_sums`,
+        and ``own`` are features of the labels themselves.
+        """
+        kind = self.partition
         present = np.flatnonzero(counts)
         seeds = random_seeds(self.random_state, int(self.n_trees)).tolist()
         if isinstance(kind, list):
-            return [LabelTree.of(encode_nested(kind, encoded.classes, counts))] * self.n_trees
+            return [LabelTree.of(encode_nested(kind, classes, counts))] * self.n_trees
         if kind == "huffman":
             return [LabelTree.of(huffman_tree(present, counts, self.branching))] * self.n_trees
         if kind == "random":
@@ -520,7 +529,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return [LabelTree.of(random_tree(present, *shape, seed)) for seed in seeds]
         features = own
         if kind != "label_features":
-            features = _centroids(X, matrix, weight)
+            features = sums()
             features = features if kind == "centroids" else sp.hstack([features, own]).tocsr()
         # Features that the user passed are not changed.
         features = canonical_csr(normalize(features, copy=features is own))
@@ -534,29 +543,30 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self.prune, int(random_seeds(self.random_state)),
         )  # fmt: skip
 
-    def _attributes(self, training: TreeTraining, encoded: EncodedLabels) -> dict[str, Any]:
-        """Return the fitted attributes, of what is trained so far."""
-        matrix = encoded.matrix
+    def _attributes(self, training: TreeTraining, encoded: Any) -> dict[str, Any]:
+        """Return the fitted attributes, of what is trained so far.
+
+        ``encoded`` is an `EncodedLabels`, or has its attributes without the matrix.
+        """
         return {
             "classes_": encoded.classes,
             "trees_": training.trees,
             "weights_": training.weights(),
             "n_iter_": training.most_passes(),
             "_kind": KINDS[self.loss],
-            "_exponent": self._exponent_for(matrix),
+            "_exponent": self._exponent_for(encoded.mean_labels),
             "_beam_width": self.beam_width,
             "_form": encoded.form,
             "_dtype": encoded.dtype,
-            "_most_labels": int(np.diff(matrix.indptr).max()),
+            "_most_labels": encoded.most_labels,
         }
 
-    def _exponent_for(self, labels: Any) -> int:
-        """Return the exponent of scores for samples with these labels."""
+    def _exponent_for(self, mean: float) -> int:
+        """Return the exponent of scores for samples with this many labels."""
         if self.score_exponent != "auto":
             return int(self.score_exponent)
         if self.loss == "crammer_singer":
             return 1
-        mean = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
         return 4 if mean <= options.few_labels else 3 if mean <= options.many_labels else 2
 
     def _check_loaded(self) -> None:
@@ -589,7 +599,7 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
 
 
-def _centroids(X: Any, labels: Any, weight: Any) -> Any:
+def label_sums(X: Any, labels: Any, weight: Any) -> Any:
     """Return the sums of the normalized samples of each label."""
     # Samples are scaled by the entries of the labels: a copy of X would need more memory.
     scale = 1.0 / np.sqrt(np.maximum(row_norms(X, squared=True), TINY))

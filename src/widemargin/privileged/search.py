@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from widemargin._base.callbacks import FitProgress
@@ -20,6 +19,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
+from widemargin._base.workers import local_jobs
 from widemargin.privileged.slack_functions import FitData
 from widemargin.privileged.svc import PrivilegedSVC, SlackClassifier, check_ridge
 from widemargin.solvers.coupled.problem import CoupledSolution
@@ -256,9 +256,12 @@ class PrivilegedSVCCV(Search, SlackClassifier):
                     data, weight, splits[number], grid, report, progress.checkpoint, name
                 )
 
-        folds = for_each(work, range(len(splits)), effective_n_jobs(self.n_jobs))
-        scores = np.stack([fold for fold, _ in folds], axis=-1)
-        solutions = [solution for _, found in folds for solution in found]
+        solutions = []
+        scores = self._cluster_scores(grid, splits, {"X": data.X, "y": data.y, **metadata})
+        if scores is None:
+            folds = for_each(work, range(len(splits)), local_jobs(self.n_jobs))
+            scores = np.stack([fold for fold, _ in folds], axis=-1)
+            solutions = [solution for _, found in folds for solution in found]
         last = None
         if self.refit:
             costs = self._best_parameters(scores, grid).values()

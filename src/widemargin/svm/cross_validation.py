@@ -10,14 +10,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.convergence import early_stop_message, report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import BaseEstimator, StrOptions
+from widemargin._base.sklearn_compat import BaseEstimator, StrOptions, has_callbacks
+from widemargin._base.workers import call_on_cluster, has_cluster
+from widemargin.solvers import NotSeparableError
 from widemargin.svm.training import set_attributes
 
 
@@ -141,6 +144,35 @@ class Search(BaseEstimator):
                 )
         return folds
 
+    def _cluster_scores(
+        self, grid: dict[str, list], splits: list, data: dict, apart: str | None = None
+    ) -> np.ndarray | None:
+        """Return the scores that workers of a cluster compute; None to compute them here.
+
+        Each fold is a call; of the parameter ``apart``, each value, too. Fits with a checkpoint or
+        callbacks stay in this process.
+        """
+        saved = self.checkpoint is not None or has_callbacks(self)
+        if saved or not has_cluster(self.n_jobs):
+            return None
+        choices = [{}] if apart is None else [{f"{apart}s": [value]} for value in grid[apart]]
+        search = clone(self).set_params(refit=False, n_jobs=None)
+        calls = [(search, data, split, choice) for choice in choices for split in splits]
+        shown = ConvergenceWarning, FitFailedWarning
+        found = call_on_cluster(_scores_of_fold, calls, shown, self.n_jobs)
+        axis, n_folds = list(grid).index(apart or "C"), len(splits)
+        shape = [len(values) for values in grid.values()]
+        if apart is not None:
+            shape[axis] = 1
+        failed = np.full((*shape, 1), np.nan)
+        parts = [failed if scores is None else scores for scores in found]
+        if all(scores is None for scores in found):
+            raise NotSeparableError
+        rows = [
+            np.concatenate(parts[k : k + n_folds], axis=-1) for k in range(0, len(parts), n_folds)
+        ]
+        return np.concatenate(rows, axis=axis)
+
     def _new_estimator(self, **selected: Any) -> Any:
         """Return an unfitted estimator without a search, with the parameters of this one."""
         names = self._plain._parameter_constraints.keys() & self._parameter_constraints.keys()
@@ -192,6 +224,14 @@ class Search(BaseEstimator):
         if last is not None:
             report_convergence(self, last, progress.stop_requested, stacklevel=5)
         return self
+
+
+def _scores_of_fold(search: Any, data: dict, split: tuple, parameters: dict) -> Any:
+    """Return the scores of one fold by parameters; None if the samples are not separable."""
+    try:
+        return search.set_params(cv=[split], **parameters).fit(**data).scores_
+    except NotSeparableError:
+        return None
 
 
 def accuracy(labels: np.ndarray, y: np.ndarray, sample_weight: Any = None) -> float:

@@ -5,13 +5,13 @@ from itertools import islice
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context
 from widemargin._base.threads import for_each
 from widemargin._base.validation import validate_all_weights
+from widemargin._base.workers import local_jobs
 from widemargin.svm.cross_validation import Search
 from widemargin.svm.linear_svc import LinearClassifier, LinearSVC
 
@@ -185,8 +185,10 @@ class LinearSVCCV(Search, LinearClassifier):
         whole = self._prepare_training(X, y, sample_weight)
         weight = validate_all_weights(sample_weight, y)
         folds = []
-        splits = self._splits(X, y, weight)
-        for train, test in splits:
+        splits, grid = self._splits(X, y, weight), {"C": Cs}
+        data = {"X": X, "y": y, "sample_weight": sample_weight}
+        scores = self._cluster_scores(grid, splits, data)
+        for train, test in splits if scores is None else ():
             weight_train = None if weight is None else weight[train]
             folds.append((test, self._prepare_training(X[train], y[train], weight_train)))
         tasks = [(fold, number) for _, fold in folds for number in range(fold.n_problems)]
@@ -194,7 +196,7 @@ class LinearSVCCV(Search, LinearClassifier):
         metadata = {"sample_weight": sample_weight}
         n_tasks = len(tasks) + n_last
         progress = FitProgress(self, n_tasks, X, y, metadata, self.checkpoint, splits)
-        path, jobs = sorted(set(Cs)), effective_n_jobs(self.n_jobs)
+        path, jobs = sorted(set(Cs)), local_jobs(self.n_jobs)
 
         def solve(task):
             fold, number = tasks[task]
@@ -202,15 +204,16 @@ class LinearSVCCV(Search, LinearClassifier):
                 return fold.solve_path(number, path, stop, progress.checkpoint, str(task))
 
         paths = for_each(solve, range(len(tasks)), jobs)
-        scores = self._score_folds(X, y, weight, folds, path, iter(paths))
-        scores = scores[[path.index(C) for C in Cs]]
+        if scores is None:
+            scores = self._score_folds(X, y, weight, folds, path, iter(paths))
+            scores = scores[[path.index(C) for C in Cs]]
         solutions = [solution for solved in paths for solution in solved]
         last = None
         if self.refit:
-            C = self._best_parameters(scores, {"C": Cs})["C"]
+            C = self._best_parameters(scores, grid)["C"]
             last = whole.solve_all(C, jobs, range(len(tasks), len(tasks) + n_last), progress)
             self.__dict__.update(whole.attributes(last))
-        return self._finish_search(scores, {"C": Cs}, solutions, last, progress)
+        return self._finish_search(scores, grid, solutions, last, progress)
 
     def _score_folds(
         self, X: Any, y: Any, weight: Any, folds: list, path: list, solutions: Iterator

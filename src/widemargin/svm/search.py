@@ -5,7 +5,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.exceptions import FitFailedWarning
 
@@ -13,6 +12,7 @@ from widemargin._base.callbacks import FitProgress
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import fit_context, safe_split
 from widemargin._base.validation import validate_all_weights, validate_kernel_training
+from widemargin._base.workers import local_jobs
 from widemargin.solvers import NotSeparableError
 from widemargin.svm.cross_validation import Search, accuracy_scorer
 from widemargin.svm.folds import make_folds, solve_folds
@@ -217,17 +217,24 @@ class SVCCV(Search, ProbabilityMixin, KernelClassifier):
         X, y = validate_kernel_training(self, X, y, self.kernel)
         models = [self._new_estimator(gamma=gamma) for gamma in gammas]
         n_last = prepare_training(models[0], X, y, sample_weight).n_problems * self.refit
-        weight, jobs = validate_all_weights(sample_weight, y), effective_n_jobs(self.n_jobs)
-        folds = make_folds(models, X, y, weight, self._splits(X, y, weight), sorted(set(Cs)))
+        weight, jobs = validate_all_weights(sample_weight, y), local_jobs(self.n_jobs)
+        splits, grid = self._splits(X, y, weight), {"C": Cs, "gamma": gammas}
+        scores = None
+        if not self.probability:
+            data = {"X": X, "y": y, "sample_weight": sample_weight}
+            scores = self._cluster_scores(grid, splits, data, apart="gamma")
+        folds = []
+        if scores is None:
+            folds = make_folds(models, X, y, weight, splits, sorted(set(Cs)))
         n_tasks = sum(fold.n_tasks for fold in folds)
         metadata = {"sample_weight": sample_weight}
         progress = FitProgress(
             self, n_tasks + n_last, X, y, metadata, self.checkpoint,
             [(fold.train, fold.test) for fold in folds],
         )  # fmt: skip
-        solve_folds(folds, X, y, self.cache_size, jobs, progress)
-        grid = {"C": Cs, "gamma": gammas}
-        scores = self._score_folds(X, y, weight, folds, grid)
+        if scores is None:
+            solve_folds(folds, X, y, self.cache_size, jobs, progress)
+            scores = self._score_folds(X, y, weight, folds, grid)
         solutions = [s for fold in folds for path in fold.solutions for s in path]
         last = None
         if self.refit:
