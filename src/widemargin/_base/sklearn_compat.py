@@ -102,10 +102,11 @@ def naming(argument: str) -> Iterator[None]:
     """Name the argument in the message of a failed conversion to numbers."""
     try:
         yield
-    except ValueError as error:
-        if "could not convert" not in str(error):
+    except (TypeError, ValueError) as error:
+        unconverted = ("could not convert", "float() argument", "int() argument")
+        if not str(error).startswith(unconverted):
             raise
-        raise ValueError(f"{argument} must contain numbers, but {error}.") from error
+        raise type(error)(f"{argument} must contain numbers, but {error}.") from error
 
 
 def check_sample_weight(sample_weight: Any, X: Any, **options: Any) -> Any:

@@ -159,10 +159,11 @@ def check_class_labels(y: np.ndarray) -> None:
     # scikit-learn's check reads every label; labels of these types cannot be anything else.
     if y.dtype.kind in "biuUST":
         return
-    if y.dtype == object and len({isinstance(label, str) for label in y}) == 2:
+    if y.dtype == object and not all(isinstance(label, str) for label in y):
         types = ", ".join(sorted({type(label).__name__ for label in y}))
         raise ValueError(
-            f"y must contain class labels of one type, got {types}. Use strings or numbers only."
+            f"y must contain class labels of one type, got {types} in an array of objects. Use "
+            "strings, or an array of numbers, for example y.astype(int)."
         )
     check_classification_targets(y)
 
@@ -192,6 +193,7 @@ def canonical_csr(X: Any) -> Any:
     """Return X without duplicate entries and with 32-bit indices; dense X is returned as it is."""
     if not sp.issparse(X):
         return X
+    check_indices(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -206,8 +208,20 @@ def canonical_csr(X: Any) -> Any:
     return X
 
 
+def check_indices(X: Any) -> None:
+    """Raise a ValueError if a CSR matrix has entries outside its shape; SciPy does not check that.
+
+    Compiled code would read and write beyond the ends of arrays.
+    """
+    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(
+            f"X must have column indices from 0 to {X.shape[1] - 1}, got {X.indices.min()} to "
+            f"{X.indices.max()}. Pass the number of features when the sparse matrix is made."
+        )
+
+
 def _is_sequence_of_objects(X: Any) -> bool:
-    if hasattr(X, "shape") and len(X.shape) != 1:
+    if isinstance(X, dict) or (hasattr(X, "shape") and len(X.shape) != 1):
         return False
     first = next(iter(X), None) if hasattr(X, "__iter__") else None
     return isinstance(first, str | bytes | dict)

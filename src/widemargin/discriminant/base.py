@@ -26,10 +26,12 @@ from widemargin._base.sklearn_compat import (
     StrOptions,
     check_same_namespace,
     fit_context,
+    naming,
 )
 from widemargin._base.threads import for_each
 from widemargin._base.validation import (
     check_class_labels,
+    check_indices,
     check_magnitude,
     validate_all_weights,
     validate_weights,
@@ -390,8 +392,11 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
     """Return numeric samples, dense, CSR or of another namespace, and labels as a NumPy array."""
     X, y = supported(estimator, X), to_numpy(y)
     if foreign_namespace(X) is None:
-        X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
+        with naming("X"):
+            X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
         check_magnitude(X)
+        if sp.issparse(X):
+            check_indices(X)
     else:
         X = validate_data(estimator, X, reset=reset, dtype=float_types(X))
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
@@ -428,7 +433,8 @@ def class_priors(priors: Any, weight: np.ndarray) -> np.ndarray:
     """Return the prior probabilities of classes by their weights, zero for those of weight 0."""
     if priors is None:
         return weight / weight.sum()
-    given = np.array(priors, dtype=np.float64)
+    with naming("priors"):
+        given = np.array(priors, dtype=np.float64)
     if given.shape != weight.shape:
         raise ValueError(
             f"priors must contain one number for each of the {len(weight)} classes, got shape "
