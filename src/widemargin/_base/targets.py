@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import check_sample_weight, naming
-from widemargin._base.validation import LARGEST_VALUE, validate_weights
+from widemargin._base.validation import LARGEST_VALUE, check_several_classes, validate_weights
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,7 @@ def encode_targets(
     """Return the samples of positive weight and their targets."""
     positive, weight = validate_weights(sample_weight, y)
     classes, codes = np.unique(y[positive], return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            "y must contain at least two classes: the number of classes has to be greater than "
-            f"one; got {len(classes)} class."
-        )
+    check_several_classes(len(classes))
     weights = class_weights(class_weight, classes, y[positive], weight)
     margins = class_margins(class_margin, classes, y[positive], weight)
     return positive, Targets(classes, codes, weight, weights, margins)

@@ -30,6 +30,7 @@ from widemargin._base.threads import for_each, single_threaded_blas
 from widemargin._base.validation import (
     canonical_csr,
     check_class_labels,
+    check_several_classes,
     validate_predict,
     validate_training,
     validate_weights,
@@ -117,11 +118,7 @@ class TrainingData:
         samples = samples._replace(weight=self.weight)
         self.y = samples.y
         n_labels = len(np.unique(self.y))
-        if n_labels < 2:
-            raise ValueError(
-                "y must contain at least two classes: the number of classes has to be greater than "
-                "one; got 1 class."
-            )
+        check_several_classes(n_labels)
         self.teacher, self.classes = fitted_teacher(student, samples, labels, computed)
         if computed:
             self.scores = self._teacher_scores(student, samples, folds)
