@@ -120,6 +120,16 @@ def validate_parameters(estimator: Any) -> None:
     estimator._validate_params()
 
 
+def metric_of(scorer: Any) -> Callable:
+    """Return the metric of a scorer; of another callable, itself."""
+    return getattr(scorer, "_score_func", scorer)
+
+
+def kernel_arguments(transformer: Any) -> dict[str, Any]:
+    """Return the keyword arguments of `pairwise_kernels` for a Nystroem transformer."""
+    return transformer._get_kernel_params()
+
+
 def has_callbacks(estimator: Any) -> bool:
     """Return whether callbacks are registered on the estimator."""
     return bool(getattr(estimator, "_skl_callbacks", None))
