@@ -18,7 +18,7 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
 from sklearn.utils import check_array, column_or_1d, get_tags, indexable
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.options import rescaling_options
@@ -27,13 +27,12 @@ from widemargin._base.sklearn_compat import (
     BaseEstimator,
     HasMethods,
     StrOptions,
-    check_y,
     fit_context,
     num_samples,
     safe_indexing,
 )
 from widemargin._base.targets import encode_targets
-from widemargin._base.validation import check_class_labels, refuse_unlabeled, validate_shape
+from widemargin._base.validation import validate_meta_training, validate_shape
 
 
 @shared_docs
@@ -171,17 +170,8 @@ class RescaledClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixin,
         -------
         <<returns_self>>
         """
-        if sample_weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise TypeError(
-                f"sample_weight cannot be used, because fit of {self.estimator!r} does not accept "
-                "it. Leave it out."
-            )
         routed = self._routed(metadata)
-        validate_shape(self, X, y)
-        labels = check_y(y, estimator=self)
-        check_class_labels(labels)
-        refuse_unlabeled(self, self.estimator, labels)
-        check_consistent_length(X, labels)
+        labels = validate_meta_training(self, X, y, sample_weight)
         counted, targets = encode_targets(labels, sample_weight, class_weight=None)
         classes, codes, weight = targets.classes, targets.codes, targets.weight
         totals = np.bincount(codes, weights=weight)

@@ -1,11 +1,23 @@
-"""Samples that a meta-estimator has validated are not validated again."""
+"""Input is validated once; what is refused is named."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import validation
 
-from widemargin import SVC, CrammerSingerSVC, KernelDiscriminantAnalysis, LinearSVC
+from widemargin import (
+    SVC,
+    CodeMatrixClassifier,
+    CrammerSingerSVC,
+    KernelDiscriminantAnalysis,
+    LabelTreeClassifier,
+    LinearDiscriminantAnalysis,
+    LinearSVC,
+    RescaledClassifier,
+)
 from widemargin._base.validation import ValidatedSamples
 
 RNG = np.random.default_rng(0)
@@ -47,3 +59,44 @@ def test_a_subclass_may_have_attributes_of_any_name():
         _names = ("first", "second")
 
     assert Subclass(C=3.0).get_params() == SVC(C=3.0).get_params()
+
+
+ESTIMATORS = [
+    KernelDiscriminantAnalysis(),
+    LabelTreeClassifier(),
+    LinearDiscriminantAnalysis(),
+    LinearSVC(),
+    SVC(),
+]
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+
+
+@each_estimator
+def test_entries_outside_of_a_sparse_matrix_are_refused(estimator):
+    outside = sparse.csr_array(X)
+    outside.indices[0] = 77
+    with pytest.raises(ValueError, match="X must have column indices from 0 to 2, got 0 to 77"):
+        clone(estimator).fit(outside, Y)
+
+
+@each_estimator
+def test_labels_that_are_objects_are_refused_by_name(estimator):
+    with pytest.raises(ValueError, match="y must contain class labels of one type, got int in an"):
+        clone(estimator).fit(X, Y.astype(object))
+
+
+@pytest.mark.parametrize("argument", ["class_weight", "class_margin"])
+def test_text_in_place_of_numbers_of_classes_is_refused_by_name(argument):
+    with pytest.raises(ValueError, match=f"{argument} must contain numbers, but could not convert"):
+        SVC(**{argument: {0: "a"}}).fit(X, Y)
+
+
+def test_a_dict_of_priors_is_refused_by_name():
+    with pytest.raises(TypeError, match="priors must contain numbers, but float"):
+        LinearDiscriminantAnalysis(priors={0: 0.5, 1: 0.25, 2: 0.25}).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [CodeMatrixClassifier, RescaledClassifier])
+def test_a_dict_of_samples_is_refused(kind):
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        kind(LogisticRegression()).fit({"a": [1.0, 2.0]}, [0, 1])

@@ -186,7 +186,7 @@ def test_partial_fit_refuses_what_it_cannot_use():
         model.partial_fit(X, np.full(len(y), 9))
     with pytest.raises(ValueError, match="classes must be passed in the first call"):
         model.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="sample_weight must be at least 0"):
+    with pytest.raises(ValueError, match="sample_weight must be non-negative, got"):
         model.partial_fit(X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="X has 5 features"):
         model.partial_fit(X[:, 1:], y)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import widemargin as wm
 from widemargin.structured import (
@@ -60,10 +61,23 @@ def test_class_weights_with_privileged_features_must_be_finite(name):
 
 
 @pytest.mark.parametrize("name", ["SVC", "LinearSVC", "CrammerSingerSVC"])
-def test_weights_whose_product_overflows_are_refused(name):
-    model = getattr(wm, name)(C=1e10, class_weight={0: 1e300})
-    with pytest.raises(ValueError, match=r"C \* class_weight \* sample_weight must be finite"):
+@pytest.mark.parametrize(("C", "weight"), [(1e10, 1e300), (1e160, 1.0)])
+def test_costs_whose_squares_overflow_are_refused(name, C, weight):
+    model = getattr(wm, name)(C=C, class_weight={0: weight})
+    with pytest.raises(ValueError, match=r"C \* class_weight \* sample_weight must be at most"):
         model.fit(X, BINARY)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"dual": True}, {"loss": "hinge"}, {"multi_class": "crammer_singer"}]
+)
+def test_overflows_of_linear_fits_show_in_the_duality_gap(parameters):
+    # NumPy's warnings would be errors here.
+    with pytest.warns(ConvergenceWarning, match="limited by floating-point precision"):
+        model = wm.LinearSVC(C=1e100, **parameters).fit(1e100 * X, BINARY)
+    assert model.dual_gap_.max() >= 1.0
+    assert np.isfinite(model.coef_).all()
+    model.predict(1e100 * X)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -63,3 +63,9 @@ def test_the_relative_gap_is_not_negative_and_needs_a_definite_kernel():
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(np.inf, 1.0) == np.inf
     assert np.isnan(relative_gap(1.0, 0.5, positive_semidefinite=False))
+
+
+@pytest.mark.parametrize("bound", [np.nan, -np.inf, np.inf])
+def test_a_bound_that_has_overflowed_certifies_nothing(bound):
+    assert relative_gap(2.0, bound) == 1.0
+    assert relative_gap(np.nan, 1.0) == np.inf

@@ -102,10 +102,11 @@ def naming(argument: str) -> Iterator[None]:
     """Name the argument in the message of a failed conversion to numbers."""
     try:
         yield
-    except ValueError as error:
-        if "could not convert" not in str(error):
+    except (TypeError, ValueError) as error:
+        unconverted = ("could not convert", "float() argument", "int() argument")
+        if not str(error).startswith(unconverted):
             raise
-        raise ValueError(f"{argument} must contain numbers, but {error}.") from error
+        raise type(error)(f"{argument} must contain numbers, but {error}.") from error
 
 
 def check_sample_weight(sample_weight: Any, X: Any, **options: Any) -> Any:
@@ -117,6 +118,16 @@ def check_sample_weight(sample_weight: Any, X: Any, **options: Any) -> Any:
 def validate_parameters(estimator: Any) -> None:
     """Raise an InvalidParameterError if a constructor parameter is not valid."""
     estimator._validate_params()
+
+
+def metric_of(scorer: Any) -> Callable:
+    """Return the metric of a scorer; of another callable, itself."""
+    return getattr(scorer, "_score_func", scorer)
+
+
+def kernel_arguments(transformer: Any) -> dict[str, Any]:
+    """Return the keyword arguments of `pairwise_kernels` for a Nystroem transformer."""
+    return transformer._get_kernel_params()
 
 
 def has_callbacks(estimator: Any) -> bool:

@@ -15,8 +15,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import check_sample_weight
-from widemargin._base.validation import validate_weights
+from widemargin._base.sklearn_compat import check_sample_weight, naming
+from widemargin._base.validation import LARGEST_VALUE, check_several_classes, validate_weights
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,7 @@ class Targets:
         with np.errstate(over="ignore"):
             costs = C * self.class_weight[self.codes]
             costs = costs if self.weight is None else costs * self.weight
-        if np.isfinite(C) and not np.isfinite(costs).all():
-            raise ValueError(
-                f"C * class_weight * sample_weight must be finite, got infinity with C={C}. Use "
-                "smaller weights, or C=np.inf for a hard margin where it is supported."
-            )
+        check_costs(costs, C)
         return costs
 
     def margins(self) -> np.ndarray:
@@ -67,17 +63,23 @@ class Targets:
         return replace(self, codes=self.codes[order], weight=weight)
 
 
+def check_costs(costs: np.ndarray, C: float) -> None:
+    """Raise a ValueError if the costs of samples are so large that their squares overflow."""
+    if np.isfinite(C) and costs.max(initial=0.0) > LARGEST_VALUE:
+        raise ValueError(
+            f"C * class_weight * sample_weight must be at most {LARGEST_VALUE:g}, got "
+            f"{costs.max():.3g} with C={C:g}. Use smaller weights or a smaller C, or C=np.inf for "
+            "a hard margin where it is supported."
+        )
+
+
 def encode_targets(
     y: np.ndarray, sample_weight: Any, class_weight: Any, class_margin: Any = None
 ) -> tuple[np.ndarray | slice, Targets]:
     """Return the samples of positive weight and their targets."""
     positive, weight = validate_weights(sample_weight, y)
     classes, codes = np.unique(y[positive], return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            "y must contain at least two classes: the number of classes has to be greater than "
-            f"one; got {len(classes)} class."
-        )
+    check_several_classes(len(classes))
     weights = class_weights(class_weight, classes, y[positive], weight)
     margins = class_margins(class_margin, classes, y[positive], weight)
     return positive, Targets(classes, codes, weight, weights, margins)
@@ -195,7 +197,10 @@ def class_weights(
     if isinstance(class_weight, str) and class_weight == "effective":
         present, counts = _class_counts(y, sample_weight)
         return _effective(counts)[np.searchsorted(present, classes)]
-    weights = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    with naming("class_weight"):
+        weights = compute_class_weight(
+            class_weight, classes=classes, y=y, sample_weight=sample_weight
+        )
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(
             f"class_weight must contain finite, non-negative numbers, got {class_weight}."
@@ -220,7 +225,8 @@ def class_margins(
     unknown = [name for name in class_margin if name not in names]
     if unknown:
         raise ValueError(f"The keys of class_margin must be classes of y ({names}), got {unknown}.")
-    margins = np.array([class_margin.get(name, 1.0) for name in names], dtype=np.float64)
+    with naming("class_margin"):
+        margins = np.array([class_margin.get(name, 1.0) for name in names], dtype=np.float64)
     if not (np.isfinite(margins) & (margins > 0)).all():
         raise ValueError(
             f"class_margin must contain finite numbers greater than 0, got {class_margin}."

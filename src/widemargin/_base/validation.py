@@ -18,6 +18,7 @@ from widemargin._base.sklearn_compat import (
     check_feature_names,
     check_n_features,
     check_sample_weight,
+    check_y,
     naming,
 )
 
@@ -111,6 +112,22 @@ def validate_shape(estimator: Any, X: Any, y: Any = "no_validation") -> None:
     validate_data(estimator, X, y, reset=fitting, skip_check_array=True)
 
 
+def validate_meta_training(meta: Any, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
+    """Return class labels, and leave the values of X to the ``estimator`` of a meta-estimator."""
+    estimator = meta.estimator
+    if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            f"sample_weight cannot be used, because fit of {estimator!r} does not accept it. Leave "
+            "it out."
+        )
+    validate_shape(meta, X, y)
+    labels = check_y(y, estimator=meta)
+    check_class_labels(labels)
+    check_consistent_length(X, labels)
+    refuse_unlabeled(meta, estimator, labels)
+    return labels
+
+
 def validate_weights(
     sample_weight: Any, y: np.ndarray
 ) -> tuple[np.ndarray | slice, np.ndarray | None]:
@@ -129,11 +146,16 @@ def validate_weights(
             "Invalid input - all samples with positive weights belong to the same class. "
             "sample_weight must be positive for samples of at least two classes."
         )
+    check_non_negative(weight)
+    return positive, weight[positive]
+
+
+def check_non_negative(weight: np.ndarray) -> None:
+    """Raise a ValueError if a sample weight is negative."""
     if weight.min() < 0:
         raise ValueError(
             f"sample_weight must be non-negative, got {weight.min()}. Use 0 to leave a sample out."
         )
-    return positive, weight[positive]
 
 
 def validate_all_weights(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
@@ -172,10 +194,11 @@ def check_class_labels(y: np.ndarray) -> None:
     # scikit-learn's check reads every label; labels of these types cannot be anything else.
     if y.dtype.kind in "biuUST":
         return
-    if y.dtype == object and len({isinstance(label, str) for label in y}) == 2:
+    if y.dtype == object and not all(isinstance(label, str) for label in y):
         types = ", ".join(sorted({type(label).__name__ for label in y}))
         raise ValueError(
-            f"y must contain class labels of one type, got {types}. Use strings or numbers only."
+            f"Unknown label type: y must contain class labels of one type, got {types} in an array "
+            "of objects. Use strings, or an array of numbers, for example y.astype(int)."
         )
     check_classification_targets(y)
 
@@ -201,10 +224,20 @@ def refuse_unlabeled(meta: Any, estimator: Any, y: np.ndarray) -> None:
         )
 
 
+def check_several_classes(n_classes: int) -> None:
+    """Raise a ValueError unless there are at least two classes."""
+    if n_classes < 2:
+        raise ValueError(
+            "y must contain at least two classes: the number of classes has to be greater than "
+            f"one; got {n_classes} class."
+        )
+
+
 def canonical_csr(X: Any) -> Any:
     """Return X without duplicate entries and with 32-bit indices; dense X is returned as it is."""
     if not sp.issparse(X):
         return X
+    check_indices(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -219,8 +252,20 @@ def canonical_csr(X: Any) -> Any:
     return X
 
 
+def check_indices(X: Any) -> None:
+    """Raise a ValueError if a CSR matrix has entries outside its shape; SciPy does not check that.
+
+    Compiled code would read and write beyond the ends of arrays.
+    """
+    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(
+            f"X must have column indices from 0 to {X.shape[1] - 1}, got {X.indices.min()} to "
+            f"{X.indices.max()}. Pass the number of features when the sparse matrix is made."
+        )
+
+
 def _is_sequence_of_objects(X: Any) -> bool:
-    if hasattr(X, "shape") and len(X.shape) != 1:
+    if isinstance(X, dict) or (hasattr(X, "shape") and len(X.shape) != 1):
         return False
     first = next(iter(X), None) if hasattr(X, "__iter__") else None
     return isinstance(first, str | bytes | dict)

@@ -26,11 +26,15 @@ from widemargin._base.sklearn_compat import (
     StrOptions,
     check_same_namespace,
     fit_context,
+    naming,
 )
 from widemargin._base.threads import for_each
 from widemargin._base.validation import (
     check_class_labels,
+    check_indices,
     check_magnitude,
+    check_non_negative,
+    check_several_classes,
     validate_all_weights,
     validate_weights,
 )
@@ -179,7 +183,7 @@ class IncrementalClassifier(BayesClassifier):
         ----------
         <<X_train>>
         <<y>>
-        <<density_weight>>
+        <<counting_weight>>
 
         Returns
         -------
@@ -229,7 +233,7 @@ class IncrementalClassifier(BayesClassifier):
         classes : array-like of shape (n_classes,), default=None
             All classes that will occur; other labels then raise an error. By default a class is
             added when it first occurs.
-        <<density_weight>>
+        <<counting_weight>>
 
         Returns
         -------
@@ -239,11 +243,8 @@ class IncrementalClassifier(BayesClassifier):
         first = not hasattr(self, "classes_")
         X, y = validate_samples(self, X, y, reset=first)
         weight = validate_all_weights(to_numpy(sample_weight), y)
-        if weight is not None and weight.min() < 0:
-            raise ValueError(
-                f"sample_weight must be at least 0, got {weight.min()}. Use 0 to leave a sample "
-                "out."
-            )
+        if weight is not None:
+            check_non_negative(weight)
         declared = classes is not None if first else self._declared
         labels = _merge_labels(None if first else self.classes_, classes, y, declared)
         if first:
@@ -390,8 +391,11 @@ def validate_samples(estimator: Any, X: Any, y: Any, reset: bool = True) -> tupl
     """Return numeric samples, dense, CSR or of another namespace, and labels as a NumPy array."""
     X, y = supported(estimator, X), to_numpy(y)
     if foreign_namespace(X) is None:
-        X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
+        with naming("X"):
+            X, y = validate_data(estimator, X, y, reset=reset, dtype="numeric", accept_sparse="csr")
         check_magnitude(X)
+        if sp.issparse(X):
+            check_indices(X)
     else:
         X = validate_data(estimator, X, reset=reset, dtype=float_types(X))
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
@@ -411,11 +415,7 @@ def encode_samples(y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.nd
     """Return the classes of samples of positive weight, the class indices, and the weights."""
     samples, positive = validate_weights(to_numpy(sample_weight), y)
     classes = np.unique(y[samples])
-    if len(classes) < 2:
-        raise ValueError(
-            "y must contain at least two classes; the number of classes has to be greater than "
-            f"one; got {len(classes)} class."
-        )
+    check_several_classes(len(classes))
     # Samples of weight 0 remain, so that X is not copied; their labels may not be in classes.
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     weight = None if positive is None else np.zeros(len(y))
@@ -428,7 +428,8 @@ def class_priors(priors: Any, weight: np.ndarray) -> np.ndarray:
     """Return the prior probabilities of classes by their weights, zero for those of weight 0."""
     if priors is None:
         return weight / weight.sum()
-    given = np.array(priors, dtype=np.float64)
+    with naming("priors"):
+        given = np.array(priors, dtype=np.float64)
     if given.shape != weight.shape:
         raise ValueError(
             f"priors must contain one number for each of the {len(weight)} classes, got shape "

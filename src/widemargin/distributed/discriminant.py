@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from widemargin._base.sklearn_compat import validate_parameters
 from widemargin.distributed.partitions import (
     combine,
     each,
@@ -22,7 +23,7 @@ from widemargin.distributed.partitions import (
 
 def fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Return a fitted clone of a linear or quadratic discriminant classifier."""
-    estimator._validate_params()
+    validate_parameters(estimator)
     estimator._check_solver()
     if not hasattr(estimator, "partial_fit"):
         raise ValueError(

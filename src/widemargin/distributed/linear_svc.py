@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.options import distributed_options as options
+from widemargin._base.sklearn_compat import validate_parameters
 from widemargin._base.targets import class_margins, class_weights
 from widemargin.distributed import cocoa, newton
 from widemargin.distributed.partitions import (
@@ -83,7 +84,7 @@ def _warn(solutions: list[Solution], rounds: int, max_rounds: int) -> None:
 
 def _check(estimator: Any) -> None:
     """Raise an error for parameters that fits on Dask collections do not support."""
-    estimator._validate_params()
+    validate_parameters(estimator)
     if estimator.penalty != "l2" or estimator.multi_class != "ovr":
         raise ValueError(
             "LinearSVC must have penalty='l2' and multi_class='ovr' on Dask collections, got "

@@ -104,7 +104,7 @@ def _response(
 
 
 def move_anchor(samples: LinearSamples, anchor: np.ndarray, iterate: Iterate) -> np.ndarray:
-    """Return the anchor, moved to the dual point for functions that ask for it."""
+    """Return the anchor, moved to the dual point for functions that need it."""
     if not iterate.anchoring.any():
         return anchor
     # The width has been lowered for the problem around the next anchor.

@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from widemargin._base.options import distributed_options as options
+from widemargin._base.sklearn_compat import kernel_arguments
 from widemargin.distributed import linear_svc
 from widemargin.distributed.partitions import fetch, task
 from widemargin.svm.linear_svc import LinearSVC
@@ -101,7 +102,7 @@ def _error(features: Any, X: Any) -> tuple[float, float]:
     """Return the share of the trace that is left out, and its standard deviation."""
     if X is None:  # all samples are in the basis: the features are exact
         return 0.0, 0.0
-    keywords = features._get_kernel_params()
+    keywords = kernel_arguments(features)
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     full = pairwise_kernels(values, metric=features.kernel, filter_params=True, **keywords)
     diagonal = full.diagonal()

@@ -20,6 +20,8 @@ from sklearn.utils.validation import check_consistent_length
 from widemargin._base.options import distributed_options as options
 from widemargin._base.validation import (
     check_magnitude,
+    check_non_negative,
+    check_several_classes,
     validate_all_weights,
     validate_training,
 )
@@ -175,11 +177,7 @@ def validated(
     total = outlines[present[0]]
     for k in present[1:]:
         total = _merge(total, outlines[k])
-    if len(total.classes) < 2:
-        raise ValueError(
-            "y must contain at least two classes: the number of classes has to be greater than "
-            f"one; got {len(total.classes)} class."
-        )
+    check_several_classes(len(total.classes))
     return [kept[k] for k in present], total
 
 
@@ -194,10 +192,7 @@ def validate_block(estimator: Any, X: Any, y: Any, weight: Any) -> Block | None:
     weight = validate_all_weights(None if weight is None else np.asarray(weight), y)
     if weight is None:
         return Block(X, y, None, names)
-    if weight.min() < 0:
-        raise ValueError(
-            f"sample_weight must be non-negative, got {weight.min()}. Use 0 to leave a sample out."
-        )
+    check_non_negative(weight)
     chosen = weight > 0
     return Block(X[chosen], y[chosen], weight[chosen], names) if chosen.any() else None
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer, get_scorer_names
 
 import widemargin
+from widemargin._base.sklearn_compat import metric_of
 
 # Classes and functions that are attributes of fitted estimators. `tests/export` fits all estimators
 # and finds those that are missing here.
@@ -67,7 +68,7 @@ _OF_OTHERS = frozenset(
 def trusted_types() -> list[str]:
     """Return the names of the types that are safe to load beside those that skops trusts.
 
-    Pass them to tools that use skops and ask which types to trust:
+    Pass them to tools that use skops and have a parameter for trusted types:
     ``skops.io.load(path, trusted=trusted_types())`` or
     ``mlflow.sklearn.save_model(model, path, skops_trusted_types=trusted_types())``.
 
@@ -112,7 +113,7 @@ def is_trusted(name: str) -> bool:
 @cache
 def _metrics() -> frozenset[str]:
     """Return the names of the metrics of scikit-learn's scorers, which searches contain."""
-    return frozenset(_full_name(get_scorer(name)._score_func) for name in get_scorer_names())
+    return frozenset(_full_name(metric_of(get_scorer(name))) for name in get_scorer_names())
 
 
 def _homes() -> list:

@@ -33,6 +33,7 @@ from widemargin._base.validation import (
     canonical_csr,
     check_class_labels,
     check_index,
+    check_several_classes,
     validate_predict,
     validate_training,
     validate_weights,
@@ -133,11 +134,7 @@ class TrainingData:
             samples = samples.subset(self.index)
         samples = samples._replace(weight=self.weight)
         self.y = samples.y
-        if len(np.unique(self.y)) < 2:
-            raise ValueError(
-                "y must contain at least two classes: the number of classes has to be greater than "
-                "one; got 1 class."
-            )
+        check_several_classes(len(np.unique(self.y)))
         self.teacher, self.classes = fitted_teacher(student, samples, labels, computed)
         if computed:
             self.scores = self._teacher_scores(student, samples, folds)

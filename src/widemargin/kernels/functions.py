@@ -191,7 +191,8 @@ class Polynomial(KernelFunction):
         tile = out[rows, columns]
         tile *= self.gamma
         tile += self.coef0
-        np.power(tile, self.degree, out=tile)
+        with np.errstate(over="ignore"):  # values that are not finite are refused or predicted with
+            np.power(tile, self.degree, out=tile)
 
     def rounding(self, norms):
         return max(1, self.degree) * EPSILON

@@ -23,7 +23,7 @@ from widemargin._base.docs import shared_docs
 from widemargin._base.numeric import TINY
 from widemargin._base.options import label_tree_options as options
 from widemargin._base.sklearn_compat import BaseEstimator, Interval, StrOptions, fit_context, naming
-from widemargin._base.targets import encode_targets
+from widemargin._base.targets import check_costs, encode_targets
 from widemargin._base.validation import (
     canonical_csr,
     check_magnitude,
@@ -537,7 +537,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return [LabelTree.of(balanced_tree(features, present, *shape, seed)) for seed in seeds]
 
     def _solver(self, X: Any, weight: Any) -> NodeSolver:
-        cost = np.full(X.shape[0], float(self.C)) if weight is None else self.C * weight
+        with np.errstate(over="ignore"):
+            cost = np.full(X.shape[0], float(self.C)) if weight is None else self.C * weight
+        check_costs(cost, self.C)
         return NodeSolver(
             X, cost, self.loss, constant_feature(self), self.tol, self.max_iter,
             self.prune, int(random_seeds(self.random_state)),

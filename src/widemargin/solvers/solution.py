@@ -57,7 +57,8 @@ def relative_gap(objective: float, bound: float, positive_semidefinite: bool = T
     """Return (objective - bound) / objective, or nan where the kernel may be indefinite."""
     if not positive_semidefinite:
         return np.nan
-    if objective == np.inf:
+    if not objective < np.inf:  # infinite, or nan after an overflow
         return np.inf
-    # No objective is negative: 0 is a bound, too.
-    return max(0.0, objective - max(bound, 0.0)) / max(abs(objective), TINY)
+    # No objective is negative: 0 is a bound, too, and the only one where sums have overflowed.
+    bound = bound if 0.0 < bound < np.inf else 0.0
+    return max(0.0, objective - bound) / max(abs(objective), TINY)

@@ -341,6 +341,7 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             gram.use_float64()
         return Training(**vars(targets), X=X, samples=samples, parameters=parameters, gram=gram)
 
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the duality gap
     def _solve(self, training: Training, _: int, **control: Any) -> Solution:
         costs, margins = training.costs(self.C), training.margins()
         n_classes, bias = len(training.classes), constant_feature(self)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.convergence import early_stop_message, report_convergence
 from widemargin._base.docs import shared_docs
-from widemargin._base.sklearn_compat import BaseEstimator, StrOptions, has_callbacks
+from widemargin._base.sklearn_compat import BaseEstimator, StrOptions, has_callbacks, metric_of
 from widemargin._base.workers import call_on_cluster, has_cluster
 from widemargin.solvers import NotSeparableError
 from widemargin.svm.training import set_attributes
@@ -182,7 +182,7 @@ class Search(BaseEstimator):
     def _test_weights(self, weight: np.ndarray | None, test: np.ndarray) -> dict[str, np.ndarray]:
         """Return the keyword arguments of the scorer: weights of test samples, if it takes them."""
         scorer = self._scorer()
-        accepted = signature(getattr(scorer, "_score_func", scorer)).parameters
+        accepted = signature(metric_of(scorer)).parameters
         if weight is None or "sample_weight" not in accepted:
             return {}
         return {"sample_weight": weight[test]}

@@ -348,6 +348,7 @@ class LinearTraining(Targets):
     def norms(self) -> np.ndarray:
         return squared_norms(self.X)
 
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the duality gap
     def solve(self, C: float, number: int, start: Any, **control: Any) -> Solution:
         """Solve one problem, from the `start` of a solution of another C if given.
 

@@ -48,7 +48,8 @@ def best_classes(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 def linear_tie_tolerance(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
     """Return the difference of scores up to which classes are tied, for each sample."""
-    norm = np.sqrt(np.sum(coef**2) + np.sum(intercept**2))
+    with np.errstate(over="ignore"):  # then all classes are tied
+        norm = np.sqrt(np.sum(coef**2) + np.sum(intercept**2))
     return options.tie_tolerance * (norm * np.sqrt(squared_norms(canonical_csr(X)) + 1.0))
 
 

@@ -346,7 +346,7 @@ def test_machines_that_cannot_serve_are_refused(vowels):
     X, y, _ = vowels
     with pytest.raises(TypeError, match="must have decision_function or predict_proba, got Silent"):
         CodeMatrixClassifier(Silent()).fit(X, y)
-    with pytest.raises(TypeError, match="sample_weight is not supported by the fit of Told"):
+    with pytest.raises(TypeError, match="sample_weight cannot be used, because fit of Told"):
         CodeMatrixClassifier(Told()).fit(X, y, sample_weight=np.ones(len(y)))
 
 

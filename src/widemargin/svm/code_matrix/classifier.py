@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.callbacks import FitProgress
 from widemargin._base.convergence import report_convergence
@@ -21,15 +21,13 @@ from widemargin._base.sklearn_compat import (
     BaseEstimator,
     HasMethods,
     StrOptions,
-    check_y,
     fit_context,
     validate_parameters,
 )
 from widemargin._base.targets import encode_targets
 from widemargin._base.validation import (
-    check_class_labels,
-    refuse_unlabeled,
     validate_kernel_training,
+    validate_meta_training,
     validate_shape,
 )
 from widemargin.svm.code_matrix.binary_classifiers import JointClassifiers, SeparateClassifiers
@@ -208,10 +206,9 @@ class CodeMatrixClassifier(
         -------
         <<returns_self>>
         """
-        self._check_estimator(sample_weight)
+        self._check_estimator()
         routed = self._routed(metadata)
-        X, y = self._validate_training(X, y)
-        refuse_unlabeled(self, self.estimator, y)
+        X, y = self._validate_training(X, y, sample_weight)
         kept, targets = encode_targets(y, sample_weight, class_weight=None)
         classes, samples = targets.classes, np.arange(len(y))[kept]
         if isinstance(self.code, str):
@@ -332,27 +329,19 @@ class CodeMatrixClassifier(
         """Return whether the binary classifiers are fitted together, over one kernel cache."""
         return type(self.estimator) is SVC and not self.estimator.probability
 
-    def _check_estimator(self, sample_weight: Any) -> None:
+    def _check_estimator(self) -> None:
         if not any(hasattr(self.estimator, n) for n in ("decision_function", "predict_proba")):
             raise TypeError(
                 "estimator must have decision_function or predict_proba, got "
                 f"{self.estimator!r}. Calibrate it, for example with CalibratedClassifierCV."
             )
-        if sample_weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise TypeError(
-                f"sample_weight is not supported by the fit of {self.estimator!r}. Leave it out."
-            )
 
-    def _validate_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    def _validate_training(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray]:
         """Validate as the joint `SVC` needs it, or leave the values to other estimators."""
         if self._is_joint() and not callable(self.estimator.kernel):
             validate_parameters(self.estimator)
             return validate_kernel_training(self, X, y, self.estimator.kernel)
-        validate_shape(self, X, y)
-        y = check_y(y, estimator=self)
-        check_class_labels(y)
-        check_consistent_length(X, y)
-        return X, y
+        return X, validate_meta_training(self, X, y, sample_weight)
 
     def _validate(self, X: Any) -> Any:
         check_is_fitted(self)
