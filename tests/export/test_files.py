@@ -317,6 +317,12 @@ def test_files_of_earlier_formats_keep_loading(path):
     )
 
 
+def test_there_are_frozen_files_of_each_version():
+    frozen = {path.stem.rpartition("-")[0] for path in FROZEN.glob("*.skops")}
+    assert {"format1", "0.1.0"} <= frozen
+    assert widemargin.__version__ in frozen or "dev" in widemargin.__version__
+
+
 # Damaged and hostile files.
 
 
