@@ -1,13 +1,18 @@
 """Labels and inputs that cannot be used are refused by a message that names them."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 
 from widemargin.structured import (
     ChainCRF,
     FrankWolfeSSVM,
+    GridCRF,
     LatentSSVM,
+    MultiClassClf,
     MultiLabelClf,
     OneSlackSSVM,
     PerturbedSSVM,
@@ -108,3 +113,42 @@ def test_metrics_check_their_arguments():
         with pytest.raises(ValueError, match="equal numbers of parts, at least one"):
             jaccard_index(outputs, outputs[:1])
     assert flat_scorer(accuracy_score)(perceptron().fit(X, Y), X, Y) > 0.5
+
+
+def test_images_have_real_numbers():
+    images, labels = [np.ones((2, 2, 1))], [np.eye(2, dtype=int)]
+    learner = StructuredPerceptron(GridCRF(), max_iter=1).fit(images, labels)
+    for image, message in ((1j * images[0], "got complex"), (images[0].astype(str), "numbers")):
+        image = image if image.dtype.kind == "c" else np.full((2, 2, 1), "a", dtype=object)
+        with pytest.raises(ValueError, match=message):
+            learner.predict([image])
+
+
+def test_strings_among_integers_are_named():
+    with pytest.raises(ValueError, match="only strings or only integers"):
+        perceptron().fit(X, [["a", "b"], *Y[1:]])
+
+
+def test_predictions_of_no_samples_have_the_shape_and_type_of_others():
+    for model, y in ((MultiClassClf(), [0, 1]), (MultiClassClf(), ["a", "b"])):
+        learner = StructuredPerceptron(model, max_iter=1).fit(np.eye(2), y)
+        assert learner.predict([]).dtype == learner.predict(np.eye(2)).dtype
+    learner = StructuredPerceptron(MultiLabelClf(), max_iter=1).fit(np.eye(2), np.eye(2, dtype=int))
+    assert learner.predict([]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("diversity", [np.nan, np.inf, -1.0])
+def test_the_diversity_of_proposals_is_a_finite_number(diversity):
+    ensemble = PerturbedSSVM(ChainCRF(), 2, C=0.1, tol=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="diversity must be at least 0 and finite"):
+        ensemble.predict_all(X, diversity=diversity)
+
+
+def test_rounds_that_use_the_cache_do_not_count_as_iterations():
+    common = {"C": 1.0, "tol": 1e-3, "max_iter": 8, "cache_tol": 0.01}
+    with pytest.warns(ConvergenceWarning):
+        plain = OneSlackSSVM(ChainCRF(), **common).fit(X, Y)
+    with warnings.catch_warnings(action="ignore"):
+        cached = OneSlackSSVM(ChainCRF(), **common, inference_cache=20).fit(X, Y)
+    assert cached.n_iter_ == len(cached.history_["iteration"]) <= 8
+    assert cached.dual_gap_ < plain.dual_gap_

@@ -610,6 +610,9 @@ class structured_solver_options:
     plane_tol = 0.01
     """Accuracy of the problem over the planes, relative to the tolerance of the fit. A smaller
     value costs more moves of weight, a larger one more rounds."""
+    cached_rounds = 1000
+    """Rounds in a row that use the cache of cutting planes: no limit but where rounding errors
+    leave a plane of the cache violated. Images of snakes (PyStruct) need up to 140."""
     slow_passes = 10
     """Passes of block-coordinate Frank-Wolfe after which it is decided whether a small problem is
     handed over to cutting planes. After fewer, the gap says less."""

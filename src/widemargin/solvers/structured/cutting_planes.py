@@ -16,7 +16,7 @@ had no weight for long are dropped (Joachims, Finley and Yu, 2009).
 
 With a cache, a round first makes a plane from earlier results of the oracle, for each sample the
 one that violates most at the current weights, and calls the oracle only if that plane is not
-violated enough.
+violated enough. Only rounds that call the oracle are iterations.
 
 References
 ----------
@@ -84,6 +84,8 @@ class CuttingPlanesState(SolverState):
     # Labels returned by the oracle, newest last; they are not part of a checkpoint.
     cached_labels: list = field(default_factory=list)
     last_violation: float = np.inf
+    # Rounds since the last call of the oracle; these are not iterations.
+    cached_rounds: int = 0
 
     saved = (
         "w", "planes", "offsets", "gram", "weights", "idle", "iterations", "last_violation",
@@ -111,11 +113,12 @@ class CuttingPlanesState(SolverState):
         return {**super().expected(saved), **arrays, "idle": np.broadcast_to(0, n)}
 
     def iterate(self) -> None:
-        self.iterations += 1
         cached = self._cached_plane()
         if cached is None:
+            self.iterations, self.cached_rounds = self.iterations + 1, 0
             self._add_oracle_plane()
         else:
+            self.cached_rounds += 1
             self.add_plane(*cached)
         self.solve_planes()
         # Inference that is not exact may find nothing that changes the weights, while its bounds
@@ -174,7 +177,8 @@ class CuttingPlanesState(SolverState):
 
     def _cached_plane(self) -> tuple[np.ndarray, float] | None:
         """Return the most violated plane of the cache, or None if it is not violated enough."""
-        if not self.cached_labels or not np.isfinite(self.last_violation):
+        few = self.cached_rounds < options.cached_rounds
+        if not (self.cached_labels and few and np.isfinite(self.last_violation)):
             return None
         evaluate, w, cost = self.oracle.evaluate, self.w, self.cost
         slacks = np.array([evaluate(labels, w, cost)[1] for labels in self.cached_labels])

@@ -99,8 +99,8 @@ def predict_in_sequence(model: Any, W: Any, X: Sequence, diversity: float) -> li
 
     ``diversity`` is added to the score of a part for each earlier output that differs there.
     """
-    if diversity < 0.0:
-        raise ValueError(f"diversity must be at least 0, got {diversity}.")
+    if not 0.0 <= diversity < np.inf:
+        raise ValueError(f"diversity must be at least 0 and finite, got {diversity}.")
     outputs = [list(_decode(model, X, W[0], None))]
     counts = [np.zeros((model.states(y).size, model.n_states)) for y in outputs[0]]
     for w in W[1:]:

@@ -12,6 +12,7 @@ from widemargin._base.sklearn_compat import Interval
 from widemargin.structured.inference import graphs as flat
 from widemargin.structured.inference.graph_cut import cut_labels, expand_labels, is_submodular
 from widemargin.structured.inference.linear_program import branch_and_bound, relax
+from widemargin.structured.inference.logic import Logic
 from widemargin.structured.inference.loopy import loopy_max_product
 from widemargin.structured.inference.potentials import Labeling, Potentials
 from widemargin.structured.inference.reweighted import reweighted_messages
@@ -124,16 +125,20 @@ def check_method(method: Any) -> Any:
     return (name, given) if given else name
 
 
-def infer(potentials: Potentials, method: Any = "auto", allowed: Any = None) -> Labeling:
+def infer(
+    potentials: Potentials, method: Any = "auto", allowed: Any = None, logic: Logic | None = None
+) -> Labeling:
     """Return the `Labeling` of checked potentials: float64, one pairwise matrix per edge.
 
-    ``allowed`` of shape (n_nodes, n_states) has the states that each node may have.
+    ``allowed`` of shape (n_nodes, n_states) has the states that each node may have. With ``logic``
+    the method is "branch-and-bound".
     Tolerances are relative to the largest potential: it is scaled to between 1 and 2, by a power
     of 2, which does not round.
     """
     potentials = potentials if allowed is None else _forbid(potentials, allowed)
     unary, edges, pairwise = potentials
     name, given = method if isinstance(method, tuple) else (method, {})
+    name, given = ("branch-and-bound", {"logic": logic}) if logic else (name, given)
     largest = max(float(np.abs(values).max(initial=0.0)) for values in (unary, pairwise))
     exponent = int(np.frexp(largest)[1]) - 1
     if largest == 0.0 or exponent == 0:

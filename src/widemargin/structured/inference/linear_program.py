@@ -14,9 +14,12 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from widemargin._base.options import inference_options as options
+from widemargin.structured.inference.logic import Logic
 from widemargin.structured.inference.potentials import Labeling, Potentials, one_hot
 from widemargin.structured.inference.reweighted import reweighted_messages
 from widemargin.structured.inference.search import iterated_modes
+
+INFEASIBLE = 2  # the status of scipy.optimize.milp
 
 
 def relax(potentials: Potentials) -> Labeling:
@@ -43,21 +46,30 @@ def relax(potentials: Potentials) -> Labeling:
     return potentials.labeling("lp", labels, float(-solution.fun))._replace(beliefs=both)
 
 
-def branch_and_bound(potentials: Potentials) -> Labeling:
-    """Return the best labels: the program with integers in place of beliefs of nodes."""
+def branch_and_bound(potentials: Potentials, logic: Logic | None = None) -> Labeling:
+    """Return the best labels: the program with integers in place of beliefs of nodes.
+
+    With ``logic``, they are the best of those that satisfy it.
+    """
     quick = reweighted_messages(potentials)
-    if quick.exact:
+    if quick.exact and (logic is None or logic.accepts(quick.labels)):
         return quick._replace(method="branch-and-bound")
     unary, edges, pairwise = potentials
     n_nodes, n_states = unary.shape
     ones = np.concatenate([np.ones(n_nodes), np.zeros(2 * len(edges) * n_states)])
+    constraints = [LinearConstraint(_constraints(n_nodes, n_states, edges), ones, ones)]
+    if logic:
+        rows = sp.hstack([logic.rows, sp.csr_array((len(logic.low), pairwise.size))], format="csr")
+        constraints.append(LinearConstraint(rows, logic.low, logic.high))
     solution = milp(
         -np.concatenate([unary.ravel(), pairwise.ravel()]),
         integrality=np.repeat([1, 0], [unary.size, pairwise.size]),
         bounds=Bounds(0.0, 1.0),
-        constraints=LinearConstraint(_constraints(n_nodes, n_states, edges), ones, ones),
+        constraints=constraints,
         options={"mip_rel_gap": 0.0},
     )
+    if solution.x is None and logic and solution.status == INFEASIBLE:
+        raise ValueError("No labels satisfy the constraints of an input: they contradict.")
     if solution.x is None:
         raise RuntimeError(f"HiGHS did not solve the integer program: {solution.message}")
     labels = solution.x[: unary.size].reshape(unary.shape).argmax(axis=1)

@@ -247,13 +247,21 @@ class StructuredLearner(StructuredEstimator):
         self._report_convergence(solution)
         return self
 
-    def predict(self, X: Sequence) -> Any:
+    def predict(self, X: Sequence, constraints: Any = None) -> Any:
         """Predict the output with the highest score for each input.
 
         Parameters
         ----------
         X : sequence
             Inputs.
+        constraints : sequence, default=None
+            For each input, None or a list of logical constraints on the labels of its graph, tuples
+            (operator, nodes, labels, negated). The operators are "XOR" (one of the nodes has its
+            label), "ATMOSTONE", "OR" (one or more have), "XOROUT", "OROUT" and "ANDOUT" (the last
+            node has its label exactly if one, any, all of the others have theirs), and "IMPLY" (if
+            all of the others have). With ``negated`` a node must not have its label. The output is
+            the best of those that satisfy all of them, by integer programming: exact, and slow
+            for large graphs.
 
         Returns
         -------
@@ -262,6 +270,8 @@ class StructuredLearner(StructuredEstimator):
         """
         check_is_fitted(self, "w")
         X = to_arrays(X)
+        if constraints is not None:
+            return self._predict_constrained(X, constraints)
         if count_samples(X) == 0:
             return self.model_.join_outputs([])
         return self.model_.batch_inference(X, self.w)
@@ -334,6 +344,19 @@ class StructuredLearner(StructuredEstimator):
         if method is None:
             raise TypeError(f"{type(self.model_).__name__} has no method {name}. Use a ChainCRF.")
         return method
+
+    def _predict_constrained(self, X: Any, constraints: Any) -> Any:
+        if not hasattr(constraints, "__len__") or len(constraints) != count_samples(X):
+            raise ValueError(
+                "constraints must be a sequence with None or a list for each input in X, got "
+                f"{constraints!r}."
+            )
+        if "constraints" not in inspect.signature(self.model_.inference).parameters:
+            name = type(self.model_).__name__
+            raise TypeError(f"{name}.inference has no argument constraints.")
+        infer: Any = self.model_.inference
+        pairs = zip(X, constraints, strict=True)
+        return self.model_.join_outputs([infer(x, self.w, constraints=own) for x, own in pairs])
 
     def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> Any:
         """Set the fitted attributes and return the solution."""

@@ -29,7 +29,7 @@ class OneSlackSSVM(StructuredLearner):
     ----------
     <<structured_model>>
     max_iter : int, default=10000
-        Maximum number of rounds.
+        Maximum number of rounds that call inference.
     <<structured_C>>
     <<structured_verbose>>
     <<structured_n_jobs>>
@@ -54,7 +54,7 @@ class OneSlackSSVM(StructuredLearner):
     ----------
     <<structured_fitted>>
     n_iter_ : int
-        Number of rounds, including those that used the cache.
+        Number of rounds that called inference. Rounds that used the cache are not counted.
     history_ : dict of ndarray
         ``iteration``, ``objective``, ``dual_objective``, ``gap`` and ``seconds`` of each round that
         called inference.

@@ -25,7 +25,7 @@ class _Classes(CRF):
         return full_matrices(0, self.n_states)
 
     def join_outputs(self, outputs: list) -> np.ndarray:
-        return np.array(outputs)
+        return np.array(outputs) if outputs else getattr(self, "classes_", np.arange(0))[:0]
 
 
 @shared_docs
@@ -215,6 +215,9 @@ class MultiLabelClf(_Classes):
         super().__init__(2, n_features, inference_method)
         self.n_labels = n_labels
         self.edges = edges
+
+    def join_outputs(self, outputs: list) -> np.ndarray:
+        return np.array(outputs) if outputs else np.empty((0, self.n_labels), dtype=np.int64)
 
     def infer_sizes(self, samples: ParsedSamples) -> None:
         for i, states in enumerate(samples.states or ()):

@@ -18,6 +18,7 @@ import numpy as np
 from widemargin._base.docs import shared_docs
 from widemargin._base.threads import for_each
 from widemargin.structured.inference.dispatch import check_method, infer
+from widemargin.structured.inference.logic import Logic
 from widemargin.structured.inference.potentials import one_hot
 from widemargin.structured.inference.sequences import node_marginals
 from widemargin.structured.models.inputs import (
@@ -321,8 +322,9 @@ class CRF(InferredSizes, NodeLabels):
         return joint.compute(graph, y)
 
     def inference(
-        self, x: Any, w: Any, relaxed: bool = False, return_energy: bool = False, extra: Any = None
-    ) -> Any:
+        self, x: Any, w: Any, relaxed: bool = False, return_energy: bool = False, extra: Any = None,
+        constraints: Any = None,
+    ) -> Any:  # fmt: skip
         """Find the output with the highest score.
 
         `last_inference_` then holds the method and whether the output is exact.
@@ -336,6 +338,8 @@ class CRF(InferredSizes, NodeLabels):
             Whether to return the energy, the negative score.
         extra : ndarray of shape (n_nodes, n_states), default=None
             Terms that are added to the scores of the states of each node.
+        constraints : list of tuple, default=None
+            Logical constraints on the labels, as in `predict` of learners.
 
         Returns
         -------
@@ -344,7 +348,7 @@ class CRF(InferredSizes, NodeLabels):
         energy : float
             Negative score, if ``return_energy``.
         """
-        return self._infer(x, None, w, relaxed, return_energy, extra)
+        return self._infer(x, None, w, relaxed, return_energy, extra, constraints)
 
     def loss_augmented_inference(  # type: ignore[override]
         self, x: Any, y: Any, w: Any, relaxed: bool = False, return_energy: bool = False,
@@ -531,14 +535,17 @@ class CRF(InferredSizes, NodeLabels):
             )
         return states
 
-    def _infer(self, x: Any, y: Any, w: Any, relaxed: bool, return_energy: bool, extra: Any) -> Any:
+    def _infer(
+        self, x: Any, y: Any, w: Any, relaxed: bool, return_energy: bool, extra: Any,
+        constraints: Any = None,
+    ) -> Any:  # fmt: skip
         """Return the best output, and its energy or, for fractional beliefs, the relaxation's.
 
         Inference is augmented by the loss if ``y`` is given.
         """
         if self.unknown_sizes():
             sized = self.with_sizes(x, w)
-            output = sized._infer(x, y, w, relaxed, return_energy, extra)
+            output = sized._infer(x, y, w, relaxed, return_energy, extra, constraints)
             self.last_inference_ = sized.last_inference_
             return output
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
@@ -549,7 +556,9 @@ class CRF(InferredSizes, NodeLabels):
             add_node_losses(potentials.unary, truth, costs, self.state_groups())
         if extra is not None:
             potentials.unary[:] += np.asarray(extra).reshape(potentials.unary.shape)
-        found = infer(potentials, check_method(self.inference_method), graph.allowed)
+        n_nodes, n_states = potentials.unary.shape
+        logic = None if constraints is None else Logic(constraints, n_nodes, n_states, self.states)
+        found = infer(potentials, check_method(self.inference_method), graph.allowed, logic)
         self.last_inference_ = Inference(found.method, found.exact, -found.score, -found.bound)
         if relaxed and found.beliefs is not None:
             beliefs = self.make_output(found.beliefs, graph.output_shape)

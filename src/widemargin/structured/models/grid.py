@@ -6,7 +6,7 @@ import numpy as np
 
 from widemargin._base.docs import shared_docs
 from widemargin.structured.models.graph import GraphCRF
-from widemargin.structured.models.inputs import InputGraph
+from widemargin.structured.models.inputs import InputGraph, check_features
 from widemargin.structured.models.joint_feature import full_matrices
 
 
@@ -165,4 +165,4 @@ def _pixels(x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
     x = np.asarray(x)
     if x.ndim != 3:
         raise ValueError(f"x must have shape (height, width, n_features), got {x.shape}.")
-    return x.reshape(-1, x.shape[2]), x.shape[:2]
+    return check_features(x.reshape(-1, x.shape[2])), x.shape[:2]

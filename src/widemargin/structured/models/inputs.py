@@ -171,6 +171,11 @@ def check_integer_labels(y: Any) -> np.ndarray:
         return objects.astype(np.int64)
     if any(label is None for label in objects):
         raise ValueError("y must contain a label for each part, got None. LatentSSVM accepts it.")
+    if all(isinstance(label, str) for label in objects):
+        raise ValueError(
+            f"Y must contain only strings or only integers, got the strings {labels[:3]} and "
+            "others."
+        )
     types = sorted({type(label).__name__ for label in objects})
     raise ValueError(
         f"y must contain labels as integers from 0 or strings, got {labels[:3]} ({', '.join(types)}"
