@@ -193,6 +193,15 @@ class WithoutWeights(ClassifierMixin, BaseEstimator):
         return X
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_probabilities_that_are_not_numbers_are_refused(tail):
+    X, y = tail
+    model = RescaledClassifier(GaussianNB()).fit(X, y)
+    model.estimator_.theta_[:] = np.nan
+    with pytest.raises(ValueError, match="probabilities of GaussianNB must be numbers, got NaN"):
+        model.predict(X[:2])
+
+
 def test_weights_that_the_estimator_does_not_accept_are_refused(tail):
     with pytest.raises(TypeError, match=r"fit of WithoutWeights\(\) does not accept it"):
         RescaledClassifier(WithoutWeights()).fit(*tail, sample_weight=np.ones(600))

@@ -238,6 +238,11 @@ class RescaledClassifier(RoutesFitMetadata, MetaEstimatorMixin, ClassifierMixin,
         validate_shape(self, X)
         known = np.isin(self.estimator_.classes_, self.classes_)
         probabilities = self.estimator_.predict_proba(X)[:, known]
+        if np.isnan(probabilities).any():
+            raise ValueError(
+                f"The probabilities of {type(self.estimator_).__name__} must be numbers, got NaN. "
+                "Scale the features, remove constant ones, or use another estimator."
+            )
         rescaled = probabilities * (self.priors_ / self.training_priors_)
         total = rescaled.sum(axis=1, keepdims=True)
         return np.where(total > 0, rescaled, self.priors_) / np.where(total > 0, total, 1.0)

@@ -72,6 +72,14 @@ def test_impossible_numbers_are_refused(uneven, beta, largest):
         ldam_class_margin(uneven[1], largest=largest)
 
 
+@pytest.mark.parametrize("function", [effective_class_weight, ldam_class_margin])
+def test_labels_that_have_no_classes_are_refused(function):
+    with pytest.raises(ValueError, match="y must contain class labels, got none"):
+        function([])
+    with pytest.raises(ValueError, match="of one type, got NoneType, str"):
+        function(np.array(["a", "b", None], dtype=object))
+
+
 def test_names_of_the_two_ways_are_their_functions(uneven):
     X, y = uneven
     named = SVC(class_weight="effective", class_margin="ldam").fit(X, y)

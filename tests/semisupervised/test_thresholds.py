@@ -106,10 +106,16 @@ def test_sparse_samples_give_the_thresholds_of_dense_ones(data):
 
 def test_other_than_two_labels_and_unknown_ones_are_refused(data):
     X, y, new = data
-    with pytest.raises(ValueError, match=r"two classes, got \[0, 1, 2\]"):
-        cross_fitted_threshold(LogisticRegression(), X, np.arange(len(y)) % 3)
-    with pytest.raises(ValueError, match=r"pos_label must be one of \[0, 1\], got 5"):
-        prior_threshold(LogisticRegression(), X, y, new, pos_label=5)
+    three = np.arange(len(y)) % 3
+    with pytest.raises(ValueError, match=r"two classes, .*, got \[0, 1, 2\]"):
+        cross_fitted_threshold(LogisticRegression(), X, three)
+    with pytest.raises(ValueError, match=r"of labeled samples only, got \[-1, 0, 1\]"):
+        labels_only(LogisticRegression(), X, three - 1)
+    with pytest.raises(ValueError, match="of one type, got NoneType, str"):
+        labels_only(LogisticRegression(), X, np.array(["a", "b", None], dtype=object)[three])
+    for pos_label in (5, [1]):
+        with pytest.raises(ValueError, match=r"pos_label must be one of the labels \[0, 1\]"):
+            prior_threshold(LogisticRegression(), X, y, new, pos_label=pos_label)
 
 
 def test_a_classifier_without_scores_is_refused_before_it_is_trained(data, monkeypatch):

@@ -16,7 +16,12 @@ from sklearn.utils.validation import column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import check_sample_weight, naming
-from widemargin._base.validation import LARGEST_VALUE, check_several_classes, validate_weights
+from widemargin._base.validation import (
+    LARGEST_VALUE,
+    check_class_labels,
+    check_several_classes,
+    validate_weights,
+)
 
 
 @dataclass(frozen=True)
@@ -237,6 +242,9 @@ def class_margins(
 def _class_counts(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
     """The classes of samples of positive weight, and the sums of their weights."""
     labels: np.ndarray = column_or_1d(y)
+    check_class_labels(labels)
+    if not len(labels):
+        raise ValueError("y must contain class labels, got none.")
     weight = None
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, labels, ensure_non_negative=True)

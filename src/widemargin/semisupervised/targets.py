@@ -159,14 +159,18 @@ class PartialLabelsMixin:
                 "binary classifier per class, with y equal to 1 for the class, 0 for the other "
                 "classes and -1 for unlabeled samples."
             )
-        pos_label = getattr(self, "pos_label", None)
-        if np.ndim(pos_label) == 0 and pos_label in (None, classes[1]):
-            return classes
-        if np.ndim(pos_label) or pos_label != classes[0]:
-            raise ValueError(
-                f"pos_label must be one of the labels {classes.tolist()}, got {pos_label!r}."
-            )
-        return classes[::-1]
+        return negative_and_positive(classes, getattr(self, "pos_label", None))
+
+
+def negative_and_positive(classes: np.ndarray, pos_label: Any) -> np.ndarray:
+    """Return two sorted labels, the positive one last; None stands for the greater one."""
+    if pos_label is None:
+        return classes
+    if np.ndim(pos_label) or pos_label not in classes.tolist():
+        raise ValueError(
+            f"pos_label must be one of the labels {classes.tolist()}, got {pos_label!r}."
+        )
+    return classes if pos_label == classes[1] else classes[::-1]
 
 
 def _stack(X: Any, X_unlabeled: Any) -> Any:

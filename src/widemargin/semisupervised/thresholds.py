@@ -16,7 +16,9 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from widemargin._base.docs import shared_docs
 from widemargin._base.sklearn_compat import safe_indexing
+from widemargin._base.validation import check_class_labels
 from widemargin.semisupervised.constraints import Constraints, ScoredSamples, midpoints
+from widemargin.semisupervised.targets import negative_and_positive
 
 
 def labels_only(estimator: Any, X: Any, y: ArrayLike) -> Any:
@@ -36,7 +38,7 @@ def labels_only(estimator: Any, X: Any, y: ArrayLike) -> Any:
     classifier
         Fitted classifier.
     """
-    return clone(estimator).fit(X, y)
+    return clone(estimator).fit(X, _check_labels(y, None)[0])
 
 
 @shared_docs
@@ -129,13 +131,14 @@ def prior_threshold(
 def _check_labels(y: ArrayLike, pos_label: Any) -> tuple[np.ndarray, Any]:
     """Return the labels as an array, and the positive label."""
     labels = column_or_1d(y)
+    check_class_labels(labels)
     classes = np.unique(labels)
     if len(classes) != 2:
-        raise ValueError(f"y must contain labels of two classes, got {classes.tolist()}.")
-    pos_label = classes[1] if pos_label is None else pos_label
-    if pos_label not in classes:
-        raise ValueError(f"pos_label must be one of {classes.tolist()}, got {pos_label!r}.")
-    return labels, pos_label
+        raise ValueError(
+            f"y must contain labels of two classes, of labeled samples only, got "
+            f"{classes.tolist()}."
+        )
+    return labels, negative_and_positive(classes, pos_label)[1]
 
 
 def _response_method(estimator: Any) -> str:
