@@ -124,8 +124,8 @@ class PrivilegedSVC(SlackClassifier):
     Privileged features are known for the training samples and not for those to predict: a
     radiologist's report, tags, a later measurement, an expensive sensor (learning using privileged
     information, LUPI). The slack of each training sample is a function of its privileged features;
-    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+, to which
-    `slack_ridge` adds slack of each sample's own),
+    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+, to
+    which `slack_ridge` adds slack of each sample's own),
 
     .. math::
 
