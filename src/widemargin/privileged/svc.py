@@ -100,9 +100,9 @@ class SlackClassifier(PrivilegedBase):
             return
         label = self.classes_.tolist()[int(signs[0])]
         warnings.warn(
-            f"All training samples are predicted to be of class {label!r}: the "
-            "privileged features explain the labels without X. Leave out those that the label "
-            "follows from, increase slack_ridge, or use PrivilegedSVCCV.",
+            f"All training samples are predicted to be of class {label!r}. Leave out privileged "
+            "features that the label follows from, increase C or slack_ridge, set "
+            "class_weight='balanced' for rare classes, or use PrivilegedSVCCV.",
             UserWarning,
             stacklevel=6,
         )
