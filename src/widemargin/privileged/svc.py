@@ -100,9 +100,9 @@ class SlackClassifier(PrivilegedBase):
             return
         label = self.classes_.tolist()[int(signs[0])]
         warnings.warn(
-            f"All training samples are predicted to be of class {label!r}: the "
-            "privileged features explain the labels without X. Leave out those that the label "
-            "follows from, increase slack_ridge, or use PrivilegedSVCCV.",
+            f"All training samples are predicted to be of class {label!r}. Leave out privileged "
+            "features that the label follows from, increase C or slack_ridge, set "
+            "class_weight='balanced' for rare classes, or use PrivilegedSVCCV.",
             UserWarning,
             stacklevel=6,
         )
@@ -124,8 +124,8 @@ class PrivilegedSVC(SlackClassifier):
     Privileged features are known for the training samples and not for those to predict: a
     radiologist's report, tags, a later measurement, an expensive sensor (learning using privileged
     information, LUPI). The slack of each training sample is a function of its privileged features;
-    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+, to which
-    `slack_ridge` adds slack of each sample's own),
+    prediction needs X alone. For two classes it solves, with ``loss='squared_hinge'`` (SVM2+, to
+    which `slack_ridge` adds slack of each sample's own),
 
     .. math::
 
