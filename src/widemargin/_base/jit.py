@@ -78,7 +78,8 @@ def compiled(
         return (call.dispatcher or _choose(call, arguments))(*arguments)  # type: ignore[attr-defined]
 
     vars(call).update(dispatcher=None, inner=None, plain=None, substitute=None, loops=None)
-    vars(call).update(work=work or _entries, lists=lists, key=None, stored=False, cost=cost, seconds=0.0)
+    vars(call).update(work=work or _entries, cost=cost, lists=lists, seconds=0.0)
+    vars(call).update(key=None, stored=False)
     return call
 
 

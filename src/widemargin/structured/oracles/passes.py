@@ -155,12 +155,10 @@ def subgradient_pass(
         batch = order[begin : begin + batch_size]
         write_matrices(graphs.layout, weights, work[0])
         for matrix in work[0]:
-            for row in matrix:
-                _multiply(scale, row)
+            _multiply_rows(scale, matrix, len(matrix))
         for i in batch:
             unaries(graphs, i, weights, work[1])
-            for v in range(_n_nodes(graphs, i)):
-                _multiply(scale, work[1][v])
+            _multiply_rows(scale, work[1], _n_nodes(graphs, i))
             own, _ = most_violating(graphs, i, work[1][:0], 0, work, labels)
             loss += cost[i] * own
             add_difference(graphs, labels, i, cost[i], plane)
@@ -198,6 +196,13 @@ def _average(earlier, factors, total, weights, lag, average):
 def _multiply(factor, row):
     for j in range(len(row)):
         row[j] *= factor
+
+
+@compiled
+def _multiply_rows(factor, rows, count):
+    """Multiply the first ``count`` rows by a factor."""
+    for v in range(count):
+        _multiply(factor, rows[v])
 
 
 @compiled
@@ -299,3 +304,8 @@ def _average_by_vectors(earlier, factors, total, weights, lag, average):
 @uncompiled(_multiply)
 def _multiply_by_vectors(factor, row):
     row *= factor
+
+
+@uncompiled(_multiply_rows)
+def _multiply_rows_by_vectors(factor, rows, count):
+    rows[:count] *= factor
