@@ -36,6 +36,7 @@ from widemargin.solvers.solution import Report, Solution, relative_gap
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import rounding_floor
 
+# Compiled code reads a constant, but calls no function that is not compiled.
 _ROUNDING = rounding_floor(1.0)
 
 
