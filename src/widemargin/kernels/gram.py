@@ -99,7 +99,7 @@ class Gram:
         return self.size * max(1, n_support)
 
     def _exact_rows(self, rows: slice, support: np.ndarray, dual: np.ndarray) -> tuple:
-        """Return sums for some samples, what they lack, and bounds of their errors."""
+        """Return sums for some samples, their rounding errors, and bounds of what remains."""
         values, roots = self.block(rows, support), np.sqrt(np.abs(self.diagonal()))
         sums = extended.weighted_sum(extended.exact(values), extended.exact(dual))
         return *sums, self.rounding() * float(np.abs(dual) @ roots[support]) * roots[rows]
