@@ -144,11 +144,11 @@ class KernelGram(Gram):
         center = center or (function.translation_invariant and function.uses_norms)
         if center and not sp.issparse(X) and len(X):
             self.origin = X.mean(axis=0)
-            centred = X - self.origin
-            self.function = function.accurate(centred)
+            centered = X - self.origin
+            self.function = function.accurate(centered)
             if self.function is not function and function.translation_invariant:
-                self.origin, centred = None, X  # differences of features lose no digits
-            X = centred
+                self.origin, centered = None, X  # differences of features lose no digits
+            X = centered
         else:
             self.function = function.accurate(X)
         self._set_samples(X)
