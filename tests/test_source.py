@@ -17,6 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
+        *ROOT.glob("benchmarks/*.md"),
         *(ROOT / "docs").glob("*.rst"),
         *(ROOT / "examples").glob("*.py"),
         *(ROOT / "tools").glob("*.py"),
@@ -26,8 +27,8 @@ PAGES = sorted(
 # Retired words: readers search for the field's own.
 RETIRED = re.compile(
     r"\b(machines?|tells?|told|promis(?:e|es|ed|ing)|demands?|demanded|settl(?:e|es|ed|ing)"
-    r"|leaps?|crawls?|crawled|lessons?|speaks?|rooms?|rows? without (?:a )?labels?"
-    r"|unlabell?ed rows?|labell?ed rows?|training rows?|privileged columns?)\b",
+    r"|leaps?|crawls?|crawled|lessons?|speaks?|says?|said|asks?|asked|rivals?|rooms?"
+    r"|rows? without (?:a )?labels?|(?:un)?labell?ed rows?|training rows?|privileged columns?)\b",
     re.IGNORECASE,
 )
 ALLOWED = re.compile(
@@ -82,6 +83,7 @@ def test_pages_use_the_words_of_the_field():
 
 def test_the_word_check_finds_what_it_looks_for():
     assert retired_words("A machine that tells.") == ["machine", "tells"]
+    assert retired_words("It says and asks.") == ["asks", "says"]
     assert retired_words("A support vector machine to machine precision, on demand.") == []
 
 
@@ -251,3 +253,64 @@ def body_start(function):
     first = function.body[0]
     has_docstring = ast.get_docstring(function) is not None and len(function.body) > 1
     return (function.body[1] if has_docstring else first).lineno
+
+
+PRIVATE_ATTRIBUTES = re.compile(
+    r"\b_(score_func|get_kernel_params|validate_params|init_callback_context|skl_callbacks)$"
+)
+
+
+def private_names_of_scikit_learn(module):
+    """Return imports of private modules and names of scikit-learn, and uses of its attributes."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
+            parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+            yield from (part for part in parts if re.match("_[a-z]", part))
+        elif isinstance(node, ast.Attribute) and PRIVATE_ATTRIBUTES.match(node.attr):
+            yield node.attr
+
+
+def test_private_names_of_scikit_learn_are_in_one_file():
+    # Converters write the fitted attributes of scikit-learn's classes.
+    found = {name(path): sorted(private_names_of_scikit_learn(parse(path))) for path in FILES}
+    assert {path for path, names in found.items() if names} == {"_base/sklearn_compat.py"}
+
+
+def test_options_are_documented_with_the_benchmark_that_measures_them():
+    for group in parse(PACKAGE / "_base/options.py").body:
+        if not isinstance(group, ast.ClassDef):
+            continue
+        scripts = re.findall(r"benchmarks/\w+\.py", ast.get_docstring(group))
+        assert scripts or "no benchmark" in ast.get_docstring(group), group.name
+        assert all((ROOT / script).exists() for script in scripts), group.name
+        # Several values may share a description, which follows the last one.
+        assert isinstance(group.body[-1], ast.Expr), group.name
+
+
+def test_every_option_is_used():
+    read = {
+        node.attr
+        for path in FILES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    unused = {
+        field
+        for group in vars(options).values()
+        if isinstance(group, type)
+        for field in vars(group)
+        if not field.startswith("__") and field not in read
+    }
+    assert unused == set()
+
+
+def test_other_constants_have_a_comment():
+    uncommented = []
+    for path in FILES:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        for constant in tuning_constants(path):
+            target = constant.rpartition(":")[2].strip("()")
+            number = next(k for k, line in enumerate(lines) if line.startswith(target + " = "))
+            if "#" not in lines[number - 1] + lines[number]:
+                uncommented.append(constant)
+    assert uncommented == []

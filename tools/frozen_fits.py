@@ -151,12 +151,15 @@ EXCEPTIONS = {
     },
     "Preference* new constraints/warnings": (np.inf, "warns that the guarantee does not hold"),
     # Objectives are bounded: these learners stop at a duality gap, not at the optimum.
-    "OneSlackSSVM */*objective*": (1e-2, "planes are combined as exactly as tol asks; within tol"),
+    "OneSlackSSVM */*objective*": (
+        1e-2,
+        "planes are combined as exactly as tol requires; within tol",
+    ),
     "FrankWolfeSSVM */objective_": (5e-2, "small problems end with cutting planes; within tol"),
     **{
         f"{learner} */{name}": (np.inf, reason)
         for learner, reason in (
-            ("OneSlackSSVM", "planes are combined as exactly as tol asks; within tol"),
+            ("OneSlackSSVM", "planes are combined as exactly as tol requires; within tol"),
             ("FrankWolfeSSVM", "small problems end with cutting planes; within tol"),
         )
         for name in (
@@ -235,11 +238,11 @@ def _refit(data, **parameters):
     return lambda estimator: estimator.set_params(**_translated(parameters)).fit(*data[:2])
 
 
-def _fit(kind, data, *, given=None, then=None, more=None, asked=None, **parameters):
+def _fit(kind, data, *, given=None, then=None, more=None, passed=None, **parameters):
     """A function that fits, and returns everything that is to be the same.
 
     ``given`` are more arguments of fit; ``then`` changes the fitted estimator; ``more`` returns
-    more answers by name; ``asked`` are more arguments of methods that answer.
+    more answers by name; ``passed`` are more arguments of methods that answer.
     """
 
     def run():
@@ -256,7 +259,7 @@ def _fit(kind, data, *, given=None, then=None, more=None, asked=None, **paramete
             found["joint"]["augmented"] = model.loss_augmented_inference(X[0], y[0], w)
         for method in filter(partial(hasattr, estimator), ANSWERS):
             try:
-                found[method] = getattr(estimator, method)(X_test, **_translated(asked or {}))
+                found[method] = getattr(estimator, method)(X_test, **_translated(passed or {}))
             except NotImplementedError as error:
                 found[method] = type(error).__name__
         return found | (more(estimator) if more else {})
@@ -513,9 +516,9 @@ def _gated():
     yield from _each("GatedStudents", data, ways, teacher=linear, given=w)
     exported = {"exported": {"target": "cat", "teacher": linear, "given": w}}
     yield from _each("GatedSVC", data, exported, more=lambda e: {"export": e.export()})
-    given, asked = {"teacher_scores": scores}, {"teacher_scores": kernel.decision_function(X_test)}
+    given, passed = {"teacher_scores": scores}, {"teacher_scores": kernel.decision_function(X_test)}
     yield from _each("GatedStudents", data, {
-        "scores": {"given": given, "asked": asked},
+        "scores": {"given": given, "passed": passed},
         "pipeline": {"teacher": pipe, "features": "teacher"}})
     thin = {"sparse": {"targets": [2, 0], "n_jobs": 2}}
     yield from _each("GatedStudents", _rows(240, form="sparse"), thin)
@@ -647,10 +650,10 @@ def _structured():
     yield "make_grid_edges", lambda: edges
     for states, pairs in {3: edges, 2: edges, 4: edges[:0]}.items():
         pairwise = np.eye(2) if states == 2 else rng.standard_normal((states, states))
-        ask = partial(structured.inference_dispatch, rng.standard_normal((16, states)), pairwise)
+        infer = partial(structured.inference_dispatch, rng.standard_normal((16, states)), pairwise)
         for method in ("auto", "alpha-expansion", "trws", "lp", "icm", "unary", "graph-cut"):
             named = {"inference_method": method, "return_energy": True}
-            yield f"inference {method} {states}", partial(ask, pairs, **named)
+            yield f"inference {method} {states}", partial(infer, pairs, **named)
     yield "diverse predictions", partial(_diverse, chain)
 # fmt: on
 

@@ -1,9 +1,12 @@
 """Shared parameter descriptions."""
 
+import re
+from collections import defaultdict
+
 import pytest
 from sklearn.utils.metaestimators import available_if
 
-from widemargin._base.docs import shared_docs
+from widemargin._base.docs import DESCRIPTIONS, shared_docs
 
 
 def test_a_description_takes_the_indentation_of_its_line():
@@ -59,3 +62,13 @@ def test_an_unknown_name_is_an_error():
 
     with pytest.raises(KeyError, match="nonsense"):
         shared_docs(function)
+
+
+def test_no_description_is_written_twice():
+    sections = defaultdict(list)
+    for name, text in DESCRIPTIONS.items():
+        for entry in re.split(r"\n(?=\S)", text):
+            # One line below the name may be the same by chance.
+            if entry.strip().count("\n") >= 2:
+                sections[" ".join(entry.split())].append(name)
+    assert [names for names in sections.values() if len(names) > 1] == []

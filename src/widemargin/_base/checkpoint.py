@@ -31,7 +31,7 @@ from widemargin._base.threads import stopping
 PathLike = str | os.PathLike[str]
 Result = TypeVar("Result")
 
-_VERSION = 2
+_VERSION = 2  # of the format: files of other versions are refused
 _MOST = 2**53  # largest count in a state
 _CHECKSUM_LENGTH = 2 * hashlib.sha256().digest_size
 

@@ -20,11 +20,6 @@ C : float, default=1.0
     Regularization parameter. The strength of the regularization is inversely
     proportional to C. Must be strictly positive; ``np.inf`` gives a hard margin.
 
-[C_finite]
-C : float, default=1.0
-    Regularization parameter. The strength of the regularization is inversely
-    proportional to C. Must be strictly positive and finite.
-
 [privileged_parameters]
 privileged_kernel : str or callable, default='linear'
     Kernel function of the privileged features, as `kernel`.
@@ -435,8 +430,7 @@ gamma : {'scale', 'auto'} or float, default='scale'
 <<coef0>>
 
 [semisupervised_solver]
-tol : float, default=1e-3
-    Tolerance on the KKT violation at which the solver stops.
+<<tol>>
 
 cache_size : float, default=1000
     Size of the kernel cache in MB.
@@ -689,10 +683,7 @@ random_state : int, RandomState instance or None, default=None
     reproducible.
 verbose : bool, default=False
     Whether to print progress messages.
-checkpoint : str or path-like, default=None
-    File to which the state of the fit is saved every ten seconds and at the end. A fit with
-    the same data, parameters and version resumes from it, with the same result as one that
-    was not interrupted; `n_jobs` and `verbose` may differ.
+<<checkpoint>>
 
 [ensemble_weights]
 W : ndarray of shape (n_estimators, size_joint_feature)
@@ -748,10 +739,6 @@ diversity : float, default=0.0
     Amount added to the score of a part for each earlier member whose proposal differs
     there. If 0, the members predict independently of each other.
 
-[density_weight]
-sample_weight : array-like of shape (n_samples,), default=None
-    Non-negative sample weights. A sample of weight k counts as k samples.
-
 [priors]
 priors : array-like of shape (n_classes,), default=None
     Prior probabilities of the classes. By default the class frequencies.
@@ -789,8 +776,7 @@ ax : matplotlib Axes, default=None
     Axes to plot on. By default, a new figure is created.
 
 [display_options]
-ax : matplotlib Axes, default=None
-    Axes to plot on. By default, a new figure is created.
+<<ax>>
 colors : sequence of colors, default=None
     One color per class. By default, a color-blind safe palette.
 legend : bool, default=True
@@ -868,7 +854,7 @@ self : object
 [finite_C]
 C : float, default=1.0
     Regularization parameter. The strength of the regularization is inversely
-    proportional to C. Must be strictly positive.
+    proportional to C. Must be strictly positive and finite.
 
 [y_true_ranking]
 y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
@@ -1070,7 +1056,7 @@ sample_weight : array-like of shape (n_samples,), default=None
     Non-negative weights that multiply `C` for each sample. A sample of weight k counts
     as k samples, one of weight 0 is left out. The teacher is fitted with the weights,
     an unfitted transformer in `features` only if its ``fit`` has a parameter
-    `sample_weight`, which that of a pipeline has not.
+    `sample_weight`; that of a pipeline does not.
 
 [gated_score_weight]
 sample_weight : array-like of shape (n_samples,), default=None

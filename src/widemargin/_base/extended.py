@@ -1,6 +1,6 @@
 """Sums and products with twice the digits of float64.
 
-A number is a pair of float64: a value, and the rest that it lacks (T. J. Dekker: A floating-point
+A number is a pair of float64: a value and its rounding error (T. J. Dekker: A floating-point
 technique for extending the available precision. Numerische Mathematik 1971). Whole arrays are
 computed at a time, element by element, so that the bits do not depend on the processor.
 Certificates use this where sums cancel.
@@ -12,7 +12,7 @@ from widemargin._base.numeric import EPSILON
 from widemargin._base.options import kernel_options as options
 
 Pair = tuple[np.ndarray, np.ndarray]
-"""Values, and what they lack."""
+"""Values, and their rounding errors."""
 
 # Splits the 53 bits of a float64 into halves whose products are exact.
 _SPLIT = float(2**27 + 1)

@@ -12,11 +12,11 @@ that replace one use pytest's ``monkeypatch``.
 
 
 class interrupt_options:
-    """Options of interrupts."""
+    """Options of interrupts; a delay that nobody notices decides, no benchmark."""
 
     pause = 0.02
-    """Seconds until an interrupt that had to wait is tried again: short for the user, long beside
-    the cost of a thread. Larger values answer Ctrl-C later."""
+    """Seconds until an interrupt that had to wait is tried again: short for the user, long compared
+    with the start of a thread. Larger values react to Ctrl-C later."""
 
 
 class checkpoint_options:
@@ -615,7 +615,7 @@ class structured_solver_options:
     leave a plane of the cache violated. Images of snakes (PyStruct) need up to 140."""
     slow_passes = 10
     """Passes of block-coordinate Frank-Wolfe after which it is decided whether a small problem is
-    handed over to cutting planes. After fewer, the gap says less."""
+    handed over to cutting planes. After fewer, the gap is a worse predictor of the time."""
     most_passes = 100
     """Passes that block-coordinate Frank-Wolfe may need for a small problem, if the gap falls as
     their number: cutting planes solve it in about 50 rounds, which cost as much as 50 passes."""
@@ -643,7 +643,7 @@ class structured_solver_options:
 
 
 class model_options:
-    """Options of structured models."""
+    """Options of structured models; memory decides, no benchmark."""
 
     largest_label = 1000
     """Least label that is refused as a mistake if there are not even as many labels as its number.
@@ -943,7 +943,7 @@ class label_tree_options:
     few_labels, many_labels = 3.0, 10.0
     """Mean numbers of labels per sample: the exponent of scores is 4 up to the first, 3 up to the
     second, and 2 beyond, unless `score_exponent` is passed. A larger exponent gives the classifiers
-    of the labels more say against those of the nodes above them."""
+    of the labels more influence, compared with those of the nodes above them."""
     block_samples = 512
     """Samples that a thread walks down the tree together in prediction: those that reach the same
     node look its weights up in one table."""

@@ -74,7 +74,8 @@ def for_each(function, items, threads=None):
 def stopping():
     """Return whether the results of the `for_each` that runs this call will not be used.
 
-    Another of its calls has failed or its caller was interrupted. Long calls ask now and then.
+    Another of its calls has failed or its caller was interrupted. Long calls check this now and
+    then.
     In the main thread an interrupt that has waited is raised.
     """
     interrupts.check()
@@ -92,7 +93,7 @@ def single_threaded_blas():
 
 
 class _Job:
-    """Items to work through, shared by the thread that wants it done and those that help it."""
+    """Items and their results, shared by the calling thread and its helpers."""
 
     def __init__(self, function, items):
         self.function = function
@@ -125,7 +126,7 @@ class _Job:
         self.work()
         with self.changed:
             self.helpers -= 1
-            # All: a waiter that was interrupted as it lay down to sleep may still be listed.
+            # All: one that was interrupted just before it waited may still be listed.
             self.changed.notify_all()
 
     def close(self):
@@ -151,7 +152,7 @@ class _Job:
 
 
 class _Pool:
-    """Daemon threads waiting for jobs, as many as the largest request has asked for."""
+    """Daemon threads waiting for jobs, as many as the largest request needed."""
 
     def __init__(self):
         self.reset()
@@ -203,7 +204,7 @@ class _Limiter:
             interrupts.__exit__(*exception)
 
     def after_fork_in_child(self):
-        # Of all threads only the one that forked lives on, so only its own hold counts.
+        # Only the thread that forked exists in the child, so that only its own hold counts.
         self.lock = threading.Lock()
         was_held = self.holders > 0
         self.holders = int(getattr(_here, "limiter_depth", 0) > 0)

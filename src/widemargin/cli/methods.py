@@ -47,7 +47,7 @@ _SINGLE = {
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What the user has asked for.
+    """Options that the user has passed.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted pipeline, with what there is to say about it.
+    """A fitted pipeline, with what is reported about it.
 
     Attributes
     ----------

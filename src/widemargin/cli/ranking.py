@@ -14,7 +14,7 @@ from widemargin.cli.tables import Samples
 from widemargin.labeltree.metrics import ndcg_at_k, precision_at_k
 from widemargin.labeltree.tree import LabelTreeClassifier
 
-_RANKS = (1, 3, 5)
+_RANKS = (1, 3, 5)  # of P@k, as in the literature
 
 
 def fit_ranking(samples: Samples, seed: int | None) -> Pipeline:

@@ -143,7 +143,7 @@ class KernelDiscriminantAnalysis(
         ----------
         <<X_kernel_train>>
         <<y>>
-        <<density_weight>>
+        <<counting_weight>>
 
         Returns
         -------

@@ -99,7 +99,7 @@ class Gram:
         return self.size * max(1, n_support)
 
     def _exact_rows(self, rows: slice, support: np.ndarray, dual: np.ndarray) -> tuple:
-        """Return sums for some samples, what they lack, and bounds of their errors."""
+        """Return sums for some samples, their rounding errors, and bounds of what remains."""
         values, roots = self.block(rows, support), np.sqrt(np.abs(self.diagonal()))
         sums = extended.weighted_sum(extended.exact(values), extended.exact(dual))
         return *sums, self.rounding() * float(np.abs(dual) @ roots[support]) * roots[rows]
@@ -144,11 +144,11 @@ class KernelGram(Gram):
         center = center or (function.translation_invariant and function.uses_norms)
         if center and not sp.issparse(X) and len(X):
             self.origin = X.mean(axis=0)
-            centred = X - self.origin
-            self.function = function.accurate(centred)
+            centered = X - self.origin
+            self.function = function.accurate(centered)
             if self.function is not function and function.translation_invariant:
-                self.origin, centred = None, X  # differences of features lose no digits
-            X = centred
+                self.origin, centered = None, X  # differences of features lose no digits
+            X = centered
         else:
             self.function = function.accurate(X)
         self._set_samples(X)

@@ -116,8 +116,9 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     score_exponent : int or 'auto', default='auto'
         Exponent p of the scores :math:`-\max(0, 1 - \langle w, x \rangle)^p` of the hinge losses.
         2 is the negative squared hinge loss, as in Parabel and omikuji; 3 is that of PECOS. The
-        classifiers of labels, where slack is often above 1, have more say against those of the
-        nodes above them the larger the exponent is, which ranks labels of few samples better.
+        classifiers of labels, where slack is often above 1, have the more influence, compared with
+        those of the nodes above them, the larger the exponent is. This ranks labels of few samples
+        better.
         'auto' is 4 for samples with up to 3 labels on average, 3 for up to 10, and 2 for more; it
         is 1 for joint nodes, whose slack is that to the best other child. Not used with 'log'.
 

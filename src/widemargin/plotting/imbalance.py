@@ -27,10 +27,7 @@ class ClassRecallDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the plot.
-    figure_ : matplotlib Figure
-        The figure of the axes.
+    <<display_axes>>
     points_ : dict of matplotlib PathCollection
         Classes of each group.
     lines_ : dict of matplotlib LineCollection
@@ -69,13 +66,11 @@ class ClassRecallDisplay(Display):
         <<class_count_groups>>
         name : str, default=None
             Name for the title. If None, the name of the estimator's class.
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        <<ax>>
 
         Returns
         -------
-        ClassRecallDisplay
-            Display with the plot.
+        <<returns_display>>
         """
         check_is_fitted(estimator)
         name = type(estimator).__name__ if name is None else name
@@ -101,13 +96,11 @@ class ClassRecallDisplay(Display):
         <<class_count_groups>>
         name : str, default=None
             Name for the title.
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        <<ax>>
 
         Returns
         -------
-        ClassRecallDisplay
-            Display with the plot.
+        <<returns_display>>
         """
         report = imbalance_report(y_true, y_pred, classes=classes, counts=counts, bounds=bounds)
         return cls(report, name=name).plot(ax=ax)
@@ -117,15 +110,13 @@ class ClassRecallDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        <<ax>>
         colors : dict, default=None
             Colors of 'head', 'medium' and 'tail'. If None, a color-blind safe palette is used.
 
         Returns
         -------
-        ClassRecallDisplay
-            The display itself.
+        <<returns_display>>
         """
         ax = self._use_axes(ax, layout="constrained")
         colors = _COLORS if colors is None else colors

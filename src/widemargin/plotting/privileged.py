@@ -69,8 +69,7 @@ class SlackDisplay(Display):
         feature : int or str, default=None
             Index or name of the feature to plot. If None, the one with the largest correlation
             with the slack (for categories, the largest correlation ratio).
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        <<ax>>
         legend : bool, default=True
             Whether to add a legend.
 
@@ -100,8 +99,7 @@ class SlackDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        <<ax>>
         legend : bool, default=True
             Whether to add a legend.
 

@@ -155,7 +155,7 @@ class PrivilegedSVC(SlackClassifier):
     loss : {'squared_hinge', 'hinge'}, default='squared_hinge'
         Loss function: 'squared_hinge' is SVM2+, 'hinge' is SVM1+.
 
-    <<C_finite>>
+    <<finite_C>>
 
     privileged_penalty : float, default=1.0
         Regularization parameter :math:`\lambda` of the slack function. The larger it is, the less

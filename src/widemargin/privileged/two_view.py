@@ -35,7 +35,7 @@ class TwoViewSVC(PrivilegedBase):
 
     Parameters
     ----------
-    <<C_finite>>
+    <<finite_C>>
 
     C_privileged : float, default=None
         Regularization parameter of the second view; `C` if None.

@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from widemargin._base.options import preference_options
 from widemargin.semisupervised.targets import is_missing
 
-NO_SAMPLES = np.empty(0, dtype=np.intp)
+NO_SAMPLES = np.empty(0, dtype=np.intp)  # an empty index, not a tuning constant
 
 
 class LabelSplit(NamedTuple):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from widemargin._base.jit import compiled, uncompiled
 
-_64_BITS = (1 << 64) - 1
+_64_BITS = (1 << 64) - 1  # Python's integers do not overflow: a mask does it for them
 
 
 def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:

@@ -36,6 +36,7 @@ from widemargin.solvers.solution import Report, Solution, relative_gap
 from widemargin.solvers.states import Resumable
 from widemargin.solvers.stopping import rounding_floor
 
+# Compiled code reads a constant, but calls no function that is not compiled.
 _ROUNDING = rounding_floor(1.0)
 
 
@@ -229,7 +230,7 @@ def _direct_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.n
     """Compute the Newton step by factorization, updating the matrix of the last step."""
     problem = state.problem
     if state.offset and curved.any():
-        return _centred_step(state, curved, gradient)
+        return _centered_step(state, curved, gradient)
     changed = curved != state.curved
     if 2 * np.count_nonzero(changed) > np.count_nonzero(curved):
         state.matrix = np.eye(len(gradient))
@@ -251,7 +252,7 @@ def _has_offset(X: np.ndarray) -> bool:
     return float(np.sum(mean * mean)) > options.offset * square
 
 
-def _centred_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def _centered_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Compute the Newton step with second derivatives around the mean m of the samples in I.
 
     They are B + s m m', where B = 1 + sum_I c_i (z_i - m)(z_i - m)' has no digits of the offset.

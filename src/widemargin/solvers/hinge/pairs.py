@@ -13,7 +13,7 @@ from widemargin.kernels.dense import filled_row, filled_row_by_vectors
 
 _LARGEST = np.int64(np.iinfo(np.int64).max)
 _SMALLEST = np.int64(np.iinfo(np.int64).min)
-_ALL_BITS = np.int64(-1)
+_ALL_BITS = np.int64(-1)  # a mask that keeps everything
 
 
 def _vector_work(matrix, filled, source, samples, gamma, diagonal, lower, upper, dual, *rest):

@@ -145,7 +145,7 @@ class State(Resumable):
     shrinking : bool, default=True
         Whether to use the shrinking heuristic.
     strict : bool, default=True
-        Whether a small tolerance asks for a small duality gap too.
+        Whether a small tolerance requires a small duality gap too.
     dual : ndarray of shape (n,), optional
         Feasible point to start from.
     values : ndarray of shape (n,), optional

@@ -134,7 +134,7 @@ class CrammerSingerState(PassState):
         Parameters
         ----------
         scores : Pair of ndarray of shape (n_classes, n)
-            With what they lack.
+            With their rounding errors.
         norm : float
             sum_k ||f_k||^2.
         known : bool

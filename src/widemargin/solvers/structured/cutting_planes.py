@@ -240,7 +240,7 @@ class CuttingPlanesState(SolverState):
 def simplex_ascent(
     gram: np.ndarray, linear: np.ndarray, weights: np.ndarray, tol: float, most_steps: int
 ) -> int:
-    """Maximise linear . a - 1/2 a' gram a over the simplex, from ``weights`` and in place.
+    """Maximize linear . a - 1/2 a' gram a over the simplex, from ``weights`` and in place.
 
     Stops when no move of weight between two coordinates gains at a rate of more than ``tol``.
     Returns the number of moves.
