@@ -61,6 +61,18 @@ def test_the_target_of_a_link_is_replaced_and_not_the_link(tmp_path):
     assert path.read_bytes() == b"new"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert path.is_fifo()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="permissions are different on Windows")
 def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
     with atomic_write(tmp_path / "file"):

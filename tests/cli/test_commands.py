@@ -300,7 +300,7 @@ def test_unlabeled_samples_in_the_file_and_in_another(folder, tmp_path):
     result = json.loads(out)
     assert (result["labeled_samples"], result["unlabeled_samples"]) == (100, 300)
     assert result["method"] == "PreferenceSVC"
-    assert "300 samples are unlabeled" in result["because"]
+    assert "unlabeled samples (300)" in result["because"]
 
 
 def test_privileged_columns_are_not_needed_for_prediction(folder, tmp_path):
@@ -532,6 +532,12 @@ def test_inspect_describes_a_model(folder):
         ),
         (["fake.parquet", "--target", "y"], "cannot be read"),
         (["fake.svm"], "cannot be read as svmlight"),
+        (["latin.csv", "--target", "y"], "is not UTF-8 text (invalid start byte). Save it"),
+        (["ragged.csv", "--target", "y"], "Expected 2 fields in line 3, saw 3. Quote fields"),
+        (["twice.csv", "--target", "y"], "more than one column 'x'. Rename or remove it"),
+        (["infinite.csv", "--target", "y"], "Column 'x' contains inf, and 1e+150 is the largest"),
+        (["lists.parquet", "--target", "y"], "Column 'x' contains neither numbers nor strings"),
+        (["train.csv", "--target", "outcome", "--jobs", "0"], "--jobs must not be 0"),
     ],
     ids=lambda value: None if isinstance(value, list) else value,
 )
@@ -546,9 +552,45 @@ def test_errors_of_fit_are_one_helpful_sentence(folder, tmp_path, arguments, mes
     (folder / "rare.csv").write_text("x,y\n" + "1,a\n" * 4 + "2,b\n" * 5)
     (folder / "fake.parquet").write_text("x,y\n1,2\n")
     (folder / "fake.svm").write_text("x,y\n1,2\n")
+    (folder / "latin.csv").write_text("x,y\n1,a\n2,Müller\n", encoding="latin-1")
+    (folder / "ragged.csv").write_text("x,y\n1,a\n2,b,c\n")
+    (folder / "twice.csv").write_text("x,y,x\n1,a,2\n2,b,3\n")
+    (folder / "infinite.csv").write_text("x,y\n1,a\ninf,b\n")
+    pd.DataFrame({"x": [[1, 2]] * 2, "y": ["a", "b"]}).to_parquet(folder / "lists.parquet")
     name, *rest = arguments
     assert message in fail("fit", folder / name, *rest, "-o", tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_fit_warns_of_numbers_that_are_used_as_strings(folder, tmp_path):
+    table = mixed_table().astype({"age": object})
+    table.loc[3, "age"] = "unknown"
+    table.to_csv(tmp_path / "data.csv", index=False)
+    result = run("fit", tmp_path / "data.csv", "--target", "outcome", "-o", tmp_path / "model")
+    assert result.returncode == 0
+    assert "Warning: Column 'age' is used as text, because 1 of its " in result.stderr
+    assert "values are not numbers, such as 'unknown'." in result.stderr
+
+
+def test_a_privileged_column_that_is_named_twice_is_one_column(folder, tmp_path):
+    twice = ("--privileged", "diagnosis") * 2
+    fit = ("--target", "outcome", *twice, "-o", tmp_path / "model")
+    assert "PrivilegedSVC" in succeed("fit", folder / "train.csv", *fit)
+
+
+def test_lines_with_too_many_fields_are_not_predicted(folder, tmp_path):
+    table = mixed_table().assign(unused=1.0)
+    text = table.to_csv(index=False)
+    (tmp_path / "ragged.csv").write_text(text + text.splitlines()[5] + ",1\n", encoding="utf-8")
+    message = fail("predict", folder / "model.skops", tmp_path / "ragged.csv")
+    assert "Expected 6 fields in line 122, saw 7" in message
+
+
+def test_output_that_is_a_folder_or_a_device(folder, tmp_path):
+    predict = ("predict", folder / "model.skops", folder / "test.csv", "-o")
+    assert f"--output {tmp_path} is a folder" in fail(*predict, tmp_path)
+    succeed(*predict, os.devnull)
+    assert not os.path.isfile(os.devnull)
 
 
 def test_errors_of_predict_are_one_helpful_sentence(folder, tmp_path):
@@ -628,16 +670,41 @@ def test_usage_errors_have_their_own_exit_code(folder):
     assert run("nothing").returncode == 2
 
 
-def test_progress_is_shown_on_terminals_only(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def test_progress_is_shown_on_terminals_only(monkeypatch):
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
         with progress("Reading ...") as show:
             show("1,000 samples ...")
         assert ("1,000 samples" in stream.getvalue()) == shown
+
+
+def test_fit_shows_a_bar_of_its_subproblems_and_fits_the_same_model(folder, tmp_path, monkeypatch):
+    shown = []
+
+    @contextlib.contextmanager
+    def progress_of_a_terminal(text):
+        yield lambda text=None, **done: shown.append((text, done))
+
+    fit = ("fit", folder / "numbers.csv", "--target", "label", "--tune", "-o")
+    succeed(*fit, tmp_path / "plain")
+    monkeypatch.setattr("widemargin.cli.output.progress", progress_of_a_terminal)
+    streams = Bunch(stderr=Terminal(), stdout=io.StringIO())
+    monkeypatch.setattr("widemargin.cli.output.sys", streams)
+    succeed(*fit, tmp_path / "shown")
+    texts, counts = zip(*shown, strict=True)
+    assert "Fitting SVCCV to 200 samples ..." in texts
+    total = max(done.get("total", 0) for done in counts)
+    assert [done["completed"] for done in counts if "completed" in done] == list(range(total + 1))
+    assert total > 1
+    assert inspect(tmp_path / "shown").types == inspect(tmp_path / "plain").types
+    table = pd.read_csv(folder / "numbers.csv").drop(columns="label")
+    scores = [load(tmp_path / name).decision_function(table) for name in ("plain", "shown")]
+    np.testing.assert_array_equal(*scores)
 
 
 def test_version_and_help():

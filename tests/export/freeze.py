@@ -1,7 +1,7 @@
 """Write frozen model files of a version: ``python -m tests.export.freeze NAME``.
 
-Run it once for each version of the package, with its number as NAME, and of the format. `test_files`
-loads all files with every later version.
+Run it once for each version of the package, with its number as NAME, and of the format.
+`test_files` loads all files with every later version.
 """
 
 import sys

@@ -96,7 +96,14 @@ def test_the_threshold_of_a_constrained_classifier_is_where_the_slider_starts(tw
     assert numbers["true positives"] + numbers["false positives"] == predicted.sum()
     assert "precision ≥ 0.8" in body(report, "Decision threshold")
     assert "confidence 0.8" in body(report, "Constraint and guarantee")
-    assert "best round" in body(report, "Rounds")
+    assert "Rounds" not in [section.title for section in report.sections]
+
+
+def test_rounds_of_self_training_are_shown(two_classes):
+    X, y = two_classes
+    model = PreferenceSVC(random_state=0).fit(X[:100], y[:100], X_unlabeled=X[100:300])
+    assert len(model.history_["added"]) > 1
+    assert "best round" in body(Report.from_estimator(model, X[300:], y[300:]), "Rounds")
 
 
 def test_students_are_compared_with_their_teacher(iris):

@@ -510,12 +510,16 @@ def atomic_write(path: PathLike) -> Iterator[Any]:
     ----------
     path : str or path-like
         The file to write. An existing file stays unchanged until the block has ended without an
-        exception and the content has been written to disk.
+        exception and the content has been written to disk. Devices and pipes are written to.
 
     Yields
     ------
     file : binary file object
     """
+    if os.path.exists(path) and not os.path.isfile(path):  # a folder is an error
+        with open(path, "wb") as file:
+            yield file
+        return
     folder, prefix = _temporary_files(path)
     temporary = f"{folder}/{prefix}{secrets.token_hex(8)}.tmp"
     try:

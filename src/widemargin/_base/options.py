@@ -979,6 +979,10 @@ class cli_options:
     most_categories = 50
     """Distinct strings up to which a column is a category, with a feature for each. Columns of more
     are text."""
+    mostly_numbers = 0.9
+    """Share of numbers from which on a column of strings is worth a warning."""
+    largest_number = 1e150
+    """Largest number in a table: scaling squares it."""
     most_classes = 20
     """Distinct labels up to which a target has classes, however few samples there are. More than
     that, and than half of the samples, are numbers or names."""

@@ -80,7 +80,9 @@ def fit(
         typer.Option(help="auto, svc, linear, lda, preference, privileged or labeltree."),
     ] = "auto",
     tune: Annotated[bool, typer.Option("--tune", help="Select C by cross-validation.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of random choices.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of random choices.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Number of parallel jobs.")] = None,
     cluster: Annotated[
         str | None,
@@ -99,11 +101,13 @@ def fit(
 
     if method not in methods.METHODS:
         raise CommandError(f"There is no --method {method}.", f"Use {', '.join(methods.METHODS)}.")
+    if jobs == 0:
+        raise CommandError("--jobs must not be 0.", "Pass a number, or -1 for all processors.")
     _check_folder(output)
     constraints = {"precision": precision, "recall": recall, "confidence": confidence}
     chosen = methods.FitOptions(
         method=method,
-        privileged=privileged or [],
+        privileged=list(dict.fromkeys(privileged or [])),
         texts=text or [],
         categories=category or [],
         constraints={name: value for name, value in constraints.items() if value is not None},
@@ -117,11 +121,11 @@ def fit(
         _check_teacher_options(chosen, target, unlabeled)
         students(teacher, data, output, as_json=as_json)
         return
-    with progress(f"Fitting {data.name} ..."):
+    with progress(f"Reading {data.name} ...") as show:
         samples = tables.read_training(data, target, [*chosen.texts, *chosen.categories])
         more = None if unlabeled is None else _read_unlabeled(unlabeled, data, samples.X, chosen)
         with use_cluster(cluster):
-            fitted = methods.fit(samples, more, chosen)
+            fitted = methods.fit(samples, more, chosen, show)
     from widemargin.export import save
 
     result = _fit_result(data, output, fitted)
@@ -236,7 +240,7 @@ def data(
         Path | None, typer.Option("--output", "-o", help="CSV file to write instead of printing.")
     ] = None,
     subset: Annotated[str, typer.Option(help="all, train or test.")] = "all",
-    seed: Annotated[int, typer.Option(help="Seed of generated data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of generated data.")] = 0,
 ) -> None:
     """Write included, generated or downloaded data as CSV."""
     import sys
@@ -329,6 +333,8 @@ def _check_folder(output: Path) -> None:
         raise CommandError(
             f"--output {output}: there is no folder {output.parent}.", "Create it first."
         )
+    if output.is_dir():
+        raise CommandError(f"--output {output} is a folder.", "Pass the name of a file.")
 
 
 def _check_teacher_options(chosen: Any, target: str | None, unlabeled: Path | None) -> None:

@@ -280,12 +280,13 @@ def students() -> Shown:
         seconds = min(_seconds(lambda call=call: call(X_test)) for _ in range(5))
         score = f1_score(_indicators(y_test), accepted, average="macro")
         rows.append([name, f"{score:.3f}", f"{1e6 * seconds / len(X_test):.2f}"])
+    gain = float(rows[1][1]) - float(rows[2][1])
     text = (
         "Detectors of the six classes of satimage. A student replaces a multi-class SVM with "
         f"{len(teacher.support_):,} support vectors by a linear function of 100 kernel values, and "
         "needs neither the teacher nor the other classes. The same landmarks trained on the labels "
-        "alone cost the same. The times of both are those of one class; the other two compute all "
-        "six."
+        f"alone cost the same; the teacher changes their F1 by {gain:+.3f}. The times of both are "
+        "those of one class; the other two compute all six."
     )
     header = ["model", "mean F1 of the classes, test set", "microseconds per sample"]
     return Shown("Students that are cheaper than their teacher", text, header, rows)

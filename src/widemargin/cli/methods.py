@@ -1,5 +1,6 @@
 """Choose an estimator for the data and the options, and fit it with its preprocessing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import widemargin
 from widemargin._base.options import cli_options as options
 from widemargin.cli.cluster import fit_partitions
 from widemargin.cli.main import CommandError
+from widemargin.cli.output import fit_progress
 from widemargin.cli.ranking import fit_ranking
 from widemargin.cli.tables import (
     CATEGORY,
@@ -102,7 +104,12 @@ class Fit:
     file_type: str = TABLE
 
 
-def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
+def fit(
+    samples: Samples,
+    unlabeled: Any,
+    chosen: FitOptions,
+    show: Callable[..., None] = lambda text=None, **done: None,
+) -> Fit:
     """Choose and fit a model.
 
     Parameters
@@ -112,6 +119,8 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
     unlabeled : DataFrame, CSR matrix or None
         More samples, all unlabeled.
     chosen : FitOptions
+    show : callable
+        What `widemargin.cli.output.progress` yields.
 
     Returns
     -------
@@ -137,10 +146,12 @@ def fit(samples: Samples, unlabeled: Any, chosen: FitOptions) -> Fit:
             raise CommandError("The class -1 would mean unlabeled samples.", "Rename it.")
         blocks = [columns.transform(more) for more in rest]
         arguments["X_unlabeled"] = stack(blocks) if blocks else None
+    show(f"Fitting {type(model).__name__} to {len(y):,} samples ...")
     if chosen.cluster is not None and not chosen.tune:
         model = fit_partitions(model, X, y, chosen.seed)
     else:
-        model.fit(X, y, **arguments)
+        with fit_progress(model, show):
+            model.fit(X, y, **arguments)
     pipeline = Pipeline([("columns", columns), ("model", model)])
     n_used = n_unlabeled if method == "preference" else 0
     return Fit(pipeline, kinds, reason, len(y), n_used, SVMLIGHT if kinds is None else TABLE)
@@ -197,7 +208,7 @@ def choose(
     if chosen.constraints:
         return "preference", "precision, recall or a confidence is required"
     if n_unlabeled:
-        return "preference", f"{n_unlabeled} samples are unlabeled"
+        return "preference", f"there are unlabeled samples ({n_unlabeled})"
     if n_classes > options.most_flat_classes:
         return "labeltree", f"there are {n_classes} classes, which a tree of labels makes fast"
     if TEXT in (kinds or {}).values():

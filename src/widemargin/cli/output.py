@@ -32,8 +32,8 @@ def print_result(result: dict[str, Any], as_json: bool) -> None:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that work is going on, and for how long.
+def progress(text: str) -> Iterator[Callable[..., None]]:
+    """Show on a terminal that work is going on, how much of it is done, and for how long.
 
     Parameters
     ----------
@@ -43,18 +43,62 @@ def progress(text: str) -> Iterator[Callable[[str], None]]:
     Yields
     ------
     show : callable
-        Takes another text to show.
+        Takes another text to show, and how many subproblems are ``completed`` of a ``total``.
     """
     if not sys.stderr.isatty():
-        yield lambda text: None
+        yield lambda text=None, **done: None
         return
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    texts = TextColumn("{task.description}", markup=False)
+    columns = SpinnerColumn(), texts, BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=None)
-        yield lambda text: bar.update(task, description=text)
+        yield lambda text=None, **done: bar.update(task, description=text, **done)
+
+
+@contextmanager
+def fit_progress(model: Any, show: Callable[..., None]) -> Iterator[None]:
+    """Show on a terminal how many subproblems of a fit are solved.
+
+    Parameters
+    ----------
+    model : estimator
+        Shown if it supports callbacks.
+    show : callable
+        What `progress` yields.
+    """
+    shown = sys.stderr.isatty() and hasattr(model, "set_callbacks")
+    if shown:
+        model.set_callbacks(_SolvedProblems(show))
+    yield
+    if shown:
+        model.set_callbacks()
+
+
+class _SolvedProblems:
+    """Callback of scikit-learn that counts the tasks of a fit, as far as there are several."""
+
+    def __init__(self, show: Callable[..., None]) -> None:
+        self._show, self._completed = show, 0
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Show the number of tasks."""
+        if context.parent is None and (context.max_subtasks or 0) > 1:
+            self._show(completed=0, total=context.max_subtasks)
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Count tasks of the fit itself."""
+        if context.parent is not None and context.parent.parent is None:
+            self._completed += 1
+            self._show(completed=self._completed)
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
 
 
 def _print_table(name: str, rows: list[dict[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,20 +120,53 @@ def column_kinds(table: pd.DataFrame, texts: list[str], categories: list[str]) -
         elif pd.api.types.is_numeric_dtype(column):
             kinds[str(name)] = NUMBER
         else:
-            few = column.nunique() <= options.most_categories
-            kinds[str(name)] = CATEGORY if few else TEXT
+            kinds[str(name)] = _kind_of_strings(str(name), column)
     return kinds
+
+
+def _kind_of_strings(name: str, column: pd.Series) -> str:
+    """Return whether a column is a category or text; warn if most of it is numbers."""
+    try:
+        kind = CATEGORY if column.nunique() <= options.most_categories else TEXT
+    except TypeError as error:
+        raise CommandError(
+            f"Column {name!r} contains neither numbers nor strings, but {column.dropna().iloc[0]}.",
+            "Remove it, or write each of its numbers to a column.",
+        ) from error
+    present = column.dropna()
+    others = present[pd.to_numeric(present.astype(str), errors="coerce").isna()]
+    if 0 < len(others) <= (1 - options.mostly_numbers) * len(present):
+        warnings.warn(
+            f"Column {name!r} is used as {kind}, because {len(others)} of its {len(present)} "
+            f"values are not numbers, such as {others.iloc[0]!r}. If these mark missing values, "
+            "leave them empty.",
+            stacklevel=2,
+        )
+    return kind
 
 
 def with_kinds(table: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
     """Return the columns of a table as float64, or as strings with "" for missing values."""
     columns = {
-        name: table[name].astype(np.float64)
+        name: _numbers(name, table[name])
         if kind == NUMBER
         else pd.Series(to_labels(table[name]), table.index, dtype=object)
         for name, kind in kinds.items()
     }
     return pd.DataFrame(columns, index=table.index)
+
+
+def _numbers(name: str, column: pd.Series) -> pd.Series:
+    """Return a column as float64, without infinite numbers and those whose square is infinite."""
+    numbers = column.astype(np.float64)
+    large = numbers[numbers.abs() > options.largest_number]
+    if len(large):
+        raise CommandError(
+            f"Column {name!r} contains {large.iloc[0]}, and {options.largest_number} is the "
+            "largest number that can be used.",
+            "Leave the field empty if the value is missing.",
+        )
+    return numbers
 
 
 def read_chunks(
@@ -233,11 +267,12 @@ def _read_table(path: Path, target: str, strings: Sequence[str]) -> pd.DataFrame
         return _read_arff(path)
     read = partial(pd.read_csv, path, converters={target: _marked}, low_memory=False)
     types: dict[Any, Any] = {name: str for name in strings if name != target}
-    table = read(dtype=types)
-    # As they are written, such as "true": predictions read strings.
-    truths = [name for name in table if pd.api.types.infer_dtype(table[name]) == "boolean"]
-    if truths:
-        table = read(dtype={**types, **dict.fromkeys(truths, str)})
+    with _csv_errors(path):
+        table = read(dtype=types)
+        # As they are written, such as "true": predictions read strings.
+        truths = [name for name in table if pd.api.types.infer_dtype(table[name]) == "boolean"]
+        if truths:
+            table = read(dtype={**types, **dict.fromkeys(truths, str)})
     return _with_labels(table, target) if len(table) else table
 
 
@@ -267,12 +302,15 @@ def _table_chunks(
             yield table.iloc[start : start + options.read_samples]
         return
     converters = {} if target is None else {target: _marked}
-    features = {name: kind for name, kind in types.items() if name != target}
+    # With usecols, lines of too many fields would be no error.
+    read = {name: types.get(name, str) for name in _csv_header(path) if name != target}
     try:
-        with pd.read_csv(
-            path, dtype=features, converters=converters, usecols=list(types),
-            chunksize=options.read_samples,
-        ) as tables:  # fmt: skip
+        with (
+            _csv_errors(path),
+            pd.read_csv(
+                path, dtype=read, converters=converters, chunksize=options.read_samples
+            ) as tables,
+        ):
             for table in tables:
                 yield table if target is None or not len(table) else _with_labels(table, target)
     except ValueError as error:
@@ -280,6 +318,24 @@ def _table_chunks(
         raise CommandError(
             f"{path} does not contain the types of the training data: {error}.",
             f"These columns must contain numbers: {numbers}.",
+        ) from error
+
+
+@contextmanager
+def _csv_errors(path: Path) -> Iterator[None]:
+    """Turn what reading a file that is no CSV file raises into a CommandError."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{path} cannot be read as CSV: it is not UTF-8 text ({error.reason}).",
+            "Save it as UTF-8.",
+        ) from error
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        raise CommandError(
+            f"{path} cannot be read as CSV: {reason}.",
+            "Quote fields that contain commas, quotes or line breaks.",
         ) from error
 
 
@@ -321,10 +377,7 @@ def _check_columns(path: Path, needed: list[str]) -> None:
         elif path.suffix == ".arff":
             present = list(_read_arff(path).columns)
         else:
-            present = list(pd.read_csv(path, nrows=0).columns)
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-        empty = "is empty" if path.stat().st_size == 0 else f"cannot be read as CSV ({error})"
-        raise CommandError(f"{path} {empty}.", "A table with a header is needed.") from error
+            present = _csv_header(path)
     except ValueError as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
     separators = [mark for mark in ";\t|" if len(present) == 1 and mark in str(present[0])]
@@ -336,6 +389,20 @@ def _check_columns(path: Path, needed: list[str]) -> None:
     for name in needed:
         if name not in present:
             raise _unknown_column(name, present, str(path))
+
+
+def _csv_header(path: Path) -> list[str]:
+    """Return the names of the columns, all of which are different."""
+    if path.stat().st_size == 0:
+        raise CommandError(f"{path} is empty.", "A table with a header is needed.")
+    with _csv_errors(path):
+        names = pd.read_csv(path, nrows=1, header=None, dtype=str).iloc[0].dropna()
+        repeated = names[names.duplicated()]
+        if len(repeated):
+            raise CommandError(
+                f"{path} has more than one column {repeated.iloc[0]!r}.", "Rename or remove it."
+            )
+        return list(pd.read_csv(path, nrows=0).columns)
 
 
 def _unknown_column(name: str, present: list, where: str) -> CommandError:

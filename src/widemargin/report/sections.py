@@ -201,8 +201,8 @@ def rounds(subject: Subject) -> Markup | None:
     history = getattr(subject.model, "history_", None)
     if not history:
         return None
-    if "added" in history:
-        return _self_training_rounds(history)
+    if "added" in history:  # without unlabeled samples, there is one round
+        return _self_training_rounds(history) if len(history["added"]) > 1 else None
     if "objective" not in history or len(history["objective"]) < 2:
         return None
     x = np.asarray(history.get("iteration", np.arange(len(history["objective"]))))
