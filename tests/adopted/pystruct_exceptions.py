@@ -8,7 +8,7 @@ _SUBGRADIENT = "SubgradientLatentSSVM does not exist: use LatentSSVM(Subgradient
 _LIBRARY = "imports a library of inference that is not used here"
 _BY_TYPE = "wants potentials and beliefs as lists by type: ours are one array of all types"
 _OPTIMUM = "wants 0 for weights that must not be positive: at the optimum they are negative"
-_PYTHON_2 = "is Python 2, and predicts under logical constraints, which are not supported"
+_BY_TYPE_TOO = "sets tol=0, and has logical constraints as lists by type of node"
 _NO_DATA = "needs data that are not part of its source, or that the copy does not have"
 
 TESTS: dict[str, str] = {
@@ -56,12 +56,10 @@ TESTS: dict[str, str] = {
 
 EXAMPLES: dict[str, str] = {
     "image_segmentation": _NO_DATA,
-    "plot_hidden_short_snakes_typed": (
-        "predicts under logical constraints, which are not supported, and sets tol=0"
-    ),
-    "plot_hidden_short_snakes_typed_gen": _PYTHON_2,
-    "plot_snakes_constraints": _PYTHON_2,
+    "plot_hidden_short_snakes_typed": _BY_TYPE_TOO,
+    "plot_hidden_short_snakes_typed_gen": _BY_TYPE_TOO,
+    "plot_snakes_constraints": "is Python 2",
 }
 
-# Examples in which ``/`` divides integers.
-PYTHON_2_DIVISIONS = ("plot_latent_node",)
+# Examples for Python 2, where ``/`` divides integers, or an early Matplotlib.
+TRANSLATED = ("plot_latent_node", "plot_letters")

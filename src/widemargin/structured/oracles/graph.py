@@ -1,5 +1,6 @@
 """The oracle of conditional random fields: all samples in flat arrays, for compiled inference."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,16 +40,25 @@ class GraphOracle(StructuredOracle):
             if samples.known is not None:
                 cost = cost * np.concatenate(samples.known)
             self.graphs = self.graphs._replace(truth=truth, cost=cost)
-        self.method = check_method(model.inference_method)
         self.n_samples, self.size = len(self.inputs), self.joint.full_size
         self.groups = model.state_groups()
         # Compiled passes know neither groups of states nor states that are not allowed.
         self.is_plain = self.groups is None and all(graph.allowed is None for graph in self.inputs)
-        fast = self.is_plain and self.method in ("auto", "max-product")
-        self.is_forest = self.graphs.forest & fast
+        self._set_method(model.inference_method)
         self.no_extra = np.empty((0, self.layout.n_states))
         if samples.states is not None:
             self._check_allowed()
+
+    def with_method(self, method: Any) -> Any:
+        """Return this oracle with another inference method."""
+        other = copy.copy(self)
+        other._set_method(method)
+        return other
+
+    def _set_method(self, method: Any) -> None:
+        self.method = check_method(method)
+        fast = self.is_plain and self.method in ("auto", "max-product")
+        self.is_forest = self.graphs.forest & fast
 
     def from_model_order(self, w: np.ndarray) -> np.ndarray:
         return np.append(self.joint.check_weights(w), 0.0)[self.joint.order]
