@@ -109,13 +109,21 @@ EXCEPTIONS = {
     "TwoViewSVC agreeing (100, 2)/intercept_": (2e-12, "another path to the same optimum"),
     "TwoViewSVC apart (100, 3)/decision_function": (2e-12, "another path to the same optimum"),
     "SVC large ovo/dual_coef_": (1e-11, "kernel values of small problems are computed by rows"),
+    "CrammerSingerSVC */intercept_": (2e-12, "Newton steps make small dual variables exactly 0"),
+    **{
+        f"Preference* sure of */{name}": (
+            np.inf,
+            "with a confidence, a round replaces an earlier one only for a clearly better chance",
+        )
+        for name in ("history_.best", "dual_coef_", "intercept_", "support_*", "estimator_.*")
+    },
     **{
         f"CrammerSingerSVC */{name}": (np.inf, "Newton steps make small dual variables exactly 0")
         for name in ("dual_coef_", "n_iter_", "support_", "support_vectors_")
     },
     "GatedSVC mm/*": (1e-7, "the teacher differs in the last bits, the student stops at tol"),
     "GatedStudents mm/*": (1e-7, "the teacher differs in the last bits, the student stops at tol"),
-    "GatedStudents plain/students_.cat.coef_": (1.0, "zero up to rounding, 1e-15, in both"),
+    "GatedStudents plain/students_.cat.coef_": (2.0, "zero up to rounding, 1e-15, in both"),
     "GatedStudents large*": (1e-10, "the teacher differs in the last bits"),
     "LinearSVC dual large/*": (np.inf, "did not converge; an interior-point method ends it now"),
     "LinearSVC crammer large/*": (np.inf, "did not converge; an interior-point method ends it now"),
@@ -150,6 +158,10 @@ EXCEPTIONS = {
         for name in ("guarantee_.*", "threshold_", "decision_function", "predict", "warnings")
     },
     "Preference* new constraints/warnings": (np.inf, "warns that the guarantee does not hold"),
+    "OneSlackSSVM letters/objective_": (
+        0.2,
+        "8 rounds are far from the optimum; rounds that use the cache are not counted any more",
+    ),
     # Objectives are bounded: these learners stop at a duality gap, not at the optimum.
     "OneSlackSSVM */*objective*": (
         1e-2,
