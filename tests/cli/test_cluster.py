@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="module")
 def address():
     with distributed.LocalCluster(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None, protocol="tcp"
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0", protocol="tcp"
     ) as started:
         yield started.scheduler_address
 

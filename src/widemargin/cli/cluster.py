@@ -40,7 +40,7 @@ def _client(distributed: Any, address: str) -> Iterator[None]:
     if address == LOCAL:
         workers = {"n_workers": os.cpu_count(), "threads_per_worker": 1}
         with (
-            distributed.LocalCluster(dashboard_address=None, **workers) as started,
+            distributed.LocalCluster(dashboard_address=":0", **workers) as started,
             distributed.Client(started),
         ):
             yield

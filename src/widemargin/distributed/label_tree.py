@@ -69,7 +69,7 @@ class Sums(NamedTuple):
 
     def plus(self, other: "Sums") -> "Sums":
         *sums, _ = (a + b for a, b in zip(self, other, strict=True))
-        return Sums(*sums, max(self.most_labels, other.most_labels))
+        return Sums._make([*sums, max(self.most_labels, other.most_labels)])
 
 
 class Summary(NamedTuple):
@@ -161,8 +161,9 @@ def _outline(block: Block | None) -> Outline | None:
     """Return the outline of a block with an indicator matrix."""
     if block is None:
         return None
-    n_samples, n_labels = block.y.shape
-    counts = np.bincount(block.y.indices, minlength=n_labels).astype(float)
+    matrix: Any = block.y
+    n_samples, n_labels = matrix.shape
+    counts = np.bincount(matrix.indices, minlength=n_labels).astype(float)
     return Outline(np.arange(n_labels), counts, block.X.shape[1], block.names, n_samples)
 
 
