@@ -11,13 +11,15 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from widemargin._base.transactions import interrupts, uninterrupted
 
 _here = threading.local()
 
 
-def effective_threads():
+def effective_threads() -> int:
     """Return how many threads inner work should use, as scikit-learn's OpenMP code takes it.
 
     ``OMP_NUM_THREADS``, limits that threadpoolctl sets on OpenMP and the CPU quota of a container
@@ -32,7 +34,9 @@ def effective_threads():
     return openmp_effective_n_threads()
 
 
-def for_each(function, items, threads=None):
+def for_each(
+    function: Callable[[Any], Any], items: Iterable[Any], threads: int | None = None
+) -> list[Any]:
     """Call ``function`` on every item, on several threads, and return the results in order.
 
     Parameters
@@ -71,7 +75,7 @@ def for_each(function, items, threads=None):
     return job.results
 
 
-def stopping():
+def stopping() -> bool:
     """Return whether the results of the `for_each` that runs this call will not be used.
 
     Another of its calls has failed or its caller was interrupted. Long calls check this now and
@@ -83,7 +87,7 @@ def stopping():
     return job is not None and job.abandoned
 
 
-def single_threaded_blas():
+def single_threaded_blas() -> "_Limiter":
     """Return a context manager in which BLAS uses one thread.
 
     The setting belongs to the whole process: the first thread to enter makes it and the last one to

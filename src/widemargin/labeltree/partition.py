@@ -218,7 +218,8 @@ def _subdivide(groups: list, branching: int, largest: int, split: Any) -> list:
     level = [[(group, min(branching, n))] for group, n in zip(groups, needed, strict=True)]
     while any(parts > 1 for entries in level for _, parts in entries):
         pending = [entry for entries in level for entry in entries]
-        halves = iter(for_each(lambda k: _halve(*pending[k], split, k), range(len(pending))))  # noqa: B023
+        positions = enumerate(pending)
+        halves = iter(for_each(lambda item: _halve(item[1], split, item[0]), positions))
         level = [[half for _ in entries for half in next(halves)] for entries in level]
     parts = [[group for group, _ in entries] for entries in level]
     built = iter(_subdivide([part for group in parts for part in group], branching, largest, split))
@@ -226,7 +227,8 @@ def _subdivide(groups: list, branching: int, largest: int, split: Any) -> list:
     return [n[0] if len(n) == 1 else n for n in nested]
 
 
-def _halve(group: np.ndarray, parts: int, split: Any, position: int) -> list:
+def _halve(entry: tuple[np.ndarray, int], split: Any, position: int) -> list:
+    group, parts = entry
     if parts == 1:
         return [(group, 1)]
     half = parts // 2
