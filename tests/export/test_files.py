@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import pickle
 import re
 import sys
@@ -459,6 +460,42 @@ def test_compressed_archives_are_refused(saved):
     rewritten(saved, lambda name, content: content, compression=zipfile.ZIP_DEFLATED)
     with pytest.raises(ModelFileError, match="compressed members"):
         load(saved)
+
+
+@pytest.mark.parametrize("shape", [(10**13,), (2**62, 4), (-1,), (3, 10**7)])
+def test_arrays_that_claim_more_than_the_file_contains_are_refused(saved, shape):
+    header = io.BytesIO()
+    description = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, description)
+    claim = header.getvalue() + bytes(64)
+    rewritten(saved, lambda name, content: claim if name.endswith(".npy") else content)
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load(saved)
+
+
+def test_pickles_within_a_model_file_are_refused(saved, tmp_path):
+    class Touch:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "touched",)
+
+    array = io.BytesIO()
+    np.save(array, np.array([Touch()]), allow_pickle=True)
+    for content in (array.getvalue(), pickle.dumps(Touch())):
+        save(make_pipeline(StandardScaler(), SVC()).fit(*two_classes(30)), saved)
+        rewritten(saved, lambda name, old, new=content: new if name.endswith(".npy") else old)
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load(saved)
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_links_and_folders(saved, tmp_path):
+    (tmp_path / "link").symlink_to(saved)
+    assert load(tmp_path / "link").n_features_in_ == 5
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for path in (tmp_path / "loop", tmp_path):
+        with pytest.raises(OSError, match=re.escape(str(path))):
+            load(path)
 
 
 def test_another_format_is_named(saved):
