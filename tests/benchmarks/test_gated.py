@@ -127,6 +127,24 @@ def test_quality_is_set_against_cost(in_process, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+def test_defaults_are_chosen_on_some_data_sets_and_tested_on_others(
+    in_process, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setattr(in_process, "CHOOSING", {"vowel": None})
+    monkeypatch.setattr(in_process, "DISTILLED_SETS", ("wine",))
+    monkeypatch.setattr(in_process, "DEFAULT_SAMPLES", 150)
+    kept = tmp_path / "a.json"
+    in_process.main(["--rows", "150", "--only", "defaults", "--json", str(kept)])
+    assert "chosen on others, beats C = 1" in capsys.readouterr().out
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    assert [table["title"].split(": ")[1] for table in found["tables"]] == ["choice", "test"] * 2
+    for table in found["tables"]:
+        means = {row[1]: float(row[2]) for row in table["rows"] if row[0] == "all"}
+        assert list(means) == ["teacher", *in_process.DEFAULTS, "labels alone"]
+    assert found["linear, chosen"] in in_process.DEFAULTS
+
+
+@pytest.mark.slow
 def test_distilled_students_of_two_and_three_classes_are_compared(in_process, monkeypatch, capsys):
     settings = {"noisy labels": (("iris", "breast_cancer"), "Text."), "few labels": ((), "")}
     monkeypatch.setattr(in_process, "SETTINGS", settings)
