@@ -12,6 +12,7 @@ from widemargin import LabelTreeClassifier
 from widemargin.datasets import make_extreme_labels
 from widemargin.labeltree.node import reaching_samples
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 DaskEstimator = widemargin.distributed.DaskEstimator
@@ -117,6 +118,8 @@ def test_no_worker_receives_all_samples():
 
     data = make_extreme_labels(6_000, 100, n_features=150, random_state=0)
     with (
+        # An idle worker would take samples of a busy one.
+        dask.config.set({"distributed.scheduler.work-stealing": False}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         ) as cluster,
