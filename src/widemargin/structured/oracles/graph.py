@@ -305,16 +305,22 @@ class GraphOracle(StructuredOracle):
 
     def evaluate(self, labels: list, w: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return losses and slacks of given labels of all samples, and the sum of differences."""
-        difference = np.zeros(self.size)
-        if self.groups is None and not any(isinstance(label, tuple) for label in labels):
-            stacked, weight = np.concatenate(labels), np.asarray(weight, dtype=float)
-            return *flat.evaluate(self.graphs, w, stacked, weight, difference), difference
-        losses = self._losses(labels)
-        slacks, change = losses.copy(), np.zeros(self.size)
-        for i, label in enumerate(labels):
+        weight, difference, states = np.asarray(weight, dtype=float), np.zeros(self.size), [*labels]
+        slow = [
+            i
+            for i, label in enumerate(labels)
+            if self.groups is not None or isinstance(label, tuple)
+        ]
+        for i in slow:  # the true states add nothing
+            states[i] = self._truth(i)[0]
+        stacked = np.concatenate(states)
+        losses, slacks = flat.evaluate(self.graphs, w, stacked, weight, difference)
+        change = np.empty(self.size)
+        for i in slow:
             change[:] = 0.0
-            self._add_difference(i, label, 1.0, change)
-            slacks[i] -= float(w @ change)
+            self._add_difference(i, labels[i], 1.0, change)
+            losses[i] = node_loss(labels[i], *self._truth(i), self.groups)
+            slacks[i] = losses[i] - float(w @ change)
             difference += weight[i] * change
         return losses, slacks, difference
 
