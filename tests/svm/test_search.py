@@ -296,6 +296,11 @@ class TestFolds:
         with pytest.raises(ValueError, match="cv must give at least one fold"):
             search.fit(*four_classes)
 
+    def test_of_other_data_are_refused(self, four_classes):
+        X, y = four_classes
+        with pytest.raises(ValueError, match=f"cv must give indices of the {len(y)} samples"):
+            SVCCV(cv=[([0, 1, len(y)], [2, 3])]).fit(X, y)
+
     def test_without_test_rows_are_refused(self, four_classes):
         with pytest.raises(ValueError, match="cv must give every fold test samples"):
             SVCCV(cv=[(np.arange(100), [])]).fit(*four_classes)

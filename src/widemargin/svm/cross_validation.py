@@ -133,7 +133,13 @@ class Search(BaseEstimator):
         """Training and test samples of each fold, as indices."""
         samples = np.arange(len(y))
         splits = check_cv(self.cv, y, classifier=True).split(X, y)
-        folds = [(samples[train], samples[test]) for train, test in splits]
+        try:
+            folds = [(samples[train], samples[test]) for train, test in splits]
+        except IndexError as error:
+            raise ValueError(
+                f"cv must give indices of the {len(y)} samples: {error}. Make the folds from the "
+                "data that are passed to fit."
+            ) from error
         if not folds:
             raise ValueError(f"cv must give at least one fold, got none: {self.cv!r}.")
         for number, (_, test) in enumerate(folds):
