@@ -75,7 +75,7 @@ LARGE = (1000, 2000)
 KERNELS = ("linear, linear", "rbf, linear", "rbf, rbf", "linear, linear on texts")
 LOW_RANK = ("linear, linear", "rbf, linear")
 LONGEST = 5.0
-EXACT_SIZES = (40, 150, 400)
+EXACT_SIZES = (40, 150)
 # C / penalty beyond which rounding errors limit the solver.
 EXTREME = 1e8
 # What the part "methods" compares: whether the interior-point method comes first, and tol.
