@@ -32,7 +32,7 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             "and shrinkage."
         )
     columns = list(zip(*split(X, y, sample_weight), strict=True))
-    parts = each(partial(of_block, clone(estimator)), workers_of(columns[0]), *columns)
+    parts = each(partial(of_block, estimator), workers_of(columns[0]), *columns)
     (fitted,) = fetch(combine(merged, parts))
     if fitted is None:
         raise ValueError("X must have at least one sample, got empty blocks only.")
@@ -44,9 +44,10 @@ def of_block(estimator: Any, X: Any, y: Any, weight: Any) -> Any:
     """Return an estimator with the statistics of a block; None for an empty one."""
     if not X.shape[0]:
         return None
-    checked = validate_block(clone(estimator), X, y, weight)
+    checked = validate_block(estimator, X, y, weight)
     if checked is None:
         return None
+    estimator = clone(estimator)  # in threads, all blocks share it
     if weight is None:
         return estimator.partial_fit(X, np.asarray(y))
     # Samples of weight 0 are left out: their labels may be no classes.

@@ -169,7 +169,7 @@ def validated(
     """
     check, describe = check or validate_block, describe or outline
     workers = workers_of([X for X, _, _ in blocks])
-    kept = stay(each(partial(check, clone(estimator)), workers, *zip(*blocks, strict=True)))
+    kept = stay(each(partial(check, estimator), workers, *zip(*blocks, strict=True)))
     outlines = fetch(*each(describe, workers_of(kept), kept))
     present = [k for k, found in enumerate(outlines) if found is not None]
     if not present:
@@ -186,6 +186,7 @@ def validate_block(estimator: Any, X: Any, y: Any, weight: Any) -> Block | None:
     check_consistent_length(X, y)
     if not X.shape[0]:
         return None
+    estimator = clone(estimator)  # in threads, all blocks share it
     X, y = validate_training(estimator, X, np.asarray(y))
     check_magnitude(X)
     names = getattr(estimator, "feature_names_in_", None)
