@@ -415,10 +415,10 @@ def imbalance_report(
         raise ValueError(f"bounds must be two numbers in ascending order, got {bounds!r}.")
     predicted, class_scores = _predictions(np.asarray(scores), classes)
     check_consistent_length(y_true, predicted, sample_weight)
-    _, recall, f1, found = precision_recall_fscore_support(
+    _, recall, f1, support = precision_recall_fscore_support(
         y_true, predicted, labels=classes, sample_weight=sample_weight, zero_division=0.0
     )
-    present = found > 0
+    present = support > 0
     if counts is None:
         counts = np.array([(y_true == name).sum() for name in classes])
     else:
@@ -430,7 +430,9 @@ def imbalance_report(
         ranks = class_scores[:, present]
         average_precision = average_precision_score(members, ranks, sample_weight=sample_weight)
     groups = {name: present & (group == name) for name in ("head", "medium", "tail")}
-    recalls = {name: float(recall[own].mean()) for name, own in groups.items() if own.any()}
+    recalls = {
+        name: float(recall[in_group].mean()) for name, in_group in groups.items() if in_group.any()
+    }
     return ImbalanceReport(
         classes=classes,
         counts=counts,

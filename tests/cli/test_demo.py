@@ -32,7 +32,7 @@ def test_tickets_have_text_categories_and_missing_values():
 
 
 def test_parts_are_printed_and_end_in_one_page(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "_PARTS", (demo.privileged,))
+    monkeypatch.setattr(demo, "_DEMOS", (demo.privileged,))
     monkeypatch.setattr(demo, "compile_needed", lambda: None)
     monkeypatch.setattr(demo, "make_tickets", lambda n, seed: make_tickets(400, seed))
     page = demo.run_demo(tmp_path / "demo")
@@ -53,4 +53,4 @@ def test_parts_are_printed_and_end_in_one_page(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_the_whole_demo_ends_at_its_page(tmp_path):
     text = demo.run_demo(tmp_path).read_text(encoding="utf-8")
-    assert text.count("<section") == 1 + 3 + len(demo._PARTS)
+    assert text.count("<section") == 1 + 3 + len(demo._DEMOS)

@@ -117,7 +117,7 @@ def test_downloaded_data_take_the_place_of_missing_figures(monkeypatch):
     table, statements = gated.compare(quick=False)
     run = {figure.row.split(",")[0] for figure in table.figures if figure.measured is not None}
     assert run == {"letter"}
-    assert "letter" in statements.claims[0].found
+    assert "letter" in statements.claims[0].evidence
 
 
 @pytest.mark.slow

@@ -344,8 +344,8 @@ def _check_teacher_options(chosen: Any, target: str | None, unlabeled: Path | No
     default = type(chosen)()
     used = {f.name for f in fields(chosen) if getattr(chosen, f.name) != getattr(default, f.name)}
     options = {"texts": "text", "categories": "category", "constraints": "precision and --recall"}
-    given = {"target": target, "unlabeled": unlabeled}
-    used |= {name for name, value in given.items() if value is not None}
+    arguments = {"target": target, "unlabeled": unlabeled}
+    used |= {name for name, value in arguments.items() if value is not None}
     if used:
         names = sorted(options.get(name, name) for name in used)
         raise CommandError(

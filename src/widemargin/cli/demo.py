@@ -75,7 +75,7 @@ def run_demo(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     start = perf_counter()
     versions = f"widemargin {widemargin.__version__}, scikit-learn {sklearn.__version__}"
-    print(f"{versions}: {1 + len(_PARTS)} parts, one to two minutes")
+    print(f"{versions}: {1 + len(_DEMOS)} parts, one to two minutes")
     with step("Compile the inner loops, once for this computer"):
         compile_needed()
     report = Report("widemargin demo")
@@ -86,9 +86,9 @@ def run_demo(folder: Path) -> Path:
         shown, sections = job(folder)
         _add(report, shown)
         report.sections += [Section(f"Job: {s.title.lower()}", s.body) for s in sections]
-        for number, part in enumerate(_PARTS, start=2):
-            _announce(number, part)
-            _add(report, part())
+        for number, demo in enumerate(_DEMOS, start=2):
+            _announce(number, demo)
+            _add(report, demo())
     page = folder / "report.html"
     report.save(page)
     print(f"\n{perf_counter() - start:.0f} seconds. Report: {page.resolve()}")
@@ -104,9 +104,9 @@ def step(text: str) -> Iterator[None]:
     print(f" {perf_counter() - start:.1f} s", flush=True)
 
 
-def _announce(number: int, part: Callable[..., Any]) -> None:
+def _announce(number: int, demo: Callable[..., Any]) -> None:
     """Print what comes next, in the words of its docstring."""
-    print(f"[{number} of {1 + len(_PARTS)}] {getdoc(part)}", flush=True)
+    print(f"[{number} of {1 + len(_DEMOS)}] {getdoc(demo)}", flush=True)
 
 
 def _add(report: Report, shown: Shown) -> None:
@@ -184,8 +184,8 @@ def job(folder: Path) -> tuple[Shown, list[Section]]:
         "widemargin evaluate tickets.skops new_tickets.csv\n"
         "widemargin report tickets.skops new_tickets.csv -o tickets.html"
     )
-    found = precision_score(true, accepted), recall_score(true, accepted)
-    rows = [[str(int(accepted.sum())), *(f"{value:.3f}" for value in found)]]
+    metrics = precision_score(true, accepted), recall_score(true, accepted)
+    rows = [[str(int(accepted.sum())), *(f"{value:.3f}" for value in metrics)]]
     shown = Shown(
         "A job from the table to the guarantee",
         text,
@@ -271,7 +271,7 @@ def students() -> Shown:
         labels_alone = clone(students).set_params(gate_strength=0.0).fit(X, y)
         alone = widemargin.LinearSVC(dual=False).fit(X, y)
     one, other = distilled.students_[y[0]], labels_alone.students_[y[0]]
-    found = {
+    detectors = {
         "teacher, RBF kernel": (_indicators(teacher.predict(X_test)), teacher.predict),
         "student, 100 landmarks": (distilled.decision_function(X_test) >= 0.0, one.predict),
         "100 landmarks, labels alone": (
@@ -281,7 +281,7 @@ def students() -> Shown:
         "linear SVM on the labels": (alone.decision_function(X_test) > 0.0, alone.predict),
     }
     rows = []
-    for name, (accepted, call) in found.items():
+    for name, (accepted, call) in detectors.items():
         seconds = min(_seconds(lambda call=call: call(X_test)) for _ in range(5))
         score = f1_score(_indicators(y_test), accepted, average="macro")
         rows.append([name, f"{score:.3f}", f"{1e6 * seconds / len(X_test):.2f}"])
@@ -309,7 +309,7 @@ def privileged() -> Shown:
         "selected by cross-validation": widemargin.PrivilegedSVCCV(kernel="linear", **grid),
     }
     plain = widemargin.SVC(kernel="linear")
-    found: dict[str, list[float]] = {"none (SVC)": []}
+    accuracies: dict[str, list[float]] = {"none (SVC)": []}
     with step("Fit with and without privileged features, 10 draws"), warnings.catch_warnings():
         # That permuted features are of no use is what the control shows.
         warnings.simplefilter("ignore", UserWarning)
@@ -317,13 +317,13 @@ def privileged() -> Shown:
             X, y, late, truth = make_privileged(2060, random_state=seed)
             late = late[:60]
             permuted = np.random.default_rng(seed).permutation(late)
-            found["none (SVC)"].append(plain.fit(X[:60], y[:60]).score(X[60:], truth[60:]))
+            accuracies["none (SVC)"].append(plain.fit(X[:60], y[:60]).score(X[60:], truth[60:]))
             for kind, columns in {"informative": late, "permuted (control)": permuted}.items():
                 for name, model in models.items():
                     model.fit(X[:60], y[:60], privileged=columns)
                     score = model.score(X[60:], truth[60:])
-                    found.setdefault(f"{kind}, {name}", []).append(score)
-    rows = [[who, f"{np.mean(got):.3f}", f"{np.std(got):.3f}"] for who, got in found.items()]
+                    accuracies.setdefault(f"{kind}, {name}", []).append(score)
+    rows = [[who, f"{np.mean(got):.3f}", f"{np.std(got):.3f}"] for who, got in accuracies.items()]
     text = (
         "Half of the labels are noisy, and a feature that is known only at training time measures "
         "the noise: SVM2+ on 60 generated samples, evaluated against the noise-free rule. Permuted "
@@ -395,13 +395,13 @@ def labels() -> Shown:
     with step("Fit three label trees to 10,000 documents with 2,000 labels"):
         seconds = _seconds(lambda: model.fit(data.X[train], data.Y[train]))
     start = perf_counter()
-    found, _ = model.predict_topk(data.X[test])
-    each = 1e3 * (perf_counter() - start) / len(found)
+    ranked, _ = model.predict_topk(data.X[test])
+    each = 1e3 * (perf_counter() - start) / len(ranked)
     frequent = np.argsort(-np.asarray(data.Y[train].sum(axis=0)).ravel())[:5]
-    guess = np.tile(frequent, (len(found), 1))
+    guess = np.tile(frequent, (len(ranked), 1))
     rows = [
         [name, *(f"{widemargin.precision_at_k(data.Y[test], got, k):.3f}" for k in (1, 3, 5))]
-        for name, got in (("label tree", found), ("most frequent labels", guess))
+        for name, got in (("label tree", ranked), ("most frequent labels", guess))
     ]
     text = (
         "12,000 generated documents with 2,000 labels that follow a power law. The tree is fitted "
@@ -411,7 +411,7 @@ def labels() -> Shown:
     return Shown("Very many labels", text, ["", "P@1", "P@3", "P@5"], rows)
 
 
-_PARTS = (speed, constraint, students, privileged, words, labels)
+_DEMOS = (speed, constraint, students, privileged, words, labels)
 
 
 def _seconds(call: Any) -> float:

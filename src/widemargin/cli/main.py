@@ -53,5 +53,5 @@ def _one_sentence(error: Exception) -> str:
     return text if expected else f"{type(error).__name__}: {text} (--debug shows where)"
 
 
-def _show_warning(message: Any, category: Any, *place: Any, **options: Any) -> None:
+def _show_warning(message: Any, category: Any, *location: Any, **options: Any) -> None:
     print(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)

@@ -223,9 +223,12 @@ def _compare(teacher: Any, students: Any, alone: Any, X: Any, y: Any) -> list[di
     answers = {"student": students.answers(mapped), "labels alone": alone.answers(mapped)}
     table = []
     for k, label in enumerate(students.classes_.tolist()):
-        found = {"teacher": predicted == label, **{who: a[:, k] for who, a in answers.items()}}
+        predictions = {
+            "teacher": predicted == label,
+            **{who: a[:, k] for who, a in answers.items()},
+        }
         scores = {
-            who: float(f1_score(y == label, a, zero_division=0.0)) for who, a in found.items()
+            who: float(f1_score(y == label, a, zero_division=0.0)) for who, a in predictions.items()
         }
         table.append({"class": label, **scores})
     return table
@@ -268,7 +271,7 @@ def _with_labels(chunks: Iterator[Samples], data: Path) -> Iterator[Samples]:
 def _known_labels(labels: Any, classes: np.ndarray, data: Path, target: str | None) -> list:
     """Return labels of a file as classes of the model."""
     known = {str(label): class_of(str(label), classes) for label in dict.fromkeys(labels)}
-    unknown = sorted(label for label, found in known.items() if found is None)
+    unknown = sorted(label for label, known_class in known.items() if known_class is None)
     if unknown:
         where = "" if target is None else f" in column {target!r}"
         raise CommandError(
@@ -281,8 +284,8 @@ def _known_labels(labels: Any, classes: np.ndarray, data: Path, target: str | No
 
 def _required(constraints: Any) -> dict[str, float] | None:
     names = ("precision", "recall", "false_positive_rate")
-    found = {name: getattr(constraints, name, None) for name in names}
-    return {name: value for name, value in found.items() if value is not None} or None
+    bounds = {name: getattr(constraints, name, None) for name in names}
+    return {name: value for name, value in bounds.items() if value is not None} or None
 
 
 def _lines(rows: list[list]) -> bytes:

@@ -92,7 +92,7 @@ def ranking_evaluation(model: Any, chunks: Iterator[Samples], data: Path) -> dic
         Precision and nDCG of the best labels.
     """
     top = check_rank(model, max(_RANKS))
-    found, expected = [], []
+    rankings, expected = [], []
     for samples in chunks:
         n_labels = samples.labels.shape[1]
         if n_labels != len(model[-1].classes_):
@@ -100,9 +100,9 @@ def ranking_evaluation(model: Any, chunks: Iterator[Samples], data: Path) -> dic
                 f"{data} has {n_labels} labels, and the model {len(model[-1].classes_)}.",
                 "Was the model trained on other data?",
             )
-        found.append(model[-1].predict_topk(model[:-1].transform(samples.X), top)[0])
+        rankings.append(model[-1].predict_topk(model[:-1].transform(samples.X), top)[0])
         expected.append(samples.labels)
-    ranked, truth = np.concatenate(found), vstack(expected, format="csr")
+    ranked, truth = np.concatenate(rankings), vstack(expected, format="csr")
     measures = {"precision": precision_at_k, "ndcg": ndcg_at_k}
     return {
         "data": str(data),

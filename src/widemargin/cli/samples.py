@@ -53,19 +53,19 @@ def table(name: str, subset: str, seed: int) -> pd.DataFrame:
 
 def _downloaded(name: str, subset: str) -> pd.DataFrame:
     """Return a downloaded data set, if its features are an array."""
-    found = fetch_dataset(name)
-    parts = [key for key in ("train", "test") if f"X_{key}" in found and subset in ("all", key)]
-    if "X" in found and subset == "all":
-        pairs = [(found.X, found.y)]
-    elif parts:
-        pairs = [(found[f"X_{key}"], found[f"y_{key}"]) for key in parts]
+    dataset = fetch_dataset(name)
+    subsets = [key for key in ("train", "test") if f"X_{key}" in dataset and subset in ("all", key)]
+    if "X" in dataset and subset == "all":
+        pairs = [(dataset.X, dataset.y)]
+    elif subsets:
+        pairs = [(dataset[f"X_{key}"], dataset[f"y_{key}"]) for key in subsets]
     else:
         raise CommandError(f"{name} has no subset {subset!r}.", "Leave --subset out.")
-    if not all(isinstance(part, np.ndarray) for pair in pairs for part in pair):
+    if not all(isinstance(array, np.ndarray) for pair in pairs for array in pair):
         raise CommandError(
             f"{name} is not a table of numbers.", "Use widemargin.datasets.fetch_dataset in Python."
         )
-    X, y = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    X, y = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
     columns = [f"feature_{k}" for k in range(1, X.shape[1] + 1)]
     return pd.DataFrame(X, columns=columns).assign(target=y)
 

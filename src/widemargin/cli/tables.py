@@ -208,10 +208,10 @@ def read_chunks(
 
 def check_file_type(path: Path, trained: str) -> None:
     """Raise a CommandError if a file has another type than that a model was trained on."""
-    found = file_type(path)
-    if found != trained:
+    actual = file_type(path)
+    if actual != trained:
         raise CommandError(
-            f"The model was trained on {_NAMES[trained]}, and {path.name} is {_NAMES[found]}."
+            f"The model was trained on {_NAMES[trained]}, and {path.name} is {_NAMES[actual]}."
         )
 
 

@@ -203,10 +203,10 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 
 def _record(folder: Path, known: dict[str, str], paths: list[Path]) -> None:
-    found = {**known, **{path.name: _sha256(path) for path in paths}}
-    if found != known:
+    checksums = {**known, **{path.name: _sha256(path) for path in paths}}
+    if checksums != known:
         with atomic_write(folder / _CHECKSUMS) as file:
-            file.write(json.dumps(found, indent=1).encode())
+            file.write(json.dumps(checksums, indent=1).encode())
 
 
 def _set_aside(paths: list[Path], folder: Path, known: dict[str, str]) -> None:
@@ -227,9 +227,9 @@ def _sha256(path: Path) -> str:
 def _check_shapes(arrays: dict[str, Any], shapes: dict[str, Any]) -> None:
     for name, expected in shapes.items():
         value = arrays[name]
-        found = value.shape if hasattr(value, "shape") else len(value)
-        if found != expected:
-            raise ValueError(f"{name} has the shape {found} instead of {expected}")
+        shape = value.shape if hasattr(value, "shape") else len(value)
+        if shape != expected:
+            raise ValueError(f"{name} has the shape {shape} instead of {expected}")
 
 
 def _digest(arrays: dict[str, Any]) -> str:
@@ -241,12 +241,12 @@ def _digest(arrays: dict[str, Any]) -> str:
             value = value.copy()
             value.sum_duplicates()
             value.eliminate_zeros()
-            parts = [value.indptr.astype("<i8"), value.indices.astype("<i8")]
-            parts.append(value.data.astype("<f4"))
+            chunks = [value.indptr.astype("<i8"), value.indices.astype("<i8")]
+            chunks.append(value.data.astype("<f4"))
         else:
-            parts = [value.astype("<i8")]
-        for part in parts:
-            total.update(part.tobytes())
+            chunks = [value.astype("<i8")]
+        for chunk in chunks:
+            total.update(chunk.tobytes())
     return total.hexdigest()
 
 
@@ -272,8 +272,8 @@ def _read_libsvm(n_features: int, multilabel: int = 0, **options: Any) -> Callab
 
 def _indicators(labels: list[tuple[float, ...]], n_labels: int) -> sp.csr_array:
     """Return an indicator matrix of labels that are numbered from 0."""
-    lengths = [len(own) for own in labels]
-    columns = np.array([label for own in labels for label in own], dtype=np.int64)
+    lengths = [len(of_sample) for of_sample in labels]
+    columns = np.array([label for of_sample in labels for label in of_sample], dtype=np.int64)
     if len(columns) and not 0 <= columns.min() <= columns.max() < n_labels:
         raise ValueError(f"labels must be from 0 to {n_labels - 1}")
     starts = np.concatenate([[0], np.cumsum(lengths)])

@@ -109,13 +109,13 @@ class _Topics:
         while size > 1:
             size = -(-size // _SIBLINGS)
             self.levels.append(random.integers(n_features, size=(size, _TOPIC_WORDS)))
-        self.own = random.integers(n_features, size=(n_labels, _LABEL_WORDS))
+        self.words = random.integers(n_features, size=(n_labels, _LABEL_WORDS))
 
     def label_words(self) -> np.ndarray:
         """Return the words of all labels, and one of each topic above them."""
-        label = np.arange(len(self.own))
+        label = np.arange(len(self.words))
         above = [words[label // _SIBLINGS ** (k + 1), 0] for k, words in enumerate(self.levels)]
-        return np.column_stack([self.own, *above])
+        return np.column_stack([self.words, *above])
 
     def draw_words(
         self, Y: Any, mean: float, noise: float, random: np.random.Generator
@@ -125,7 +125,7 @@ class _Topics:
         owner = np.repeat(np.arange(Y.shape[0]), lengths)
         picked = Y.indptr[owner] + random.integers(np.diff(Y.indptr)[owner])
         label = Y.indices[picked].astype(np.int64)
-        words = self.own[label, random.integers(_LABEL_WORDS, size=len(owner))]
+        words = self.words[label, random.integers(_LABEL_WORDS, size=len(owner))]
         level = random.integers(2 * len(self.levels), size=len(owner))
         for k, table in enumerate(self.levels):  # half of the words are those of topics
             at = np.flatnonzero(level == k)

@@ -178,12 +178,12 @@ def load_yeast(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     (1484, 8)
     """
     raw = _read_arrays("yeast")
-    places = "CYT ERL EXC ME1 ME2 ME3 MIT NUC POX VAC"
+    locations = "CYT ERL EXC ME1 ME2 ME3 MIT NUC POX VAC"
     sample = Bunch(
         data=raw["data"],
         target=raw["target"].astype(int),
         feature_names=["mcg", "gvh", "alm", "mit", "erl", "pox", "vac", "nuc"],
-        target_names=np.array(places.split()),
+        target_names=np.array(locations.split()),
         DESCR=getdoc(load_yeast),
     )
     return _finish(sample, return_X_y, as_frame)

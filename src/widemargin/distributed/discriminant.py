@@ -32,8 +32,8 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             "and shrinkage."
         )
     columns = list(zip(*split(X, y, sample_weight), strict=True))
-    parts = each(partial(of_block, estimator), workers_of(columns[0]), *columns)
-    (fitted,) = fetch(combine(merged, parts))
+    statistics = each(partial(of_block, estimator), workers_of(columns[0]), *columns)
+    (fitted,) = fetch(combine(merged, statistics))
     if fitted is None:
         raise ValueError("X must have at least one sample, got empty blocks only.")
     fitted._finish_fit()

@@ -48,7 +48,7 @@ from widemargin.labeltree.tree import label_sums
 from widemargin.solvers.hinge.losses import LOSSES
 
 
-class Part(NamedTuple):
+class EncodedBlock(NamedTuple):
     """Samples of a partition, with a matrix of their labels, and their costs."""
 
     X: Any
@@ -92,14 +92,14 @@ def fit(
     if y.ndim > 1:
         form, dtype = forms.SPARSE if sp.issparse(y._meta) else forms.INDICATOR, y.dtype
     check = validate_block if form == forms.MULTICLASS else _validate_indicator
-    kept, total = validated(
+    blocks, total = validated(
         estimator, split(X, y, sample_weight), check, outline if y.ndim == 1 else _outline
     )
     encode = partial(_encoded, C=float(estimator.C), classes=total.classes)
-    parts = stay(each(encode, workers_of(kept), kept))
-    del kept
-    workers = workers_of(parts)
-    (sums,) = stay([combine(Sums.plus, each(_sums, workers, parts))])
+    encoded = stay(each(encode, workers_of(blocks), blocks))
+    del blocks
+    workers = workers_of(encoded)
+    (sums,) = stay([combine(Sums.plus, each(_sums, workers, encoded))])
     trees, summary = fetch(
         task(_partition, clone(estimator), sums, total.classes),
         task(_summary, sums, total.classes, form, dtype, float(estimator.prune)),
@@ -109,18 +109,20 @@ def fit(
     history: dict[str, list] = {}
     for tree, nodes in zip(trees, training.nodes, strict=True):
         shared = task(_solver, tree, solver, summary.thresholds)
-        samples = stay(each(_root_samples, workers, parts, shared=[shared]))
+        samples = stay(each(_root_samples, workers, encoded, shared=[shared]))
         run = Run(samples, gap_tol, max_rounds, 0)
         run.descend(int(tree.first_child[1]) - 1, total.n_features)
         run.finish(total.n_features)
         below = [
-            task(_subtree, shared, child, *each(_reaching, workers, parts, shared=[shared, child]))
+            task(
+                _subtree, shared, child, *each(_reaching, workers, encoded, shared=[shared, child])
+            )
             for child in tree.inner_nodes().tolist()
             if 0 < child < tree.first_child[1]
         ]
-        root, *found = fetch(task(_root, shared, run.state, gap_tol), *below)
+        root, *subtrees = fetch(task(_root, shared, run.state, gap_tol), *below)
         nodes[0] = root
-        for node, weights in (pair for pairs in found for pair in pairs):
+        for node, weights in (pair for pairs in subtrees for pair in pairs):
             nodes[node] = weights
         for name, values in run.history.items():
             history.setdefault(name, []).extend(values)
@@ -167,22 +169,22 @@ def _outline(block: Block | None) -> Outline | None:
     return Outline(np.arange(n_labels), counts, block.X.shape[1], block.names, n_samples)
 
 
-def _encoded(block: Block, C: float, classes: np.ndarray) -> Part:
+def _encoded(block: Block, C: float, classes: np.ndarray) -> EncodedBlock:
     """Return samples as CSR arrays, with a matrix of their labels."""
     labels = block.y
     if not sp.issparse(labels):
         labels = forms.encode_codes(classes, np.searchsorted(classes, labels)).matrix
     X = canonical_csr(sp.csr_array(block.X))
     cost = np.full(X.shape[0], C) if block.weight is None else C * block.weight
-    return Part(X, labels, block.weight, cost)
+    return EncodedBlock(X, labels, block.weight, cost)
 
 
-def _sums(part: Part) -> Sums:
-    counts = np.bincount(part.labels.indices, minlength=part.labels.shape[1])
-    sizes = np.diff(part.labels.indptr)
-    size = np.array([part.X.shape[0], part.X.nnz, part.labels.nnz, np.count_nonzero(sizes)])
-    of_labels = label_sums(part.X, part.labels, part.weight)
-    return Sums(of_labels, counts, *squares_of(part.X), size, int(sizes.max()))
+def _sums(block: EncodedBlock) -> Sums:
+    counts = np.bincount(block.labels.indices, minlength=block.labels.shape[1])
+    sizes = np.diff(block.labels.indptr)
+    size = np.array([block.X.shape[0], block.X.nnz, block.labels.nnz, np.count_nonzero(sizes)])
+    of_labels = label_sums(block.X, block.labels, block.weight)
+    return Sums(of_labels, counts, *squares_of(block.X), size, int(sizes.max()))
 
 
 def _partition(estimator: Any, sums: Sums, classes: np.ndarray) -> list[LabelTree]:
@@ -208,12 +210,12 @@ def _solver(
     return tree, solver
 
 
-def _root_samples(part: Part, shared: tuple) -> LinearSamples:
+def _root_samples(block: EncodedBlock, shared: tuple) -> LinearSamples:
     """Return the samples of a partition with the children of the root that they reach."""
     tree, solver = shared
-    reach = reaching_samples(tree, part.labels)[:, 1 : tree.first_child[1]]
-    positive, ones = reach.toarray().T > 0.0, np.ones(len(part.cost))
-    return LinearSamples.of(part.X, positive, part.cost, ones, LOSSES[solver.loss], solver.bias)
+    reach = reaching_samples(tree, block.labels)[:, 1 : tree.first_child[1]]
+    positive, ones = reach.toarray().T > 0.0, np.ones(len(block.cost))
+    return LinearSamples.of(block.X, positive, block.cost, ones, LOSSES[solver.loss], solver.bias)
 
 
 def _root(shared: tuple, joint: Joint, gap_tol: float) -> NodeWeights:
@@ -222,23 +224,25 @@ def _root(shared: tuple, joint: Joint, gap_tol: float) -> NodeWeights:
     return shared[1].stored(joint.best, passes, joint.gap <= gap_tol)
 
 
-def _reaching(part: Part, shared: tuple, child: int) -> Part | None:
+def _reaching(block: EncodedBlock, shared: tuple, child: int) -> EncodedBlock | None:
     """Return the samples that reach a child of the root; None if there are none."""
-    reach = reaching_samples(shared[0], part.labels)
+    reach = reaching_samples(shared[0], block.labels)
     rows = reach.indices[reach.indptr[child] : reach.indptr[child + 1]]
     if not len(rows):
         return None
-    return Part(part.X[rows], part.labels[rows], None, part.cost[rows])
+    return EncodedBlock(block.X[rows], block.labels[rows], None, block.cost[rows])
 
 
-def _subtree(shared: tuple, child: int, *parts: Part | None) -> list[tuple[int, NodeWeights]]:
+def _subtree(
+    shared: tuple, child: int, *blocks: EncodedBlock | None
+) -> list[tuple[int, NodeWeights]]:
     """Train a child of the root and all nodes below it, on the samples that reach the child."""
     tree, solver = shared
-    present = [part for part in parts if part is not None]
-    X = sp.vstack([part.X for part in present]).tocsr()
-    own = replace(solver, X=canonical_csr(X), cost=np.concatenate([p.cost for p in present]))
-    own.__dict__["thresholds"] = solver.thresholds
-    reach = reaching_samples(tree, sp.vstack([part.labels for part in present]).tocsr())
+    present = [block for block in blocks if block is not None]
+    X = sp.vstack([block.X for block in present]).tocsr()
+    trainer = replace(solver, X=canonical_csr(X), cost=np.concatenate([p.cost for p in present]))
+    trainer.__dict__["thresholds"] = solver.thresholds
+    reach = reaching_samples(tree, sp.vstack([block.labels for block in present]).tocsr())
     nodes, level = [], [child]
     while level:
         nodes += level
@@ -248,4 +252,4 @@ def _subtree(shared: tuple, child: int, *parts: Part | None) -> list[tuple[int, 
             for below in range(tree.first_child[node], tree.first_child[node + 1])
             if tree.label[below] < 0
         ]
-    return [(node, own.train(tree, reach, node)) for node in nodes]
+    return [(node, trainer.train(tree, reach, node)) for node in nodes]

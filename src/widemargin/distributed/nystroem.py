@@ -63,7 +63,7 @@ def _draw(blocks: list[tuple], nystroem: Any) -> tuple[Any, Any]:
     wanted = min(total, nystroem.n_components)
     chosen = random.permutation(total)[: wanted + options.error_samples]
     ends = np.cumsum([0, *sizes])
-    parts = []
+    samples = []
     for numbers in (chosen[:wanted], chosen[wanted:]):
         numbers = np.sort(numbers)
         cuts = np.split(numbers, np.searchsorted(numbers, ends[1:-1]))
@@ -72,8 +72,8 @@ def _draw(blocks: list[tuple], nystroem: Any) -> tuple[Any, Any]:
             for (X, _, _), cut, start in zip(blocks, cuts, ends[:-1], strict=True)
             if len(cut)
         ]
-        parts.append(_stack(fetch(*rows)))
-    return parts[0], parts[1]
+        samples.append(_stack(fetch(*rows)))
+    return samples[0], samples[1]
 
 
 def _size(X: Any) -> int:
@@ -84,12 +84,12 @@ def _take(X: Any, rows: np.ndarray) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def _stack(parts: tuple) -> Any:
-    if not parts:
+def _stack(blocks: tuple) -> Any:
+    if not blocks:
         return None
-    if hasattr(parts[0], "iloc"):
-        return pd.concat(parts)
-    return sp.vstack(parts).tocsr() if sp.issparse(parts[0]) else np.concatenate(parts)
+    if hasattr(blocks[0], "iloc"):
+        return pd.concat(blocks)
+    return sp.vstack(blocks).tocsr() if sp.issparse(blocks[0]) else np.concatenate(blocks)
 
 
 def _transform(features: Any, X: Any) -> np.ndarray:

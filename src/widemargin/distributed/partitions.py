@@ -155,7 +155,9 @@ def _blocks(collection: Any, name: str, sizes: Any) -> list:
         known = sizes is not None and not np.isnan([*sizes, *collection.chunks[0]]).any()
         rows = sizes if known and sum(sizes) == collection.shape[0] else collection.chunks[0]
         whole = dict.fromkeys(range(1, collection.ndim), -1)
-        if rows != collection.chunks[0] or any(len(part) > 1 for part in collection.chunks[1:]):
+        if rows != collection.chunks[0] or any(
+            len(lengths) > 1 for lengths in collection.chunks[1:]
+        ):
             collection = collection.rechunk({0: rows, **whole})
     return np.asarray(collection.to_delayed()).ravel().tolist()
 
@@ -169,16 +171,16 @@ def validated(
     """
     check, describe = check or validate_block, describe or outline
     workers = workers_of([X for X, _, _ in blocks])
-    kept = stay(each(partial(check, estimator), workers, *zip(*blocks, strict=True)))
-    outlines = fetch(*each(describe, workers_of(kept), kept))
-    present = [k for k, found in enumerate(outlines) if found is not None]
+    valid = stay(each(partial(check, estimator), workers, *zip(*blocks, strict=True)))
+    outlines = fetch(*each(describe, workers_of(valid), valid))
+    present = [k for k, summary in enumerate(outlines) if summary is not None]
     if not present:
         raise ValueError("X must have at least one sample, got empty blocks only.")
     total = outlines[present[0]]
     for k in present[1:]:
         total = _merge(total, outlines[k])
     check_several_classes(len(total.classes))
-    return [kept[k] for k in present], total
+    return [valid[k] for k in present], total
 
 
 def validate_block(estimator: Any, X: Any, y: Any, weight: Any) -> Block | None:

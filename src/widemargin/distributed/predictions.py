@@ -36,17 +36,17 @@ def apply(model: Any, method: str, X: Any) -> Any:
         blocks = X.to_delayed()
         sizes = (np.nan,) * len(blocks)
     empty = example[:0]
-    parts = [
+    outputs = [
         da.from_delayed(
             task(_call, shared, method, block, empty), (size, *example.shape[1:]), meta=empty
         )
         for size, block in zip(sizes, blocks, strict=True)
     ]
-    return da.concatenate(parts, allow_unknown_chunksizes=True)
+    return da.concatenate(outputs, allow_unknown_chunksizes=True)
 
 
 def _whole_rows(X: Any) -> Any:
-    whole = all(len(part) == 1 for part in X.chunks[1:])
+    whole = all(len(lengths) == 1 for lengths in X.chunks[1:])
     return X if whole else X.rechunk({0: X.chunks[0], **dict.fromkeys(range(1, X.ndim), -1)})
 
 

@@ -123,7 +123,7 @@ def save(model: Any, path: PathLike, *, metadata: dict[str, Any] | None = None) 
             f"This {type(model).__name__} cannot be saved: {error}. Remove what cannot be saved "
             "from its parameters and attributes, or use pickle."
         ) from error
-    missing = [name for name in _untrusted_types(archive.getbuffer()) if not _can_be_found(name)]
+    missing = [name for name in _untrusted_types(archive.getbuffer()) if not _is_loaded(name)]
     if missing:
         raise ModelFileError(
             f"This {type(model).__name__} cannot be saved, since {', '.join(missing)} cannot be "
@@ -236,7 +236,7 @@ def _untrusted_types(content: Any) -> list[str]:
     return _skops().get_untrusted_types(data=bytes(content))
 
 
-def _can_be_found(name: str) -> bool:
+def _is_loaded(name: str) -> bool:
     module, _, last = name.rpartition(".")
     owner = sys.modules.get(module)
     if owner is None:  # a method: the module comes before its class

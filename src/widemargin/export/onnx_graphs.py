@@ -189,36 +189,38 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 def _kernel_values(graph: _Graph, expansion: KernelExpansion, X: str) -> str:
     """Add the kernel values of samples against the vectors of an expansion."""
-    own, vectors = expansion.parameters, _dense(expansion.vectors)
-    if own.kernel == "laplacian":
+    parameters, vectors = expansion.parameters, _dense(expansion.vectors)
+    if parameters.kernel == "laplacian":
         # Samples, vectors, features.
         apart = graph.add("Sub", graph.add("Unsqueeze", X, np.array([1])), vectors)
         total = graph.add("ReduceSum", graph.add("Abs", apart), np.array([2]), keepdims=0)
-        return graph.add("Exp", graph.add("Mul", total, -float(own.gamma)))
-    if own.kernel == "rbf":
+        return graph.add("Exp", graph.add("Mul", total, -float(parameters.gamma)))
+    if parameters.kernel == "rbf":
         # Distances to the mean, which are smaller numbers than those to the origin.
         center = vectors.mean(axis=0)
         X, vectors = graph.add("Sub", X, center), vectors - center
         squares = graph.sum_columns(graph.add("Mul", X, X))
         products = graph.affine(X, -2.0 * vectors.T, (vectors**2).sum(axis=1))
         distance = graph.add("Max", graph.add("Add", products, squares), 0.0)
-        return graph.add("Exp", graph.add("Mul", distance, -float(own.gamma)))
-    inner = graph.affine(X, float(own.gamma) * vectors.T, float(own.coef0))
-    if own.kernel == "poly":
-        return graph.add("Pow", inner, float(own.degree))
+        return graph.add("Exp", graph.add("Mul", distance, -float(parameters.gamma)))
+    inner = graph.affine(X, float(parameters.gamma) * vectors.T, float(parameters.coef0))
+    if parameters.kernel == "poly":
+        return graph.add("Pow", inner, float(parameters.degree))
     return graph.add("Tanh", inner)
 
 
 def _expansion_values(graph: _Graph, expansion: KernelExpansion, X: str) -> str:
     """Add the values of all functions of a kernel expansion."""
-    own = expansion.parameters
-    if own.is_pairwise or own.add_constant or own.center:
-        raise TypeError(f"kernel={own.kernel!r} cannot be converted to ONNX. Use a named kernel.")
+    parameters = expansion.parameters
+    if parameters.is_pairwise or parameters.add_constant or parameters.center:
+        raise TypeError(
+            f"kernel={parameters.kernel!r} cannot be converted to ONNX. Use a named kernel."
+        )
     if expansion.vectors.shape[0] == 0:
         nothing = np.zeros((expansion.vectors.shape[1], len(np.atleast_1d(expansion.intercept))))
         return graph.affine(X, nothing, expansion.intercept)
     weights = _weights(expansion)
-    if own.kernel == "linear":
+    if parameters.kernel == "linear":
         return graph.affine(X, _dense(expansion.vectors).T @ weights, expansion.intercept)
     return graph.affine(_kernel_values(graph, expansion, X), weights, expansion.intercept)
 
@@ -308,8 +310,8 @@ def _linear_discriminant(graph: _Graph, model: Any, X: str) -> tuple[str, str]:
 
 def _quadratic_discriminant(graph: _Graph, model: Any, X: str) -> tuple[str, str]:
     columns = []
-    parts = zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True)
-    for mean, rotation, scaling, prior in parts:
+    statistics = zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True)
+    for mean, rotation, scaling, prior in statistics:
         rotated = graph.add("MatMul", graph.add("Sub", X, mean), rotation / np.sqrt(scaling))
         squares = graph.sum_columns(graph.add("Mul", rotated, rotated))
         half = graph.add("Mul", squares, -0.5)
@@ -368,12 +370,14 @@ def _students(graph: _Graph, model: GatedStudents, X: str) -> tuple[str, str]:
 
 
 def _code_matrix(graph: _Graph, model: CodeMatrixClassifier, X: str) -> tuple[str, str]:
-    matrix, own = model.code_matrix_.astype(np.float64), model._classifiers
-    if isinstance(own, JointClassifiers):
-        values = _expansion_values(graph, own.attributes["_expansion"], X)
-        values = graph.add("Mul", values, float(own.sign))
+    matrix, classifiers = model.code_matrix_.astype(np.float64), model._classifiers
+    if isinstance(classifiers, JointClassifiers):
+        values = _expansion_values(graph, classifiers.attributes["_expansion"], X)
+        values = graph.add("Mul", values, float(classifiers.sign))
     else:
-        columns = [_decision_values(graph, estimator, X, 2.0) for estimator in own.estimators]
+        columns = [
+            _decision_values(graph, estimator, X, 2.0) for estimator in classifiers.estimators
+        ]
         values = graph.add("Concat", *columns, axis=1)
     if len(matrix) == 2:
         scores = graph.add("MatMul", values, matrix[1][:, np.newaxis] / matrix.shape[1])
@@ -392,13 +396,13 @@ def _decoded(graph: _Graph, model: CodeMatrixClassifier, values: str, matrix: np
         agreement = graph.affine(positive, matrix.T, shift)
         return _with_fractions(graph, agreement, values, matrix.T, smallest_step(matrix))
     sides = [_loss(graph, model._loss, graph.add("Mul", values, sign)) for sign in (1.0, -1.0)]
-    parts = [
+    sums = [
         graph.add("MatMul", side, (sign * matrix.T > 0).astype(np.float64))
         for side, sign in zip(sides, (1.0, -1.0), strict=True)
     ]
     at_zero = {"hinge": 1.0, "squared_hinge": 1.0, "logistic": np.log(2.0), "linear": 0.0}
     constant = at_zero[model._loss] * (matrix == 0).sum(axis=1)
-    total = graph.add("Add", graph.add("Add", *parts), constant)
+    total = graph.add("Add", graph.add("Add", *sums), constant)
     unit = code_matrix_options.tied_losses
     return _with_fractions(graph, graph.add("Neg", total), values, matrix.T, unit)
 
@@ -450,14 +454,14 @@ def _converted(graph: _Graph, model: Any, raw: bool) -> str:
     scope, container = graph.scope, graph.container
     if type(model) not in kinds or (raw and not container.has_options(model, "raw_scores")):
         raise TypeError(f"skl2onnx cannot convert the scores of {type(model).__name__}.")
-    part = scope.declare_local_operator(kinds[type(model)], model)
+    operator = scope.declare_local_operator(kinds[type(model)], model)
     if raw:
         container.add_options(id(model), {"raw_scores": True})
         scope.add_options(id(model), {"raw_scores": True})
-    part.inputs.append(graph.samples)
+    operator.inputs.append(graph.samples)
     labels = scope.declare_local_variable("label", types.Int64TensorType())
     scores = scope.declare_local_variable("scores", graph.samples.type.__class__())
-    part.outputs.extend([labels, scores])
+    operator.outputs.extend([labels, scores])
     return graph.cast(scores.full_name, "DOUBLE")
 
 
@@ -472,11 +476,11 @@ def _transformed(graph: _Graph, features: Any, X: str) -> str:
             X = graph.add("Add", graph.add("Mul", X, step.scale_), step.min_)
         elif type(step) is Nystroem and step.kernel in _KERNELS and not step.kernel_params:
             gamma = 1.0 / step.n_features_in_ if step.gamma is None else step.gamma
-            own = KernelParameters(
+            parameters = KernelParameters(
                 step.kernel, gamma, 3 if step.degree is None else step.degree,
                 1.0 if step.coef0 is None else step.coef0,
             )  # fmt: skip
-            expansion = KernelExpansion(own, step.components_, np.zeros((0, 0)))
+            expansion = KernelExpansion(parameters, step.components_, np.zeros((0, 0)))
             X = graph.add("MatMul", _kernel_values(graph, expansion, X), step.normalization_.T)
         else:
             raise TypeError(

@@ -17,7 +17,7 @@ from widemargin._base.sklearn_compat import metric_of
 
 # Classes and functions that are attributes of fitted estimators. `tests/export` fits all estimators
 # and finds those that are missing here.
-_PARTS = frozenset(
+_ATTRIBUTE_TYPES = frozenset(
     f"widemargin.{name}"
     for name in (
         "discriminant.statistics.ClassStatistics",
@@ -85,7 +85,7 @@ def trusted_types() -> list[str]:
     """
     classes = [getattr(home, name) for home in _homes() for name in home.__all__]
     estimators = {_full_name(c) for c in classes if _is_estimator(c)}
-    return sorted(estimators | _PARTS | _OF_OTHERS | _metrics())
+    return sorted(estimators | _ATTRIBUTE_TYPES | _OF_OTHERS | _metrics())
 
 
 def is_trusted(name: str) -> bool:
@@ -100,7 +100,7 @@ def is_trusted(name: str) -> bool:
     -------
     trusted : bool
     """
-    if name in _PARTS | _OF_OTHERS | _metrics():
+    if name in _ATTRIBUTE_TYPES | _OF_OTHERS | _metrics():
         return True
     if not name.startswith("widemargin."):
         return False

@@ -27,7 +27,7 @@ from widemargin._base.sklearn_compat import (
 from widemargin._base.validation import canonical_csr, validate_predict
 from widemargin.gated.labels import align_columns
 from widemargin.gated.landmarks import inner_products, landmark_features
-from widemargin.gated.problem import StudentFit, TrainingData, given_samples, map_features
+from widemargin.gated.problem import StudentFit, TrainingData, map_features, teacher_samples
 from widemargin.gated.teacher import RemovedTeacher, TeacherGate, is_fitted_teacher, make_gate
 from widemargin.kernels.expansion import KernelExpansion
 from widemargin.kernels.parameters import kernel_constraints
@@ -153,7 +153,9 @@ class GatedBase(RoutesFitMetadata, CallbackSupportMixin, ClassifierMixin, BaseEs
             )
         return align_columns(scores, teacher_scores, self._labels)[:, self._columns]
 
-    def _set_fitted(self, data: TrainingData, fits: Sequence[StudentFit], **own: Any) -> None:
+    def _set_fitted(
+        self, data: TrainingData, fits: Sequence[StudentFit], **attributes: Any
+    ) -> None:
         """Replace the fitted attributes, with an entry or row for each student."""
         for name in (*self._per_student, "support_", "support_vectors_"):
             self.__dict__.pop(name, None)
@@ -176,7 +178,7 @@ class GatedBase(RoutesFitMetadata, CallbackSupportMixin, ClassifierMixin, BaseEs
             _features=data.features,
             _gate=make_gate(data.teacher, data.functions, columns) if has_gate else None,
             _expansion=None,
-            **own,
+            **attributes,
         )
         if self.kernel != "linear":
             support = np.flatnonzero(duals.any(axis=0))
@@ -199,7 +201,7 @@ def validate_samples(estimator: Any, X: Any) -> tuple[Any, Any, Any]:
     features = estimator._features
     if features is None:
         values = canonical_csr(validate_predict(estimator, X))
-        return given_samples(X, values), values, values
+        return teacher_samples(X, values), values, values
     X = validate_data(estimator, X, reset=False, skip_check_array=True)
     phi = landmark_features(features, X)
     return X, None, map_features(features, X) if phi is None else phi
@@ -233,12 +235,12 @@ def warn_about(
     """Issue one warning for every kind of issue, naming the classes that it applies to."""
     weighted = student.difficulty is not None
     for issue, text in _WARNINGS.items():
-        found = [k for k, fit in enumerate(fits) if issue in fit.issues]
-        if not found:
+        affected = [k for k, fit in enumerate(fits) if issue in fit.issues]
+        if not affected:
             continue
-        classes = ", ".join(repr(labels[k]) for k in found)
-        many = len(found) > 1
-        solutions = [fits[k].solution for k in found]
+        classes = ", ".join(repr(labels[k]) for k in affected)
+        many = len(affected) > 1
+        solutions = [fits[k].solution for k in affected]
         message = text.format(
             who=f"the {name}{'s' * many} for class{'es' * many} {classes}",
             cause=early_stop_message(solutions, student.max_iter, stopped),

@@ -70,10 +70,10 @@ def check_decay(decay: float) -> None:
 
 def relative_margin_degrees(scores: Any, sign: Any, column: int, decay: float) -> np.ndarray:
     """Return the degrees of the module's docstring; ``sign`` is z."""
-    own = scores[:, column]
-    lead = sign * (own - largest_other_score(scores, column))
+    target = scores[:, column]
+    lead = sign * (target - largest_other_score(scores, column))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        delta = lead / np.abs(own)
+        delta = lead / np.abs(target)
     delta = np.where(lead == 0.0, 0.0, delta)
     return 0.5 * (1.0 + decay) - 0.5 * (1.0 - decay) * np.clip(delta, -1.0, 1.0)
 

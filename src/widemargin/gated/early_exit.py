@@ -85,23 +85,23 @@ def _eliminate(gates: list, column: int, X: Any, values: Any, tolerance: Any) ->
     A class is predicted if its score is within the tolerance of the largest, and that of no class
     before it is.
     """
-    own = gates[column](X, values)[:, 0]
-    tolerance = np.broadcast_to(tolerance, len(own))
+    target = gates[column](X, values)[:, 0]
+    tolerance = np.broadcast_to(tolerance, len(target))
     # The largest score so far, and the largest of the classes before the target.
-    largest, before = own.copy(), np.full(len(own), -np.inf)
-    counts = np.ones(len(own), dtype=int)
-    left = np.arange(len(own))
+    largest, before = target.copy(), np.full(len(target), -np.inf)
+    counts = np.ones(len(target), dtype=int)
+    left = np.arange(len(target))
     for k, gate in enumerate(gates):
         if k == column or not len(left):
             continue
-        part = None if values is None else values[left]
-        scores = gate(safe_indexing(X, left) if part is None else part, part)[:, 0]
+        rows = None if values is None else values[left]
+        scores = gate(safe_indexing(X, left) if rows is None else rows, rows)[:, 0]
         counts[left] += 1
         largest[left] = np.maximum(largest[left], scores)
         if k < column:
             before[left] = np.maximum(before[left], scores)
-        tied = own >= largest - tolerance
-        left = left[tied[left] & (before[left] < own[left])]
-    predicted = np.zeros(len(own), dtype=bool)
+        tied = target >= largest - tolerance
+        left = left[tied[left] & (before[left] < target[left])]
+    predicted = np.zeros(len(target), dtype=bool)
     predicted[left] = (before < largest - tolerance)[left]
     return predicted, counts

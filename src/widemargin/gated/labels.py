@@ -31,14 +31,14 @@ def check_scores(scores: Any, name: str = "teacher_scores") -> np.ndarray:
     return check_array(scores, dtype=np.float64, input_name=name, ensure_min_features=2)
 
 
-def align_columns(scores: Any, given: Any, classes: Any, name: str = "teacher_scores") -> Any:
-    """Return scores in the order of the classes, which may name the columns of ``given``.
+def align_columns(scores: Any, original: Any, classes: Any, name: str = "teacher_scores") -> Any:
+    """Return scores in the order of the classes, which may name the columns of ``original``.
 
-    ``given`` are the same scores as the user passed them. Only a DataFrame has names.
+    ``original`` are the same scores as the user passed them. Only a DataFrame has names.
     """
-    if not hasattr(given, "columns"):
+    if not hasattr(original, "columns"):
         return scores
-    names = list(given.columns)
+    names = list(original.columns)
     labels = classes.tolist()
     # The columns of polars are named by strings only, unnamed ones "column_0" and so on.
     if all(isinstance(column, str) for column in names):
@@ -117,9 +117,9 @@ def class_index(label: Any, classes: np.ndarray) -> int | None:
     """Return the index of a label among the classes, None for an unknown label."""
     # True == 1 in Python, but a boolean is not a numeric label, nor the reverse.
     comparable = isinstance(label, bool | np.bool_) == (classes.dtype.kind == "b")
-    found = np.flatnonzero(classes == label) if np.ndim(label) == 0 else np.empty(0)
-    known = len(found) == 1 and (comparable or classes.dtype.kind == "O")
-    return int(found[0]) if known else None
+    matches = np.flatnonzero(classes == label) if np.ndim(label) == 0 else np.empty(0)
+    known = len(matches) == 1 and (comparable or classes.dtype.kind == "O")
+    return int(matches[0]) if known else None
 
 
 def python_label(label: Any) -> Any:

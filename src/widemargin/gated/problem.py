@@ -118,13 +118,13 @@ class TrainingData:
     ) -> None:
         _check_parameters(student, unlabeled)
         samples = _validate(student, X, y)._replace(metadata=metadata)
-        labels, given_scores = np.unique(samples.y), teacher_scores
+        labels, raw_scores = np.unique(samples.y), teacher_scores
         if teacher_scores is not None:
             teacher_scores = check_scores(teacher_scores)
             check_consistent_length(samples.y, teacher_scores)
-            check_index(X, given_scores, "teacher_scores")
-        kept, self.weight = validate_weights(sample_weight, samples.y)
-        self.index = np.arange(len(samples.y))[kept]
+            check_index(X, raw_scores, "teacher_scores")
+        retained, self.weight = validate_weights(sample_weight, samples.y)
+        self.index = np.arange(len(samples.y))[retained]
         computed = teacher_scores is None
         uses_folds = student.cv is not None and computed
         self.in_sample = computed and not uses_folds and not is_fitted_teacher(student.teacher)
@@ -139,7 +139,7 @@ class TrainingData:
         if computed:
             self.scores = self._teacher_scores(student, samples, folds)
         else:
-            self.scores = align_columns(teacher_scores[self.index], given_scores, self.classes)
+            self.scores = align_columns(teacher_scores[self.index], raw_scores, self.classes)
         self._arguments = student, samples, unlabeled, targets
 
     def prepare(self, checkpoint: FitCheckpoint | None = None) -> "TrainingData":
@@ -182,7 +182,7 @@ class TrainingData:
 
         With a budget, phi is the best of the feature maps within it.
         """
-        given, self.functions = self.scores, None
+        teacher_scores, self.functions = self.scores, None
         fitted = [_fit_features(student, self.teacher, samples)]
         if student.budget is not None:
             X, values = samples.X, samples.values
@@ -195,14 +195,14 @@ class TrainingData:
         chosen: Any = None
         for number, (features, phi) in enumerate(fitted):
             self.features, self.phi = features, phi
-            functions = self._distill(given, more)
+            functions = self._distill(teacher_scores, more)
             self.scores = functions.evaluate(phi)
             choice = self._choose(student, targets, strengths, len(fitted) > 1, number)
             if chosen is None or choice.quality > chosen[0].quality:
                 chosen = choice, features, phi, functions
         choice, self.features, self.phi, functions = chosen
         self.strength, self.C, _ = choice
-        self.phi_functions = Coefficients(*[self.strength * part for part in functions])
+        self.phi_functions = Coefficients(*[self.strength * array for array in functions])
         self.scores = self.phi_functions.evaluate(self.phi)
 
     def _choose(
@@ -329,17 +329,19 @@ def _student_fit(
     student: Any, data: TrainingData, column: int, problem: HingeProblem, solution: Solution
 ) -> StudentFit:
     sign = -problem.sign
-    theta, own = None, np.zeros(len(sign))
+    theta, products = None, np.zeros(len(sign))
     support = np.flatnonzero(solution.dual)
     if student.kernel == "linear":
         with single_threaded_blas():
             theta = np.asarray(data.phi.T @ solution.dual)
         intercept = solution.dual.sum() * student.fit_intercept
-        own = inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept
+        products = inner_products(data.phi, theta[np.newaxis])[:, 0] + intercept
     elif len(support):
         dual_coef = solution.dual[np.newaxis, support]
-        own = KernelExpansion(data.kernel, data.phi[support], dual_coef).evaluate(data.phi)[:, 0]
-    issues = _find_issues(student, data.scores, column, sign, own)
+        products = KernelExpansion(data.kernel, data.phi[support], dual_coef).evaluate(data.phi)[
+            :, 0
+        ]
+    issues = _find_issues(student, data.scores, column, sign, products)
     issues += [] if solution.converged else ["not converged"]
     return StudentFit(column, solution, theta, issues)
 
@@ -365,14 +367,14 @@ def _solve(
     return solve_hinge(problem, **limits, checkpoint=task)
 
 
-def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) -> list[str]:
+def _find_issues(student: Any, scores: Any, column: int, sign: Any, products: Any) -> list[str]:
     """Return the names of the warnings that apply to a student with the values <theta, phi_i>."""
     gate, zero = scores[:, column], options.zero_scores
-    predicted = gate - own >= 0.0
-    no_theta = np.abs(own).max() <= zero * np.abs(gate).max()
+    predicted = gate - products >= 0.0
+    no_theta = np.abs(products).max() <= zero * np.abs(gate).max()
     margin_met = (sign * gate).min() >= student.margin * (1.0 - zero)
-    missed = (sign * (gate - own)).max() < student.margin * (1.0 - zero)
-    found = {
+    missed = (sign * (gate - products)).max() < student.margin * (1.0 - zero)
+    checks = {
         "zero scores": np.abs(scores).max() <= zero and student.gate == "teacher",
         "margin met": no_theta and margin_met,
         "zero theta": no_theta and not margin_met,
@@ -380,7 +382,7 @@ def _find_issues(student: Any, scores: Any, column: int, sign: Any, own: Any) ->
         # A small C has the same effect at any margin, so that only a large margin is suspicious.
         "margin not met": missed and not no_theta and student.margin > 1.0,
     }
-    return [name for name, applies in found.items() if applies]
+    return [name for name, applies in checks.items() if applies]
 
 
 def requested_cost(student: Any) -> Any:
@@ -452,7 +454,7 @@ def _validate(student: Any, X: Any, y: Any) -> Samples:
             values, y = validate_training(student, X, y)
         except ValueError as error:
             raise _explain_texts(error) from error
-        return Samples(given_samples(X, values), values, y)
+        return Samples(teacher_samples(X, values), values, y)
     (X,) = indexable(X)
     X, y = validate_data(student, X, y, skip_check_array=True)
     y = column_or_1d(y, warn=True)
@@ -472,7 +474,7 @@ def _explain_texts(error: ValueError) -> ValueError:
     )
 
 
-def given_samples(X: Any, values: Any) -> Any:
+def teacher_samples(X: Any, values: Any) -> Any:
     """Return samples for teachers and feature maps: a DataFrame as it is, else the array."""
     return X if hasattr(X, "columns") else values
 
@@ -501,7 +503,7 @@ def prediction_samples(student: Any, X: Any) -> tuple[Any, Any]:
     """Return validated samples for the teacher, and as an array (None with a feature map)."""
     if student.features is None:
         values = canonical_csr(validate_predict(student, X))
-        return given_samples(X, values), values
+        return teacher_samples(X, values), values
     return validate_data(student, X, reset=False, skip_check_array=True), None
 
 

@@ -88,7 +88,7 @@ def choose_strength(
         return run(column, lambda: compared(column)).values
 
     def compared(column):
-        found = []
+        results = []
         for strength, C in candidates:
 
             def problem(samples, gate=strength * data.scores, C=C):
@@ -96,8 +96,8 @@ def choose_strength(
 
             values = folds.held_out(student, data.phi, problem)
             values += strength * data.scores[folds.tested, column]
-            found.append(folds.f_and_auc(values, column))
-        return FoldQuality(np.array(found))
+            results.append(folds.f_and_auc(values, column))
+        return FoldQuality(np.array(results))
 
     with single_threaded_blas():  # once, and not for every fit
         f, auc = np.mean(for_each(evaluated, columns, jobs), axis=0).T
@@ -129,11 +129,11 @@ class Folds:
 
     def __init__(self, data: Any):
         self._data = data
-        kept = np.unique(np.linspace(0, len(data.y) - 1, options.strength_samples).astype(int))
-        fold = _stratified_folds(data.y[kept])
-        parts = [(kept[fold != k], kept[fold == k]) for k in range(options.strength_folds)]
-        self.parts = [(train, test) for train, test in parts if len(train) and len(test)]
-        self.tested = np.concatenate([test for _, test in self.parts])
+        subset = np.unique(np.linspace(0, len(data.y) - 1, options.strength_samples).astype(int))
+        fold = _stratified_folds(data.y[subset])
+        pairs = [(subset[fold != k], subset[fold == k]) for k in range(options.strength_folds)]
+        self.splits = [(train, test) for train, test in pairs if len(train) and len(test)]
+        self.tested = np.concatenate([test for _, test in self.splits])
 
     def held_out(self, student: Any, phi: Any, problem: Callable) -> np.ndarray:
         """Return -<theta, phi> of the tested samples, by students fitted without their folds.
@@ -141,15 +141,15 @@ class Folds:
         ``problem`` returns z, the margins and the costs of samples.
         """
         values, bias = [], float(student.fit_intercept)
-        for train, test in self.parts:
+        for train, test in self.splits:
             sign, missing, cost = problem(train)
             linear = LinearProblem(phi[train], -sign, cost, Hinge(), bias, missing)
-            found: Any = solve_dual(
+            solution: Any = solve_dual(
                 linear, gap_tol=options.strength_tol, max_iter=options.strength_passes
             )
-            weights = found.weights
-            own = linear_scores(phi[test], weights[np.newaxis, : phi.shape[1]])[:, 0]
-            values.append(-own - bias * weights[-1])
+            weights = solution.weights
+            products = linear_scores(phi[test], weights[np.newaxis, : phi.shape[1]])[:, 0]
+            values.append(-products - bias * weights[-1])
         return np.concatenate(values)
 
     def f_and_auc(self, values: np.ndarray, column: int) -> tuple[float, float]:
@@ -172,11 +172,11 @@ def f_and_auc(positive: np.ndarray, values: np.ndarray, weight: np.ndarray) -> t
         return 0.0, 0.0
     accepted = values >= 0.0
     f = 2.0 * positive_weight[accepted].sum() / (total + weight[accepted].sum())
-    _, place = np.unique(values, return_inverse=True)
-    own, others = np.bincount(place, positive_weight), np.bincount(place, negative_weight)
+    _, rank = np.unique(values, return_inverse=True)
+    positives, negatives = np.bincount(rank, positive_weight), np.bincount(rank, negative_weight)
     # Of the negative samples with the same value one half counts as lower.
-    below = np.cumsum(others) - 0.5 * others
-    return float(f), float(own @ below / (total * negative_weight.sum()))
+    below = np.cumsum(negatives) - 0.5 * negatives
+    return float(f), float(positives @ below / (total * negative_weight.sum()))
 
 
 def _stratified_folds(y: np.ndarray) -> np.ndarray:

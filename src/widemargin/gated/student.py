@@ -409,8 +409,8 @@ class GatedSVC(GatedBase):
         except (AttributeError, ValueError):  # of a map, or of one of its steps, that has no names
             return None
 
-    def _set_fitted(self, data: TrainingData, fits: Any, **own: Any) -> None:
-        super()._set_fitted(data, fits, classes_=np.array([False, True]), **own)
+    def _set_fitted(self, data: TrainingData, fits: Any, **attributes: Any) -> None:
+        super()._set_fitted(data, fits, classes_=np.array([False, True]), **attributes)
         for name in self._per_student:
             if name in vars(self):
                 value = vars(self)[name][0]

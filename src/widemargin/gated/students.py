@@ -452,7 +452,7 @@ def fit_validated(
         member = GatedSVC(python_label(label), **parameters)
         member._set_fitted(data, [fit], **seen)
         members[member.target] = member
-    own = {"students_": members, "_students": members.copy(), "teacher_": data.teacher}
-    own["_other"] = students.other
-    students._set_fitted(data, fits, classes_=targets, **own)
+    attributes = {"students_": members, "_students": members.copy(), "teacher_": data.teacher}
+    attributes["_other"] = students.other
+    students._set_fitted(data, fits, classes_=targets, **attributes)
     return fits

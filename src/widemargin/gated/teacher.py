@@ -71,8 +71,8 @@ def class_scores(teacher: Any, X: Any, values: Any = None) -> np.ndarray:
     if hasattr(teacher, "decision_function"):
         inner = unwrap(teacher)
         samples = _pass_on(inner, X, values)
-        asked = inner if isinstance(samples, ValidatedSamples) else teacher
-        scores = np.asarray(asked.decision_function(samples), dtype=np.float64)
+        scorer = inner if isinstance(samples, ValidatedSamples) else teacher
+        scores = np.asarray(scorer.decision_function(samples), dtype=np.float64)
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
         pairwise = getattr(final_estimator(teacher), "decision_function_shape", None) == "ovo"
@@ -155,8 +155,8 @@ def is_fitted_teacher(teacher: Any) -> bool:
 
 def fitted_teacher(student: Any, samples: Samples, labels: Any, needed: bool) -> tuple:
     """Return the fitted teacher of a student, None without one, and the classes of its scores."""
-    given_classes = labels if student.classes is None else student.classes
-    teacher = as_teacher(student.teacher, given_classes, samples.X)
+    score_classes = labels if student.classes is None else student.classes
+    teacher = as_teacher(student.teacher, score_classes, samples.X)
     if needed or teacher is not None:
         teacher = fit_teacher(teacher, samples)
     known = None if teacher is None else teacher_classes(teacher)
@@ -189,14 +189,15 @@ def fit_teacher(teacher: Any, samples: Samples) -> Any:
     return teacher
 
 
-def restrict_folds(kept: np.ndarray, cv: Any, samples: Samples) -> list[list[np.ndarray]]:
+def restrict_folds(retained: np.ndarray, cv: Any, samples: Samples) -> list[list[np.ndarray]]:
     """Split all samples, and return the folds as indices into the samples that are kept."""
     X, _, y, *_ = samples
     position = np.full(len(y), -1)
-    position[kept] = np.arange(len(kept))
+    position[retained] = np.arange(len(retained))
     folds = check_cv(cv, y, classifier=True).split(X, y)
     return [
-        [part[part >= 0] for part in (position[train], position[test])] for train, test in folds
+        [indices[indices >= 0] for indices in (position[train], position[test])]
+        for train, test in folds
     ]
 
 
@@ -222,9 +223,9 @@ def out_of_fold_scores(teacher: Any, samples: Samples, folds: Any, classes: Any)
         if not len(test):
             continue
         fitted, held_out = _fit_clone(teacher, samples.subset(train)), samples.subset(test)
-        found = class_scores(fitted, held_out.X, held_out.values)
-        scores[test] = found.min(axis=1, keepdims=True)
-        for label, column in zip(fitted.classes_, found.T, strict=True):
+        fold_scores = class_scores(fitted, held_out.X, held_out.values)
+        scores[test] = fold_scores.min(axis=1, keepdims=True)
+        for label, column in zip(fitted.classes_, fold_scores.T, strict=True):
             scores[test, class_index(label, classes)] = column
     if np.isnan(scores).any():
         raise ValueError("cv must assign every sample to the test set of a fold.")
@@ -316,7 +317,7 @@ class PartsGate:
 
     def __call__(self, X: Any, values: Any = None) -> np.ndarray:
         X = X if self.steps is None else self.steps.transform(X)
-        return np.column_stack([np.ravel(part.decision_function(X)) for part in self.parts])
+        return np.column_stack([np.ravel(member.decision_function(X)) for member in self.parts])
 
 
 @dataclass(frozen=True)
@@ -366,7 +367,7 @@ def make_gate(teacher: Any, functions: Coefficients | None, columns: ArrayLike) 
     """
     columns = np.asarray(columns)
     if functions is not None:
-        return FunctionGate(None, Coefficients(*[part[columns] for part in functions]))
+        return FunctionGate(None, Coefficients(*[values[columns] for values in functions]))
     if len(columns) < len(teacher_classes(teacher)):
         gate = _separate_gate(unwrap(teacher), columns, None)
         if gate is not None:
@@ -382,9 +383,9 @@ def _separate_gate(teacher: Any, columns: np.ndarray, steps: Pipeline | None) ->
     if len(teacher.classes_) == 2:
         return None
     if isinstance(teacher, OneVsRestClassifier):
-        parts = [teacher.estimators_[column] for column in columns]
-        separate = not teacher.multilabel_ and all(hasattr(p, "decision_function") for p in parts)
-        return PartsGate(steps, parts) if separate else None
+        members = [teacher.estimators_[column] for column in columns]
+        separate = not teacher.multilabel_ and all(hasattr(p, "decision_function") for p in members)
+        return PartsGate(steps, members) if separate else None
     expansion = None
     if isinstance(teacher, SVC):
         expansion = class_expansion(teacher)
@@ -431,9 +432,11 @@ def last_step_coefficients(teacher: Any, features: Any, X: Any) -> Coefficients 
     teacher, features = unwrap(teacher), unwrap(features)
     if not isinstance(teacher, Pipeline):
         return None
-    own = [step for _, step in features.steps] if isinstance(features, Pipeline) else [features]
+    feature_steps = (
+        [step for _, step in features.steps] if isinstance(features, Pipeline) else [features]
+    )
     steps = [step for _, step in teacher.steps[:-1]]
-    if [id(step) for step in own] != [id(step) for step in steps]:
+    if [id(step) for step in feature_steps] != [id(step) for step in steps]:
         return None
     return linear_coefficients(teacher[-1], teacher[:-1].transform(_first_samples(X)))
 
@@ -447,7 +450,7 @@ def _stated_coefficients(estimator: Any) -> Coefficients | None:
     """Return the coefficients that an estimator, or a pipeline of scaling steps and one, has."""
     estimator = unwrap(estimator)
     if not isinstance(estimator, Pipeline):
-        return _own_coefficients(estimator)
+        return _public_coefficients(estimator)
     functions = _stated_coefficients(estimator[-1])
     for _, step in reversed(estimator.steps[:-1]):
         if functions is not None and step not in (None, "passthrough"):
@@ -455,15 +458,15 @@ def _stated_coefficients(estimator: Any) -> Coefficients | None:
     return functions
 
 
-def _own_coefficients(estimator: Any) -> Coefficients | None:
+def _public_coefficients(estimator: Any) -> Coefficients | None:
     """Return the coefficients of all classes by the public attributes of an estimator."""
     if isinstance(estimator, OneVsRestClassifier):
         if not hasattr(estimator, "estimators_") or estimator.multilabel_:
             return None
-        parts = [_own_coefficients(part) for part in estimator.estimators_]
-        if not all(parts):
+        functions = [_public_coefficients(member) for member in estimator.estimators_]
+        if not all(functions):
             return None
-        coef, intercept = (np.array([p[k][-1] for p in parts if p]) for k in (0, 1))
+        coef, intercept = (np.array([p[k][-1] for p in functions if p]) for k in (0, 1))
     else:
         if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
             return None
@@ -472,8 +475,11 @@ def _own_coefficients(estimator: Any) -> Coefficients | None:
         intercept = np.broadcast_to(np.ravel(estimator.intercept_), len(coef))
     if len(estimator.classes_) == 2:
         # A single function, or the difference of two.
-        second = [part[-1] if len(part) == 1 else part[1] - part[0] for part in (coef, intercept)]
-        coef, intercept = (np.array([-part, part]) for part in second)
+        second = [
+            values[-1] if len(values) == 1 else values[1] - values[0]
+            for values in (coef, intercept)
+        ]
+        coef, intercept = (np.array([-values, values]) for values in second)
     return Coefficients(coef, intercept)
 
 

@@ -378,19 +378,21 @@ def _crossings(
     leaders = (constants - 0.5 * (grid[:, np.newaxis] - means) ** 2 / variances).argmax(axis=1)
     heights = constants - 0.5 * means**2 / variances
     parabolas = np.column_stack([-0.5 / variances, means / variances, heights])
-    found = []
+    crossings = []
     for k in np.flatnonzero(np.diff(leaders)):
         difference = parabolas[leaders[k]] - parabolas[leaders[k + 1]]
         roots = np.roots(np.trim_zeros(difference, "f")).real
-        found.append(roots[np.abs(roots - (grid[k] + grid[k + 1]) / 2).argmin()])
-    return np.array(found)
+        crossings.append(roots[np.abs(roots - (grid[k] + grid[k + 1]) / 2).argmin()])
+    return np.array(crossings)
 
 
 def _gaussians(estimator: Any) -> list[tuple]:
     """Return the means and covariances of the classes; empty if the model has none."""
     if hasattr(estimator, "rotations_"):
-        parts = estimator.means_, estimator.rotations_, estimator.scalings_
-        return [(mean, (axes * spread) @ axes.T) for mean, axes, spread in zip(*parts, strict=True)]
+        arrays = estimator.means_, estimator.rotations_, estimator.scalings_
+        return [
+            (mean, (axes * spread) @ axes.T) for mean, axes, spread in zip(*arrays, strict=True)
+        ]
     covariance = shared_covariance(estimator)
     return [] if covariance is None else [(mean, covariance) for mean in estimator.means_]
 

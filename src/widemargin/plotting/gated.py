@@ -263,12 +263,12 @@ class DifficultyDisplay(Display):
 
 def _column_classes(scores: dict[str, Any], y: np.ndarray, classes: Any) -> np.ndarray:
     """Return the labels of the columns, by the argument or by the scores themselves."""
-    own = getattr(scores, "classes", None)
+    column_labels = getattr(scores, "classes", None)
     if classes is None:
-        return np.unique(y) if own is None else own
-    if own is not None and not np.array_equal(classes, own):
+        return np.unique(y) if column_labels is None else column_labels
+    if column_labels is not None and not np.array_equal(classes, column_labels):
         raise ValueError(
-            f"classes must be those of the columns of scores, {own.tolist()}, got "
+            f"classes must be those of the columns of scores, {column_labels.tolist()}, got "
             f"{list(classes)}. Use classes=None."
         )
     return np.asarray(classes)

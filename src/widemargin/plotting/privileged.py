@@ -129,14 +129,14 @@ class SlackDisplay(Display):
 def _columns(privileged: Any) -> dict[str, np.ndarray]:
     """Return the features by name or number, those of a DataFrame as numbers or as strings."""
     if hasattr(privileged, "columns"):
-        found = {str(name): np.asarray(privileged[name]) for name in privileged.columns}
+        features = {str(name): np.asarray(privileged[name]) for name in privileged.columns}
     else:
         dense = privileged.toarray() if hasattr(privileged, "toarray") else np.asarray(privileged)
         columns = dense.reshape(len(dense), -1).T
-        found = {str(k): np.asarray(column.tolist()) for k, column in enumerate(columns)}
+        features = {str(k): np.asarray(column.tolist()) for k, column in enumerate(columns)}
     return {
         name: values.astype(np.float64) if values.dtype.kind in "biuf" else values.astype(str)
-        for name, values in found.items()
+        for name, values in features.items()
     }
 
 

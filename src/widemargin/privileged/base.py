@@ -155,7 +155,7 @@ class PrivilegedBase(KernelClassifier):
             range(len(problems)),
             effective_n_jobs(self.n_jobs),
             progress,
-            lambda found: support_attributes(data.X, data.training, found),
+            lambda solved: support_attributes(data.X, data.training, solved),
             kind=CoupledSolution,
         )
         solutions = subproblems.add_slack(solutions, *costs)

@@ -23,7 +23,7 @@ class PrivilegedInput:
     they are.
     """
 
-    given: Any
+    original: Any
     values: Any
 
     @staticmethod
@@ -47,7 +47,7 @@ class PrivilegedInput:
         if precomputed:
             return PrivilegedInput(None, self.values[np.ix_(samples, samples)])
         values = None if self.values is None else self.values[samples]
-        return PrivilegedInput(safe_indexing(self.given, samples), values)
+        return PrivilegedInput(safe_indexing(self.original, samples), values)
 
 
 def split_columns(X: Any, names: list, privileged: Any) -> tuple[Any, Any]:
@@ -91,18 +91,18 @@ class PrivilegedFeatures:
         self, privileged: PrivilegedInput, transformer: Any, samples: np.ndarray, warn: bool = True
     ) -> Any:
         """Fit on some of the samples; return the transformed features of all."""
-        given, values = privileged.given, privileged.values
+        original, values = privileged.original, privileged.values
         self.transformer = transformer
         if transformer is not None:
-            self.transformer = clone(transformer).fit(safe_indexing(given, samples))
-            values = check_numeric(self.transformer.transform(given))
-            if len(samples) and values.shape[0] != num_samples(given):
+            self.transformer = clone(transformer).fit(safe_indexing(original, samples))
+            values = check_numeric(self.transformer.transform(original))
+            if len(samples) and values.shape[0] != num_samples(original):
                 raise ValueError(
                     "privileged_transformer must return a row for each sample, got "
-                    f"{values.shape[0]} rows for {num_samples(given)} samples."
+                    f"{values.shape[0]} rows for {num_samples(original)} samples."
                 )
-        self.n_given, self.n_features = _n_columns(given), values.shape[1]
-        self.names = self._names(given)
+        self.n_given, self.n_features = _n_columns(original), values.shape[1]
+        self.names = self._names(original)
         self.extreme, self.center, self.spread = _extreme_features(values[samples])
         if len(self.extreme) and warn:
             named = self.names
@@ -147,18 +147,18 @@ class PrivilegedFeatures:
                 f"privileged has {n_columns} features, but {expected} were seen during fit."
             ) from error
 
-    def _names(self, given: Any) -> list[str] | None:
+    def _names(self, original: Any) -> list[str] | None:
         """Return the names of the features that the kernel is computed from."""
         try:
             transformer = self.transformer
-            found = (
+            names = (
                 transformer.get_feature_names_out()
                 if transformer is not None
-                else get_feature_names(given)
+                else get_feature_names(original)
             )
         except (AttributeError, ValueError):  # a transformer, or a step of it, without names
             return None
-        return None if found is None else [str(name) for name in found]
+        return None if names is None else [str(name) for name in names]
 
     def _clip(self, Z: Any) -> Any:
         if not len(self.extreme):
@@ -244,6 +244,8 @@ def _extreme_sparse_features(Z: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray
         exceeds(np.maximum.reduceat(sizes, starts), np.minimum.reduceat(sizes, starts))
     ]
     columns = [sizes[Z.indptr[j] : Z.indptr[j + 1]] for j in suspect]
-    spread = np.array([np.quantile(part[part > 0.0], 0.5, method="lower") for part in columns])
-    extreme = exceeds(np.array([part.max() for part in columns]), spread)
+    spread = np.array(
+        [np.quantile(column[column > 0.0], 0.5, method="lower") for column in columns]
+    )
+    extreme = exceeds(np.array([column.max() for column in columns]), spread)
     return suspect[extreme], np.zeros(np.count_nonzero(extreme)), spread[extreme]

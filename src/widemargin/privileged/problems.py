@@ -130,34 +130,34 @@ class Subproblems:
         """Return which of False and True the training samples are predicted to be."""
         support, rest = np.flatnonzero(solution.dual), np.flatnonzero(solution.dual == 0.0)
         duals = np.ascontiguousarray(solution.dual[np.newaxis, support])
-        found = np.array([], dtype=bool)
+        signs = np.array([], dtype=bool)
         for samples in (support, rest):  # mostly, the first decide
             values = self._function_values(duals, support, samples)[:, 0] + solution.intercept
-            found = np.unique([*found, *(values > 0.0)])
-            if len(found) > 1:
+            signs = np.unique([*signs, *(values > 0.0)])
+            if len(signs) > 1:
                 break
-        return found
+        return signs
 
     def _function_values(
-        self, duals: np.ndarray, samples: np.ndarray, places: np.ndarray | None = None
+        self, duals: np.ndarray, samples: np.ndarray, points: np.ndarray | None = None
     ) -> np.ndarray:
         """Return values of functions by their duals at some samples, without intercepts.
 
-        They are the values at ``places``, the same samples if None.
+        They are the values at ``points``, the same samples if None.
         """
-        gram, matrix, places = self.gram, self.matrix, samples if places is None else places
+        gram, matrix, points = self.gram, self.matrix, samples if points is None else points
         if matrix is None and _is_linear(gram):
-            X, Y = gram.X[samples], gram.X[places]
+            X, Y = gram.X[samples], gram.X[points]
             if sp.issparse(X):
                 return np.asarray(Y @ np.asarray(duals @ X).T)
             return tiled_multiply(Y, tiled_product(duals, np.ascontiguousarray(X.T)).T)
         step = max(1, options.block_entries // max(1, len(samples)))
-        parts = [np.zeros((0, len(duals)))]
-        for i in range(0, len(places), step):
-            rows = places[i : i + step]
+        blocks = [np.zeros((0, len(duals)))]
+        for i in range(0, len(points), step):
+            rows = points[i : i + step]
             block = gram.block(rows, samples) if matrix is None else matrix[np.ix_(rows, samples)]
-            parts.append(tiled_multiply(block, duals.T))
-        return np.vstack(parts)
+            blocks.append(tiled_multiply(block, duals.T))
+        return np.vstack(blocks)
 
 
 class SVM2Plus(Subproblems):
@@ -179,12 +179,12 @@ class SVM2Plus(Subproblems):
         """Return a function of signs, a solution to start from and a report."""
         n, space = self.gram.size, self.space
         factor = np.zeros((n, 0)) if space is None else space.factor(C, penalty, ridge)
-        own = 1.0 / (C * self.weight) if space is None else space.diagonal(C, penalty, ridge)
+        diagonal = 1.0 / (C * self.weight) if space is None else space.diagonal(C, penalty, ridge)
         # The slack of every sample is another feature.
-        features = self._features if own is None else None
+        features = self._features if diagonal is None else None
         if features is None and self.matrix is None and n <= smo_options.dense_size:
             self.matrix = self.gram.block(slice(None), slice(None))
-        gram_of = self._grams(factor, own)
+        gram_of = self._grams(factor, diagonal)
 
         def solve(sign, start=None, report: Report = None, checkpoint: Any = None):
             if features is not None:
@@ -192,16 +192,16 @@ class SVM2Plus(Subproblems):
                 signed = sign[:, np.newaxis] * factor
                 problem = _hard_margin(PrivilegedGram(self.gram, signed), sign)
                 both = np.hstack([features, signed])
-                found = solve_hard_margin(
+                solution = solve_hard_margin(
                     problem, features=both, **self.solver_options, report=report
                 )
             else:
                 problem = _hard_margin(gram_of(sign), sign)
-                found = self._solve_over_samples(problem, start, report, checkpoint)
-            if not found.converged:
-                found = self._tighten_bound(found, sign, C, penalty, ridge)
-            alpha = sign * found.dual
-            return _with_second(found, alpha, alpha)
+                solution = self._solve_over_samples(problem, start, report, checkpoint)
+            if not solution.converged:
+                solution = self._tighten_bound(solution, sign, C, penalty, ridge)
+            alpha = sign * solution.dual
+            return _with_second(solution, alpha, alpha)
 
         return solve
 
@@ -224,7 +224,7 @@ class SVM2Plus(Subproblems):
         ]
 
     def _tighten_bound(
-        self, found: Solution, sign: np.ndarray, C: float, penalty: float, ridge: float
+        self, solution: Solution, sign: np.ndarray, C: float, penalty: float, ridge: float
     ) -> Solution:
         """Return a solution that rounding keeps from being feasible, with a better bound.
 
@@ -233,12 +233,12 @@ class SVM2Plus(Subproblems):
         constant, whose norm is at most 1, makes every function feasible.
         """
         costs = C, penalty, ridge
-        values = self._function_values(found.dual[np.newaxis], np.arange(self.gram.size))[:, 0]
-        missing = 1.0 - sign * (values + found.intercept)
+        values = self._function_values(solution.dual[np.newaxis], np.arange(self.gram.size))[:, 0]
+        missing = 1.0 - sign * (values + solution.intercept)
         if self.space is None:
             slack, squared = np.maximum(missing, 0.0), 0.0
         else:
-            alpha = (sign * found.dual)[:, np.newaxis]
+            alpha = (sign * solution.dual)[:, np.newaxis]
             coordinates = self.space.coordinates(alpha, *costs)
             values_of_z = self.space.values(coordinates)
             free = self.space.free_slack(alpha, values_of_z, costs)[:, 0]
@@ -247,13 +247,13 @@ class SVM2Plus(Subproblems):
             slack = slack + raised
             squared = (float(np.linalg.norm(coordinates)) + raised) ** 2
             squared += float(self.weight @ free**2) / ridge if ridge > 0.0 else 0.0
-        norms = float(found.dual @ values) + penalty * squared
+        norms = float(solution.dual @ values) + penalty * squared
         objective = 0.5 * (norms + C * float(self.weight @ slack**2))
-        if not objective < found.objective:
-            return found
-        gap = max(0.0, 1.0 - found.dual_objective / objective)
+        if not objective < solution.objective:
+            return solution
+        gap = max(0.0, 1.0 - solution.dual_objective / objective)
         gap = gap if self.positive_semidefinite else np.nan
-        return replace(found, objective=objective, gap=gap)
+        return replace(solution, objective=objective, gap=gap)
 
     def _solve_over_samples(
         self, problem: HingeProblem, start: CoupledSolution | None, report: Report, checkpoint: Any
@@ -272,16 +272,16 @@ class SVM2Plus(Subproblems):
         }
         exact, done = n <= options.exact_size, 0
         try:
-            found = solve_hinge(problem, **smo, dual=dual, exact=exact, report=report)
+            solution = solve_hinge(problem, **smo, dual=dual, exact=exact, report=report)
         except NotSeparableError:
             pass  # a tiny margin and rounding errors
         else:
-            if found.converged:
-                return found
-            done = found.iterations
+            if solution.converged:
+                return solution
+            done = solution.iterations
         rest = {**self.solver_options, "max_iter": -1 if limit < 0 else limit - done}
-        found = solve_hard_margin(problem, **rest, report=report)
-        return replace(found, iterations=done + found.iterations)
+        solution = solve_hard_margin(problem, **rest, report=report)
+        return replace(solution, iterations=done + solution.iterations)
 
     def _few_features(self) -> np.ndarray | None:
         """Return X if both kernels are linear with few features beside many samples, or None."""
@@ -345,16 +345,16 @@ class CoupledSubproblems(Subproblems):
     def _solve_plain(self, sign: np.ndarray, cost: np.ndarray, report: Report) -> CoupledSolution:
         """Solve the SVM with the hinge loss, whose slack functions are 0."""
         plain = HingeProblem(self._cache.of(), sign, 1.0, cost)
-        found = solve_hinge(plain, **self.solver_options, report=report)
-        alpha = np.abs(found.dual)
-        solution = _with_second(found, alpha, np.vstack([alpha, cost - alpha]))
+        plain_solution = solve_hinge(plain, **self.solver_options, report=report)
+        alpha = np.abs(plain_solution.dual)
+        solution = _with_second(plain_solution, alpha, np.vstack([alpha, cost - alpha]))
         if self.kernel is None:
             return solution
-        support = np.flatnonzero(found.dual)
+        support = np.flatnonzero(plain_solution.dual)
         values = tiled_multiply(
-            np.ascontiguousarray(self.matrix[:, support]), found.dual[support, np.newaxis]
+            np.ascontiguousarray(self.matrix[:, support]), plain_solution.dual[support, np.newaxis]
         )
-        slack = np.maximum(0.0, 1.0 - sign * (values[:, 0] + found.intercept))
+        slack = np.maximum(0.0, 1.0 - sign * (values[:, 0] + plain_solution.intercept))
         return replace(solution, second_values=slack, second_dual=np.zeros(len(sign)))
 
     def _problem(self, sign, cost, penalty, low_rank, start) -> CoupledProblem:
@@ -401,9 +401,9 @@ def _hard_margin(gram: Any, sign: np.ndarray) -> HingeProblem:
     return HingeProblem(gram, sign, 1.0, np.inf, separable=True)
 
 
-def _with_second(found: Solution, alpha: np.ndarray, point: np.ndarray) -> CoupledSolution:
+def _with_second(solution: Solution, alpha: np.ndarray, point: np.ndarray) -> CoupledSolution:
     """Return a solution of the hinge problem as one with slack; the slack itself comes later."""
-    return CoupledSolution(**vars(found), second_values=alpha, second_dual=alpha, point=point)
+    return CoupledSolution(**vars(solution), second_values=alpha, second_dual=alpha, point=point)
 
 
 def _is_linear(gram: KernelGram | MatrixGram) -> TypeGuard[KernelGram]:

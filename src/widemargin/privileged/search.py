@@ -261,7 +261,7 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         if scores is None:
             folds = for_each(work, range(len(splits)), local_jobs(self.n_jobs))
             scores = np.stack([fold for fold, _ in folds], axis=-1)
-            solutions = [solution for _, found in folds for solution in found]
+            solutions = [solution for _, of_fold in folds for solution in of_fold]
         last = None
         if self.refit:
             costs = self._best_parameters(scores, grid).values()
@@ -328,8 +328,8 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         weights = self._test_weights(weight, test)
         if privileged is not None:
             privileged = privileged.take(train, self.privileged_kernel == "precomputed")
-        own_weight = None if weight is None else weight[train]
-        fold = FitData(self, X, y, privileged, own_weight, warn=False)
+        train_weight = None if weight is None else weight[train]
+        fold = FitData(self, X, y, privileged, train_weight, warn=False)
         subproblems, model = self._subproblems(fold), self._new_estimator()
         signs = [problem.sign for problem in fold.training.reduction.problems]
         scores = np.empty([len(values) for values in grid.values()])
@@ -338,19 +338,19 @@ class PrivilegedSVCCV(Search, SlackClassifier):
         for penalties, ridges, costs in _paths(grid, privileged is None):
             for row in np.argsort(grid["C"]):
                 solve = subproblems.solver(grid["C"][row], *costs)
-                found: list[CoupledSolution] = []
+                fitted: list[CoupledSolution] = []
                 for sign, start in zip(signs, starts, strict=True):
 
                     def compute(task, sign=sign, start=start, solve=solve):
                         return solve(sign, start, report, task)
 
-                    number = len(solutions) + len(found)
-                    found.append(checkpoint.run(f"{name}.{number}", compute, CoupledSolution))
-                solutions += found
+                    number = len(solutions) + len(fitted)
+                    fitted.append(checkpoint.run(f"{name}.{number}", compute, CoupledSolution))
+                solutions += fitted
                 # With an indefinite kernel several optima may exist: use that of a fresh start.
                 if subproblems.positive_semidefinite:
-                    starts = found
-                vars(model).update(support_attributes(X, fold.training, found))
+                    starts = fitted
+                vars(model).update(support_attributes(X, fold.training, fitted))
                 scores[row, penalties, ridges] = scorer(model, X_test, y_test, **weights)
         return scores, solutions
 

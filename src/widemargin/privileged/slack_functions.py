@@ -50,15 +50,15 @@ class PrivilegedKernel:
         Indices of these samples.
     """
 
-    def __init__(self, estimator: Any, given: PrivilegedInput, training: Training, warn: bool):
+    def __init__(self, estimator: Any, privileged: PrivilegedInput, training: Training, warn: bool):
         parameters, order = KernelParameters.of(estimator, "privileged_"), training.order
         self.features: PrivilegedFeatures | None = None
-        values, pairwise = given.values, parameters.is_pairwise
+        values, pairwise = privileged.values, parameters.is_pairwise
         if callable(parameters.kernel):
-            values = given.given
+            values = privileged.original
         elif not pairwise:
             self.features, transformer = PrivilegedFeatures(), estimator.privileged_transformer
-            values = self.features.fit_transform(given, transformer, order, warn)
+            values = self.features.fit_transform(privileged, transformer, order, warn)
         self.parameters = parameters.resolve(values, order, training.weight)
         try:
             self.gram: KernelGram | MatrixGram = self.parameters.gram(values, order)

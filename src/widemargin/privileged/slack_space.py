@@ -48,8 +48,8 @@ class SlackSpace:
             rows = np.hstack([rows, np.ones((len(rows), 1))])
         with single_threaded_blas():
             U, S, Vt = linalg.svd(root[:, np.newaxis] * rows, full_matrices=False)
-        kept = S[0] * max(rows.shape) * EPSILON < S
-        return SlackSpace(np.ascontiguousarray(U[:, kept]), S[kept], root, Vt[kept].T)
+        nonzero = S[0] * max(rows.shape) * EPSILON < S
+        return SlackSpace(np.ascontiguousarray(U[:, nonzero]), S[nonzero], root, Vt[nonzero].T)
 
     @staticmethod
     def of_gram(
@@ -74,10 +74,10 @@ class SlackSpace:
                 f"smallest eigenvalue of {values[0]:.3g} and a largest of {largest:.3g}. Use "
                 "'linear', 'rbf' or 'laplacian'."
             )
-        kept = values > largest * len(values) * EPSILON
+        nonzero = values > largest * len(values) * EPSILON
         root = np.sqrt(weight)
-        spread = (root / total[same])[:, np.newaxis] * vectors[same][:, kept]
-        return SlackSpace(np.ascontiguousarray(spread), np.sqrt(values[kept]), root, None)
+        spread = (root / total[same])[:, np.newaxis] * vectors[same][:, nonzero]
+        return SlackSpace(np.ascontiguousarray(spread), np.sqrt(values[nonzero]), root, None)
 
     def factor(self, C: float, penalty: float, ridge: float = 0.0) -> np.ndarray:
         """Return F of Q = F F' = Z (penalty I + C Z' W Z)^-1 Z', with a row for each sample."""

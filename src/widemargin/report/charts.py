@@ -75,14 +75,14 @@ class Chart:
         if x is not None:
             at = float(self.x(x))
             path, side = f"M{at:.1f},{self.top}V{self.bottom}", at > (self.left + self.right) / 2
-            place = f'x="{at + (-5 if side else 5):.1f}" y="{self.bottom - 6}"'
+            position = f'x="{at + (-5 if side else 5):.1f}" y="{self.bottom - 6}"'
             anchor = "end" if side else "start"
         else:
             at = float(self.y(y if y is not None else 0.0))
             path, anchor = f"M{self.left},{at:.1f}H{self.right}", "end"
-            place = f'x="{self.right - 5}" y="{at + (14 if at < self.top + 20 else -5):.1f}"'
+            position = f'x="{self.right - 5}" y="{at + (14 if at < self.top + 20 else -5):.1f}"'
         self.marks.append(
-            f'<path class="rule" d="{path}"/><text class="rule-text" {place} '
+            f'<path class="rule" d="{path}"/><text class="rule-text" {position} '
             f'text-anchor="{anchor}">{escape(text)}</text>'
         )
         return self
@@ -121,22 +121,22 @@ class Chart:
         return self
 
     def _axes(self) -> str:
-        parts = []
+        elements = []
         for value in ticks(*self.y_range):
             at = float(self.y(value))
-            parts.append(f'<path class="grid" d="M{self.left},{at:.1f}H{self.right}"/>')
-            parts.append(_text(self.left - 7, at + 4, format_value(value), "end"))
+            elements.append(f'<path class="grid" d="M{self.left},{at:.1f}H{self.right}"/>')
+            elements.append(_text(self.left - 7, at + 4, format_value(value), "end"))
         for value in ticks(*self.x_range):
             at = float(self.x(value))
-            parts.append(f'<path class="grid" d="M{at:.1f},{self.bottom}v4"/>')
-            parts.append(_text(at, self.bottom + 17, format_value(value), "middle"))
+            elements.append(f'<path class="grid" d="M{at:.1f},{self.bottom}v4"/>')
+            elements.append(_text(at, self.bottom + 17, format_value(value), "middle"))
         center, middle = (self.left + self.right) / 2, (self.top + self.bottom) / 2
-        parts.append(_text(center, self.height - 6, self.labels[0], "middle"))
-        parts.append(
+        elements.append(_text(center, self.height - 6, self.labels[0], "middle"))
+        elements.append(
             f'<text transform="translate(13 {middle:.0f}) rotate(-90)" text-anchor="middle">'
             f"{escape(self.labels[1])}</text>"
         )
-        return "".join(parts)
+        return "".join(elements)
 
 
 def bars(names: Sequence[Any], values: ArrayLike, description: str) -> Markup:

@@ -136,7 +136,7 @@ def certificate(subject: Subject) -> Markup | None:
 def guarantee(subject: Subject) -> Markup | None:
     """Constraints, and whether they are guaranteed on new samples."""
     model = subject.model
-    constraints, found = getattr(model, "constraints_", None), getattr(model, "guarantee_", None)
+    constraints, result = getattr(model, "constraints_", None), getattr(model, "guarantee_", None)
     if constraints is None or not constraints.bounds:
         return None
     shown: dict[str, Any] = {
@@ -148,17 +148,17 @@ def guarantee(subject: Subject) -> Markup | None:
         "threshold": float(model.threshold_),
     }
     text = "No confidence was set, so that there is no guarantee for new samples."
-    if found is not None:
-        holds = f"holds on new samples with confidence {found.confidence:g}"
+    if result is not None:
+        holds = f"holds on new samples with confidence {result.confidence:g}"
         text = (
             f"The constraint {holds}: over the draw of the calibration samples, the probability "
-            f"that the threshold violates it is at most {1.0 - found.confidence:.3g}."
-            if found.guaranteed
-            else f"{found.reason} The best threshold without a guarantee is used."
+            f"that the threshold violates it is at most {1.0 - result.confidence:.3g}."
+            if result.guaranteed
+            else f"{result.reason} The best threshold without a guarantee is used."
         )
-        shown["can be guaranteed"] = found.achievable
-        shown["more calibration samples needed"] = found.more_samples or None
-        shown["shift of unlabeled samples, p-value"] = found.shift_pvalue
+        shown["can be guaranteed"] = result.achievable
+        shown["more calibration samples needed"] = result.more_samples or None
+        shown["shift of unlabeled samples, p-value"] = result.shift_pvalue
     if subject.has_labels:
         shown |= _measured(subject, constraints.bounds)
     return Markup(paragraph(text) + facts(shown))
@@ -304,13 +304,13 @@ def proposals(subject: Subject) -> Markup | None:
         return None
     model, X = subject.model, subject.transformed
     if hasattr(model, "predict_all"):
-        found, kind = model.predict_all(X), "members of the ensemble"
+        proposed, kind = model.predict_all(X), "members of the ensemble"
     elif hasattr(model.model_, "n_best"):
         best = model.predict_n_best(X, options.proposals)
-        found, kind = [outputs for outputs, _ in best], "outputs with the highest scores"
+        proposed, kind = [outputs for outputs, _ in best], "outputs with the highest scores"
     else:
-        found, kind = [[output] for output in model.predict(X)], "output with the highest score"
-    return Markup(_best_of(subject, found, kind) + _examples(subject, found))
+        proposed, kind = [[output] for output in model.predict(X)], "output with the highest score"
+    return Markup(_best_of(subject, proposed, kind) + _examples(subject, proposed))
 
 
 def label_tree(subject: Subject) -> Markup | None:
@@ -400,16 +400,16 @@ def _measured(subject: Subject, bounds: dict[str, float]) -> dict[str, str]:
     """Return the metrics of the evaluated samples beside their bounds."""
     positive = subject.truth == subject.model.pos_label_
     accepted = subject.predicted == subject.model.pos_label_
-    found = {
+    values = {
         "precision": (positive & accepted).sum() / max(accepted.sum(), 1),
         "recall": (positive & accepted).sum() / max(positive.sum(), 1),
         "false_positive_rate": (~positive & accepted).sum() / max((~positive).sum(), 1),
     }
     shown = {}
     for name, bound in bounds.items():
-        met = found[name] <= bound if name == "false_positive_rate" else found[name] >= bound
+        met = values[name] <= bound if name == "false_positive_rate" else values[name] >= bound
         words = "met" if met else "not met"
-        shown[f"{name.replace('_', ' ')} on these samples"] = f"{found[name]:.3f} ({words})"
+        shown[f"{name.replace('_', ' ')} on these samples"] = f"{values[name]:.3f} ({words})"
     return shown
 
 
@@ -469,13 +469,13 @@ def _seconds(call: Callable[[Any], object], X: Any) -> float:
     return least
 
 
-def _best_of(subject: Subject, found: list[list], kind: str) -> Markup:
+def _best_of(subject: Subject, proposed: list[list], kind: str) -> Markup:
     """Return the scores of the best of the first k proposals."""
-    loss, most = subject.model.model_.loss, min(map(len, found))
+    loss, most = subject.model.model_.loss, min(map(len, proposed))
     losses = np.array(
         [
             [loss(y, output) for output in outputs[:most]]
-            for y, outputs in zip(subject.y, found, strict=True)
+            for y, outputs in zip(subject.y, proposed, strict=True)
         ]
     )
     total = sum(map(subject.model.model_.max_loss, subject.y))
@@ -485,21 +485,22 @@ def _best_of(subject: Subject, found: list[list], kind: str) -> Markup:
     return table(["k", "correct"], scores, caption)
 
 
-def _examples(subject: Subject, found: list[list]) -> Markup:
+def _examples(subject: Subject, proposed: list[list]) -> Markup:
     """Return some outputs beside the truth, those with the most errors of the first proposal."""
     if any(np.ndim(y) != 1 or len(y) > options.longest_output for y in subject.y):
         return Markup("")
     wrong = [
         k
         for k, y in enumerate(subject.y)
-        if not np.array_equal(y, found[k][0]) and any(np.array_equal(y, p) for p in found[k][1:])
+        if not np.array_equal(y, proposed[k][0])
+        and any(np.array_equal(y, p) for p in proposed[k][1:])
     ]
-    shown = (wrong + [k for k in range(len(found)) if k not in set(wrong)])[: options.examples]
+    shown = (wrong + [k for k in range(len(proposed)) if k not in set(wrong)])[: options.examples]
     rows = [
-        [_spell(subject, subject.y[k]), *(_spell(subject, output) for output in found[k])]
+        [_spell(subject, subject.y[k]), *(_spell(subject, output) for output in proposed[k])]
         for k in shown
     ]
-    header = ["truth", *(f"proposal {k + 1}" for k in range(max(map(len, found))))]
+    header = ["truth", *(f"proposal {k + 1}" for k in range(max(map(len, proposed))))]
     return table(header, rows, "Examples, first those where a later proposal is right.")
 
 

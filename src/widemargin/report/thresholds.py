@@ -64,7 +64,7 @@ def threshold_block(subject: Subject) -> Markup | None:
 
 def _curves(subject: Subject) -> list[dict[str, Any]]:
     """Return the metrics of each class at a number of thresholds."""
-    found = []
+    curves = []
     for label, scores, threshold in _scores(subject)[: options.most_curves]:
         positive = subject.truth == label
         if positive.all() or not positive.any() or not np.isfinite(scores).all():
@@ -77,7 +77,7 @@ def _curves(subject: Subject) -> list[dict[str, Any]]:
             threshold = thresholds[np.abs(thresholds - threshold).argmin()]
         thresholds = np.union1d(thresholds, [threshold])
         curve = ThresholdCurve(ScoredSamples(scores, positive), thresholds)
-        found.append(
+        curves.append(
             {
                 "label": str(label),
                 "start": int(np.searchsorted(thresholds, threshold)),
@@ -90,7 +90,7 @@ def _curves(subject: Subject) -> list[dict[str, Any]]:
                 "negatives": int((~positive).sum()),
             }
         )
-    return found
+    return curves
 
 
 def _scores(subject: Subject) -> list[tuple[Any, np.ndarray, float | None]]:

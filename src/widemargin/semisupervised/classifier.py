@@ -203,9 +203,9 @@ class _ClassifierLearner(Learner):
             scored.append((scorer, fold))
             if len(unlabeled):
                 fold_scores[k] = _positive_scores(scorer, safe_indexing(data.X, unlabeled))
-        for scorer, part in scored:
-            if len(part):
-                scores[part] = _positive_scores(scorer, safe_indexing(data.X, part))
+        for scorer, indices in scored:
+            if len(indices):
+                scores[indices] = _positive_scores(scorer, safe_indexing(data.X, indices))
         return RoundModel(model, scores, fold_scores)
 
     def _fit(self, labeled: np.ndarray, pseudo_labels: np.ndarray) -> Any:

@@ -93,19 +93,19 @@ class Constraints:
         """
         scores, positive, weight = samples
         rng, n = np.random.default_rng(0), len(scores)
-        found = []
+        thresholds = []
         for _ in range(options.smoothed_over):
             count = np.bincount(rng.integers(n, size=n), minlength=n)
             drawn = count > 0
             if positive[drawn].any() and not positive[drawn].all():
                 total = count[drawn] if weight is None else count[drawn] * weight[drawn]
-                found.append(
+                thresholds.append(
                     self.tuned_threshold(ScoredSamples(scores[drawn], positive[drawn], total))
                 )
-        if not found:
+        if not thresholds:
             return self.tuned_threshold(samples)
         candidates = candidate_thresholds(np.unique(scores))
-        return float(candidates[np.abs(candidates - np.mean(found)).argmin()])
+        return float(candidates[np.abs(candidates - np.mean(thresholds)).argmin()])
 
     def adjusted_threshold(self, samples: "ScoredSamples") -> float:
         """Return the threshold above which unlabeled samples get a positive pseudo-label.

@@ -159,14 +159,16 @@ def shift_pvalue(
         return None
     if positive_share is None:
         return float(ks_2samp(scores, unlabeled).pvalue)
-    parts = ((scores[positive], positive_share), (scores[~positive], 1.0 - positive_share))
+    groups = ((scores[positive], positive_share), (scores[~positive], 1.0 - positive_share))
     points = np.sort(np.concatenate([scores, unlabeled]))
     distance = _distribution(unlabeled, points)
-    for part, share in parts:
-        distance = distance - share * _distribution(part, points)
+    for group, share in groups:
+        distance = distance - share * _distribution(group, points)
     # Each of the three empirical distributions is off by less than its weight times a number, for
     # which all three have the same probability of failure.
-    width = 1.0 / np.sqrt(len(unlabeled)) + sum(share / np.sqrt(len(part)) for part, share in parts)
+    width = 1.0 / np.sqrt(len(unlabeled)) + sum(
+        share / np.sqrt(len(group)) for group, share in groups
+    )
     return float(min(1.0, 6.0 * np.exp(-2.0 * (np.abs(distance).max() / width) ** 2)))
 
 
@@ -211,7 +213,7 @@ class _Reference:
         order = np.argsort(-samples.scores, kind="stable")
         self.positive = samples.positive[order]
         # Entry k is the number of positive samples among the k highest scores.
-        self.found = np.append(0, np.cumsum(self.positive))
+        self.cumulative = np.append(0, np.cumsum(self.positive))
 
     @cached_property
     def _hits(self) -> np.ndarray:
@@ -342,8 +344,8 @@ class _Tests:
         tolerance = min(preference_options.power_tolerance, 1.01 - best)
         rank = int(ranks[(power >= best - tolerance).argmax()])
         size = len(reference.positive)
-        place = min(size - 1, max(0, round(rank * size / n) - 1))
-        threshold = np.nextafter(np.sort(reference.samples.scores)[::-1][place], -np.inf)
+        position = min(size - 1, max(0, round(rank * size / n) - 1))
+        threshold = np.nextafter(np.sort(reference.samples.scores)[::-1][position], -np.inf)
         return int((descending > threshold).sum())
 
     def chances(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
@@ -379,11 +381,11 @@ class _Tests:
 
     def power(self, reference: _Reference) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks among calibration samples, and estimates of the chance that they pass."""
-        n, found = reference.n, reference.found
-        size, n_positive = len(reference.positive), int(found[-1])
+        n, cumulative = reference.n, reference.cumulative
+        size, n_positive = len(reference.positive), int(cumulative[-1])
         ranks = self._starts(n)
-        place = np.rint(ranks * size / n).astype(int)
-        hits, false = found[place] + 0.5, place - found[place] + 0.5
+        position = np.rint(ranks * size / n).astype(int)
+        hits, false = cumulative[position] + 0.5, position - cumulative[position] + 0.5
         positives = max(1, round(n * n_positive / size))
         negatives = max(1, n - positives)
         recall, rate = hits / (n_positive + 1.0), false / (size - n_positive + 1.0)
@@ -398,8 +400,8 @@ class _Tests:
         if "precision" in self.bounds and self.share is None:
             enough = binom.isf(self.risk, ranks, self.bounds["precision"])
             # The same threshold accepts more or fewer of other samples: a deeper rank counts too.
-            deeper = np.minimum(size, place + np.sqrt(place).astype(int))
-            rate = np.minimum(hits / (place + 1.0), (found[deeper] + 0.5) / (deeper + 1.0))
+            deeper = np.minimum(size, position + np.sqrt(position).astype(int))
+            rate = np.minimum(hits / (position + 1.0), (cumulative[deeper] + 0.5) / (deeper + 1.0))
             power = np.minimum(power, binom.sf(enough, ranks, rate))
         elif "precision" in self.bounds:
             # Whether it passes at the expected counts, and at counts that are an error worse.

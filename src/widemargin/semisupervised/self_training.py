@@ -81,10 +81,10 @@ class Learner:
         """Continue from a saved state; return the best model, trained with these labels."""
         return self.train(pseudo_labels, fold_labels)
 
-    def scored(self, trained: RoundModel, part: np.ndarray) -> ScoredSamples:
+    def scored(self, trained: RoundModel, indices: np.ndarray) -> ScoredSamples:
         """Return a part of the labeled samples with the scores of a model."""
-        weight = None if self.data.weight is None else self.data.weight[part]
-        return ScoredSamples(trained.scores[part], self.data.positive[part], weight)
+        weight = None if self.data.weight is None else self.data.weight[indices]
+        return ScoredSamples(trained.scores[indices], self.data.positive[indices], weight)
 
 
 @dataclass
@@ -210,8 +210,10 @@ def _next_labels(
     scores: np.ndarray, figures: dict[str, Any], labels: np.ndarray, update: str
 ) -> np.ndarray:
     """Return the pseudo-labels of the next round."""
-    found = (scores > figures["upper"]).astype(np.int8) - (scores < figures["lower"])
-    return np.where(labels != 0, labels, found) if update == "incremental" else found
+    pseudo_labels = (scores > figures["upper"]).astype(np.int8) - (scores < figures["lower"])
+    return (
+        np.where(labels != 0, labels, pseudo_labels) if update == "incremental" else pseudo_labels
+    )
 
 
 def _evaluate(

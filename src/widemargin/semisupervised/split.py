@@ -107,20 +107,20 @@ def split_labels(
         folds = StratifiedKFold(n_folds, **options).split(rest, y[rest])
     else:
         folds = StratifiedGroupKFold(n_folds, **options).split(rest, y[rest], units[rest])
-    parts = [rest[fold] for _, fold in folds]
-    for part in parts:
-        others = np.setdiff1d(rest, part)
+    subsets = [rest[fold] for _, fold in folds]
+    for subset in subsets:
+        others = np.setdiff1d(rest, subset)
         _check_count(y, others, 1, method, "training")
     if method == "cross":
-        return LabelSplit(rest, rest, calibration, tuple(parts))
-    _check_count(y, parts[1], 1, method, "validation")
-    return LabelSplit(parts[0], parts[1], calibration)
+        return LabelSplit(rest, rest, calibration, tuple(subsets))
+    _check_count(y, subsets[1], 1, method, "validation")
+    return LabelSplit(subsets[0], subsets[1], calibration)
 
 
-def _check_count(y: np.ndarray, part: np.ndarray, fewest: int, method: str, purpose: str) -> int:
+def _check_count(y: np.ndarray, subset: np.ndarray, fewest: int, method: str, purpose: str) -> int:
     """Return the smallest number of samples of a class, and raise an error if it is too small."""
     classes = np.unique(y)
-    counts = [int((y[part] == label).sum()) for label in classes]
+    counts = [int((y[subset] == label).sum()) for label in classes]
     smallest = int(np.argmin(counts))
     if counts[smallest] < fewest:
         raise ValueError(

@@ -244,9 +244,14 @@ class _LabelSwitching:
         svm = self.svm
         seen = np.array(self.seen, np.int8).reshape(-1, len(self.labels))
         failed = {str(k): vars(solution) for k, solution in enumerate(svm.not_converged)}
-        own = {"labels": self.labels, "costs": self.costs, "seen": seen, "n_solves": self.n_solves}
+        labeling = {
+            "labels": self.labels,
+            "costs": self.costs,
+            "seen": seen,
+            "n_solves": self.n_solves,
+        }
         solver = {"dual": svm.dual, "values": svm.values, "iterations": svm.iterations}
-        return {**own, **solver, "not_converged": failed}
+        return {**labeling, **solver, "not_converged": failed}
 
     def _expected(self, saved: dict[str, Any]) -> dict[str, Any]:
         """Return a state to check a saved one with, see `checkpoint.check_state`."""
@@ -265,7 +270,9 @@ class _LabelSwitching:
         self.seen, self.n_solves = list(saved["seen"].astype(float)), saved["n_solves"]
         self.svm.dual, self.svm.values = saved["dual"], saved["values"]
         self.svm.iterations = saved["iterations"]
-        self.svm.not_converged = [Solution(**found) for found in saved["not_converged"].values()]
+        self.svm.not_converged = [
+            Solution(**solution) for solution in saved["not_converged"].values()
+        ]
 
     def _positive_count(self) -> int:
         n, k, share = self.n_labeled, len(self.labels), self.estimator.positive_share

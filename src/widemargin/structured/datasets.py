@@ -405,9 +405,9 @@ def load_snakes() -> Bunch:
     """
     raw = _read_arrays("snakes")
     sizes = raw["shapes"].astype(int)
-    parts = np.split(raw["pixels"], np.cumsum(sizes.prod(axis=1))[:-1])
-    images = [part.reshape(size) for part, size in zip(parts, sizes, strict=True)]
-    X, Y = [raw["palette"][own >> 4] for own in images], [own & 15 for own in images]
+    pixels = np.split(raw["pixels"], np.cumsum(sizes.prod(axis=1))[:-1])
+    images = [values.reshape(size) for values, size in zip(pixels, sizes, strict=True)]
+    X, Y = [raw["palette"][image >> 4] for image in images], [image & 15 for image in images]
     n = int(raw["n_train"])
     return Bunch(X_train=X[:n], X_test=X[n:], Y_train=Y[:n], Y_test=Y[n:])
 
@@ -450,8 +450,8 @@ def _read_arrays(name: str) -> dict[str, np.ndarray]:
         return dict(np.load(file, allow_pickle=False))
 
 
-def _object_array(parts: list[np.ndarray]) -> np.ndarray:
+def _object_array(values: list[np.ndarray]) -> np.ndarray:
     """Return arrays of different lengths as one array, which masks can select from."""
-    made = np.empty(len(parts), dtype=object)
-    made[:] = parts
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
     return made

@@ -84,8 +84,8 @@ def jaccard_index(Y: Sequence, Y_hat: Sequence, labels: Any = None) -> float:
             "Y and Y_hat must have equal numbers of parts, at least one, got "
             f"{len(truth)} and {len(outputs)}."
         )
-    found = jaccard_score(truth, outputs, labels=labels, average="macro", zero_division=0.0)
-    return float(found)
+    score = jaccard_score(truth, outputs, labels=labels, average="macro", zero_division=0.0)
+    return float(score)
 
 
 def _flatten(Y: Sequence) -> np.ndarray:

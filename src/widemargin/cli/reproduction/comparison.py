@@ -57,13 +57,13 @@ class Claim:
     statement : str
     holds : bool or None
         None if it was not tried.
-    found : str
+    evidence : str
         What was measured.
     """
 
     statement: str
     holds: bool | None
-    found: str
+    evidence: str
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ class Comparison:
 
     def to_html(self) -> Markup:
         """Return the table and the statements."""
-        parts = [Markup(f"<h3>{escape(self.title)}</h3>"), paragraph(self.protocol)]
+        elements = [Markup(f"<h3>{escape(self.title)}</h3>"), paragraph(self.protocol)]
         if self.figures:
-            parts.append(_table(self.figures, self.digits))
+            elements.append(_table(self.figures, self.digits))
         if self.claims:
-            parts.append(_claims(self.claims))
-        parts.append(note(self.explanation))
-        return Markup("".join(parts))
+            elements.append(_claims(self.claims))
+        elements.append(note(self.explanation))
+        return Markup("".join(elements))
 
 
 @dataclass
@@ -163,7 +163,7 @@ def _claims(claims: Sequence[Claim]) -> Markup:
     rows = "".join(
         f'<tr><th scope="row">{escape(claim.statement)}</th>'
         f'<td class="{words[claim.holds][1]}">{words[claim.holds][0]}</td>'
-        f"<td>{escape(claim.found)}</td></tr>"
+        f"<td>{escape(claim.evidence)}</td></tr>"
         for claim in claims
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("statement", "here", "measured"))

@@ -43,9 +43,9 @@ def compare(quick: bool) -> Iterator[Comparison]:
     comparison : Comparison
     """
     train, test = _words()
-    found = {who: _correct(who, 6, train, test, quick) for who in (*PUBLISHED, "random")}
+    shares = {who: _correct(who, 6, train, test, quick) for who in (*PUBLISHED, "random")}
     figures = [Figure(who, _VOC, value, None) for who, value in PUBLISHED.items()]
-    figures += [Figure(who, _LETTERS, None, value) for who, value in found.items()]
+    figures += [Figure(who, _LETTERS, None, value) for who, value in shares.items()]
     yield Comparison(
         "Best of six proposals, in percent",
         "The images and features of the paper are not public. Beside its figures, the same methods "
@@ -60,7 +60,7 @@ def compare(quick: bool) -> Iterator[Comparison]:
     )
     numbers = (1, 2, 6) if quick else (1, 2, 4, 6, 8, 10)
     errors = [100.0 - _correct("CSSVM, all", m, train, test, quick) for m in numbers]
-    best = max(found["CSSVM, best"], found["CSSVM, sampled"])
+    best = max(shares["CSSVM, best"], shares["CSSVM, sampled"])
     yield Comparison(
         "Statements",
         "On the letters, by the same settings.",
@@ -74,13 +74,13 @@ def compare(quick: bool) -> Iterator[Comparison]:
             ),
             Claim(
                 "It is below that of MCL and DivMCL",
-                found["CSSVM, all"] > max(found["MCL"], found["DivMCL"]),
-                f"{found['CSSVM, all']:.1f}, {found['MCL']:.1f}, {found['DivMCL']:.1f} correct",
+                shares["CSSVM, all"] > max(shares["MCL"], shares["DivMCL"]),
+                f"{shares['CSSVM, all']:.1f}, {shares['MCL']:.1f}, {shares['DivMCL']:.1f} correct",
             ),
             Claim(
                 "The assignments best and sampled are ahead of all and stochastic",
-                best > max(found["CSSVM, all"], found["CSSVM, stochastic"]),
-                ", ".join(f"{who} {found[who]:.1f}" for who in PUBLISHED if who.startswith("C")),
+                best > max(shares["CSSVM, all"], shares["CSSVM, stochastic"]),
+                ", ".join(f"{who} {shares[who]:.1f}" for who in PUBLISHED if who.startswith("C")),
             ),
         ],
         digits=1,
@@ -92,7 +92,7 @@ def _words() -> tuple[tuple[list, list], tuple[list, list]]:
     X, Y = load_letters(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:50], order[50:350]
-    return tuple(([X[i] for i in part], [Y[i] for i in part]) for part in (train, test))  # type: ignore[return-value]
+    return tuple(([X[i] for i in indices], [Y[i] for i in indices]) for indices in (train, test))  # type: ignore[return-value]
 
 
 def _correct(who: str, n_members: int, train: Any, test: Any, quick: bool) -> float:

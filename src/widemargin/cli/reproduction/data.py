@@ -15,7 +15,7 @@ _SHIPPED = {"vowel": load_vowel, "satimage": load_satimage}
 
 
 _CSR = ("data", "indices", "indptr", "shape")
-_PARTS = ("X_train", "y_train", "X_test", "y_test")
+_ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 
 
 def split(name: str, folder: Path | None = None) -> tuple[Any, ...] | None:
@@ -34,8 +34,8 @@ def split(name: str, folder: Path | None = None) -> tuple[Any, ...] | None:
         The official split. That of yeast is drawn, with a seed, in the proportion of the paper.
     """
     if name in _SHIPPED:
-        parts = [_SHIPPED[name](subset=subset, return_X_y=True) for subset in ("train", "test")]
-        return (*parts[0], *parts[1])
+        subsets = [_SHIPPED[name](subset=subset, return_X_y=True) for subset in ("train", "test")]
+        return (*subsets[0], *subsets[1])
     if name == "yeast":
         X, y = load_yeast(return_X_y=True)
         train, test = train_test_split(np.arange(len(y)), test_size=299, stratify=y, random_state=0)
@@ -43,11 +43,11 @@ def split(name: str, folder: Path | None = None) -> tuple[Any, ...] | None:
     if folder is not None and (folder / f"{name}.npz").is_file():
         return _stored(folder / f"{name}.npz")
     try:
-        found = fetch_dataset(name)
+        dataset = fetch_dataset(name)
     except (DatasetError, ImportError) as error:
         print(f"  {name} is left out: {error}", flush=True)
         return None
-    return tuple(found[part] for part in _PARTS)
+    return tuple(dataset[key] for key in _ARRAYS)
 
 
 def _stored(path: Path) -> tuple[Any, ...]:
@@ -58,12 +58,12 @@ def _stored(path: Path) -> tuple[Any, ...]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return tuple(
-                file[part] if part in file else _sparse({k: file[f"{part}__{k}"] for k in _CSR})
-                for part in _PARTS
+                file[key] if key in file else _sparse({k: file[f"{key}__{k}"] for k in _CSR})
+                for key in _ARRAYS
             )
     except (KeyError, OSError, ValueError, BadZipFile) as error:
         raise CommandError(
-            f"{path} does not contain the arrays {', '.join(_PARTS)} ({error}).",
+            f"{path} does not contain the arrays {', '.join(_ARRAYS)} ({error}).",
             "Remove it, and the data set is downloaded.",
         ) from error
 

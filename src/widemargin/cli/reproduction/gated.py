@@ -76,14 +76,14 @@ def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
     ------
     comparison : Comparison
     """
-    found = {
+    results = {
         name: _measured(name, quick, folder) for name in PUBLISHED if name in _QUICK or not quick
     }
     figures = [
         Figure(f"{name}, {who}", measure, published[k], None if ours is None else ours[k], 1.0)
         for name, table in PUBLISHED.items()
         for who, published in table.items()
-        for ours in [(found.get(name) or {}).get(who)]
+        for ours in [(results.get(name) or {}).get(who)]
         for k, measure in enumerate(_MEASURES)
     ]
     yield Comparison(
@@ -105,25 +105,27 @@ def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
         "gSVM and gSVM-0 were chosen from equally many candidates. Over ten splits the sign of the "
         "difference is mixed too (benchmarks/gated.py, gSVM against gSVM-0).",
         claims=[
-            _claim(found, "gSVM has a larger F than an SVM trained on labels alone", "SVM"),
-            _claim(found, "gSVM has a larger F than gSVM-0 in all cases", "gSVM-0"),
+            _claim(results, "gSVM has a larger F than an SVM trained on labels alone", "SVM"),
+            _claim(results, "gSVM has a larger F than gSVM-0 in all cases", "gSVM-0"),
         ],
     )
 
 
-def _claim(found: dict[str, Any], statement: str, other: str) -> Claim:
+def _claim(results: dict[str, Any], statement: str, other: str) -> Claim:
     """Compare the F of gSVM with another one on all data sets that were run."""
-    gains = {name: own["gSVM"][1] - own[other][1] for name, own in found.items() if own}
+    gains = {
+        name: scores["gSVM"][1] - scores[other][1] for name, scores in results.items() if scores
+    }
     text = ", ".join(f"{name} {gain:+.1f}" for name, gain in gains.items())
     return Claim(statement, all(gain > 0 for gain in gains.values()) if gains else None, text)
 
 
 def _measured(name: str, quick: bool, folder: Path | None) -> dict[str, tuple[float, ...]] | None:
     """Return accuracy, F and AUC of the teacher and of all students, or None without data."""
-    parts = split(name, folder)
-    if parts is None:
+    arrays = split(name, folder)
+    if arrays is None:
         return None
-    X, y, X_test, y_test = dense(parts[0]), parts[1], dense(parts[2]), parts[3]
+    X, y, X_test, y_test = dense(arrays[0]), arrays[1], dense(arrays[2]), arrays[3]
     if name == "shuttle":
         # Outliers would leave all other samples in one point.
         scaler = RobustScaler().fit(X)

@@ -49,9 +49,9 @@ def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
     X, y = load_satimage(return_X_y=True)
     shipped = _measured(X, (y == 3).astype(int), 10.0, 0.5, 2000)
     figures = [
-        Figure(who, name, published[k], None if own is None else own[who], 0.02)
+        Figure(who, name, published[k], None if scores is None else scores[who], 0.02)
         for who, published in PUBLISHED.items()
-        for k, (name, own) in enumerate(ours.items())
+        for k, (name, scores) in enumerate(ours.items())
     ]
     figures += [Figure(who, _SHIPPED, None, value) for who, value in shipped.items()]
     yield Comparison(
@@ -66,9 +66,9 @@ def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
         "paper does not describe. Over several splits: benchmarks/preference.py.",
         figures,
     )
-    results = {name: own for name, own in {**ours, _SHIPPED: shipped}.items() if own}
-    gains = {name: own["PSVM"] - own["SSVM"] for name, own in results.items()}
-    rest = {name: own["PSVM"] - own[_TUNED] for name, own in results.items()}
+    results = {name: scores for name, scores in {**ours, _SHIPPED: shipped}.items() if scores}
+    gains = {name: scores["PSVM"] - scores["SSVM"] for name, scores in results.items()}
+    rest = {name: scores["PSVM"] - scores[_TUNED] for name, scores in results.items()}
     yield Comparison(
         "Statements",
         "From the figures above, and of an SVM on the labels alone whose threshold is tuned by "
@@ -94,10 +94,10 @@ def compare(quick: bool, folder: Path | None = None) -> Iterator[Comparison]:
 
 def _downloaded(name: str, folder: Path | None) -> dict[str, float] | None:
     file, C, gamma = _SETTINGS[name]
-    parts = split(file, folder)
-    if parts is None:
+    arrays = split(file, folder)
+    if arrays is None:
         return None
-    X, y = dense(parts[0]), np.asarray(parts[1])
+    X, y = dense(arrays[0]), np.asarray(arrays[1])
     X, y = (X / 255.0, y % 2) if name == "MNIST" else (X, (y == 1).astype(int))
     return _measured(X, y, C, gamma, 3000 if name == "MNIST" else 6000)
 
@@ -108,15 +108,15 @@ def _measured(X: Any, y: Any, C: float, gamma: float, most: int) -> dict[str, fl
     labeled, unlabeled = train_test_split(
         rest, train_size=round(0.1 * len(y)), stratify=y[rest], random_state=0
     )
-    given = {"X": X[labeled], "y": y[labeled], "X_unlabeled": X[unlabeled[:most]]}
+    data = {"X": X[labeled], "y": y[labeled], "X_unlabeled": X[unlabeled[:most]]}
     common = {"C": C, "gamma": gamma}
     options = {**common, "split": "holdout", "margin": None, "random_state": 0}
     models: dict[str, Any] = {
-        "PSVM": PreferenceSVC(**options).fit(**given),
-        "TSVM": TransductiveSVC(**common).fit(**given),
+        "PSVM": PreferenceSVC(**options).fit(**data),
+        "TSVM": TransductiveSVC(**common).fit(**data),
         "SSVM": SVC(**common).fit(X[labeled], y[labeled]),
-        "PSVM, FULL": PreferenceSVC(**{**options, "split": "resubstitution"}).fit(**given),
-        "PSVM, REC": PreferenceSVC(**options, update="recompute").fit(**given),
+        "PSVM, FULL": PreferenceSVC(**{**options, "split": "resubstitution"}).fit(**data),
+        "PSVM, REC": PreferenceSVC(**options, update="recompute").fit(**data),
         _TUNED: PreferenceSVC(**{**options, "split": "cross"}).fit(X[labeled], y[labeled]),
     }
     return {who: float(f1_score(y[test], model.predict(X[test]))) for who, model in models.items()}

@@ -76,7 +76,7 @@ def compare(quick: bool) -> Iterator[Comparison]:
         "1,000 (benchmarks/privileged.py).",
         figures,
     )
-    ratios = {name: own["SVM1+"] / own["SVM2+"] for name, own in seconds.items()}
+    ratios = {name: times["SVM1+"] / times["SVM2+"] for name, times in seconds.items()}
     yield Comparison(
         "Statements",
         "From the times above.",
@@ -106,15 +106,15 @@ def _seconds(n_classes: int, one_text: bool, quick: bool) -> dict[str, float]:
         "SVM1+": lambda: PrivilegedSVC(kernel="linear", loss="hinge").fit(X, y, privileged=Z),
         "SVM2+": lambda: PrivilegedSVC(kernel="linear", slack_ridge=0.0).fit(X, y, privileged=Z),
     }
-    found = {}
+    seconds = {}
     for who, fit in fits.items():
         times = []
         for _ in range(2):  # the first may compile
             start = process_time()
             fit()
             times.append(process_time() - start)
-        found[who] = min(times)
-    return found
+        seconds[who] = min(times)
+    return seconds
 
 
 def _images(n_classes: int, n_pixels: int, n_words: int, one_text: bool) -> tuple[Any, Any, Any]:
@@ -127,5 +127,5 @@ def _images(n_classes: int, n_pixels: int, n_words: int, one_text: bool) -> tupl
         texts = sparse.random_array((n_classes, n_words), density=0.02, rng=rng, format="csr")
         return X, sparse.csr_array(normalize(texts))[y], y
     tags = sparse.random_array((n_classes, 2000), density=0.02, rng=rng, format="csr")
-    own = sparse.random_array((len(y), 2000), density=0.01, rng=rng, format="csr")
-    return X, sparse.csr_array(normalize(sparse.csr_array(tags[y] + own))), y
+    noise = sparse.random_array((len(y), 2000), density=0.01, rng=rng, format="csr")
+    return X, sparse.csr_array(normalize(sparse.csr_array(tags[y] + noise))), y

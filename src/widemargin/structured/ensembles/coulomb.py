@@ -203,9 +203,9 @@ class CoulombSSVM(StructuredEnsemble):
             risk, energy = [self.n_estimators * single.objective], coulomb_energy(W, self.exponent)
             curves = {"iteration": [0], "objective": risk, "energy": [energy], "risk": risk}
         else:
-            found = self._optimize(problem, alpha, single.w)
-            self._warn_not_converged(found.converged, self._passes(), "Consider increasing tol.")
-            W, curves, iterations = found.W, found.curves, found.iterations
+            solution = self._optimize(problem, alpha, single.w)
+            self._warn_not_converged(solution.converged, self._passes(), "Consider increasing tol.")
+            W, curves, iterations = solution.W, solution.curves, solution.iterations
         best = int(np.argmin(curves["objective"]))
         return {
             "alpha_": alpha,

@@ -166,16 +166,16 @@ class MultipleChoiceSSVM(StructuredEnsemble):
             report(rounds)
             return ChoiceSolution(rounds.W, rounds.member, rounds.converged, np.array(rounds.curve))
 
-        found = problem.checkpoint.run("rounds", run, ChoiceSolution)
+        solution = problem.checkpoint.run("rounds", run, ChoiceSolution)
         advice = "Consider increasing max_iter or tol."
-        self._warn_not_converged(found.converged, self.max_iter, advice)
-        iteration = np.arange(1, len(found.curve) + 1)
+        self._warn_not_converged(solution.converged, self.max_iter, advice)
+        iteration = np.arange(1, len(solution.curve) + 1)
         return {
-            "W": found.W,
-            "assignment_": found.member,
-            "objective_": float(found.curve[-1]),
-            "n_iter_": len(found.curve),
-            "history_": {"iteration": iteration, "objective": found.curve},
+            "W": solution.W,
+            "assignment_": solution.member,
+            "objective_": float(solution.curve[-1]),
+            "n_iter_": len(solution.curve),
+            "history_": {"iteration": iteration, "objective": solution.curve},
         }
 
     def _advance(self, problem: EnsembleProblem, rounds: "ChoiceRounds") -> bool:
@@ -183,13 +183,15 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         oracle, cost, random = problem.oracle, problem.cost, problem.random
         groups = _groups(rounds.member, rounds.slacks, self.n_estimators, random)
         seeds = random.integers(2**31, size=self.n_estimators)
-        found = self._solve_members(oracle, rounds.W, partial(self._solve, problem, groups, seeds))
-        rounds.W = W = np.array([solution.w for solution in found])
+        solutions = self._solve_members(
+            oracle, rounds.W, partial(self._solve, problem, groups, seeds)
+        )
+        rounds.W = W = np.array([solution.w for solution in solutions])
         slacks = np.array(for_each(lambda w: oracle.violations(w).slacks, W, oracle.threads))
         losses = float(np.sum(cost * slacks.min(axis=0)))
         rounds.slacks = slacks
         rounds.curve.append(0.5 * float(np.sum(W**2)) + losses)
-        rounds.converged = np.array([solution.converged for solution in found])
+        rounds.converged = np.array([solution.converged for solution in solutions])
         before, rounds.member = rounds.member, slacks.argmin(axis=0)
         unchanged = len(rounds.curve) > 1 and bool((rounds.member == before).all())
         last = len(rounds.curve) >= self.n_rounds
@@ -209,13 +211,13 @@ class MultipleChoiceSSVM(StructuredEnsemble):
         if W is None or not self._rewards_diversity():
             return for_each(solve, range(self.n_estimators), oracle.threads)
         # One after the other: trained simultaneously, equal members would remain equal.
-        rewards, found = [self._rewards(oracle, w) for w in W], []
+        rewards, solutions = [self._rewards(oracle, w) for w in W], []
         factor = self._diversity() / (len(W) - 1)
         for m in range(len(W)):
-            others = zip(*(own for k, own in enumerate(rewards) if k != m), strict=True)
-            found.append(solve(m, [factor * sum(own) for own in others]))
-            rewards[m] = self._rewards(oracle, found[m].w)
-        return found
+            others = zip(*(of_member for k, of_member in enumerate(rewards) if k != m), strict=True)
+            solutions.append(solve(m, [factor * sum(of_sample) for of_sample in others]))
+            rewards[m] = self._rewards(oracle, solutions[m].w)
+        return solutions
 
     def _rewards_diversity(self) -> bool:
         """Return whether the training loss of a member depends on the outputs of the others."""

@@ -56,7 +56,10 @@ class Reranker:
     def choose(self, X: Sequence, proposals: Sequence[Sequence]) -> list[int]:
         """Return the index of the proposal with the lowest predicted loss for each input."""
         features = [self._features(x, outputs) for x, outputs in zip(X, proposals, strict=True)]
-        return [int(np.argmin(self.regression.predict(own / self.scale))) for own in features]
+        return [
+            int(np.argmin(self.regression.predict(candidates / self.scale)))
+            for candidates in features
+        ]
 
     def _features(self, x: Any, proposals: Sequence) -> np.ndarray:
         n = len(proposals)

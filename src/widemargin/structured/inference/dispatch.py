@@ -88,20 +88,20 @@ def inference_dispatch(
     array([0, 0, 0])
     """
     potentials = make_potentials(unary_potentials, edges, pairwise_potentials)
-    found = infer(potentials, check_method(inference_method))
-    labels = found.beliefs if relaxed and found.beliefs is not None else found.labels
+    labeling = infer(potentials, check_method(inference_method))
+    labels = labeling.beliefs if relaxed and labeling.beliefs is not None else labeling.labels
     if not return_energy:
         return labels
-    return labels, -(found.bound if labels is found.beliefs else found.score)
+    return labels, -(labeling.bound if labels is labeling.beliefs else labeling.score)
 
 
 def check_method(method: Any) -> Any:
     """Return the name of a method, with its options if there are any, or raise a ValueError."""
-    name, given = method if isinstance(method, tuple) and len(method) == 2 else (method, {})
-    if not isinstance(given, Mapping):
+    name, arguments = method if isinstance(method, tuple) and len(method) == 2 else (method, {})
+    if not isinstance(arguments, Mapping):
         raise ValueError(f"Options of inference_method must be a dict, got {method!r}.")
-    name, given = "auto" if name is None else name, dict(given)
-    if name == "ad3" and given.pop("branch_and_bound", False):
+    name, arguments = "auto" if name is None else name, dict(arguments)
+    if name == "ad3" and arguments.pop("branch_and_bound", False):
         name = "branch-and-bound"
     name = ALIASES.get(name, name) if isinstance(name, str) else name
     if name not in METHODS:
@@ -109,20 +109,20 @@ def check_method(method: Any) -> Any:
             f"inference_method must be one of {', '.join(map(repr, METHODS))}, got {method!r}."
         )
     accepted = list(_LOOPY_OPTIONS) if name == "max-product" else []
-    unknown = set(given) - set(accepted)
+    unknown = set(arguments) - set(accepted)
     if unknown:
         options = f"only the options {', '.join(accepted)}" if accepted else "no options"
         raise ValueError(
             f"inference_method={method[0]!r} accepts {options}, got {', '.join(sorted(unknown))}. "
             "Omit them; 'auto' is exact if an exact method is known."
         )
-    for option, value in given.items():
+    for option, value in arguments.items():
         if not _LOOPY_OPTIONS[option].is_satisfied_by(value):
             raise ValueError(
                 f"The option {option!r} of 'max-product' must be {_LOOPY_OPTIONS[option]}, got "
                 f"{value!r}."
             )
-    return (name, given) if given else name
+    return (name, arguments) if arguments else name
 
 
 def infer(
@@ -137,16 +137,16 @@ def infer(
     """
     potentials = potentials if allowed is None else _forbid(potentials, allowed)
     unary, edges, pairwise = potentials
-    name, given = method if isinstance(method, tuple) else (method, {})
-    name, given = ("branch-and-bound", {"logic": logic}) if logic else (name, given)
+    name, arguments = method if isinstance(method, tuple) else (method, {})
+    name, arguments = ("branch-and-bound", {"logic": logic}) if logic else (name, arguments)
     largest = max(float(np.abs(values).max(initial=0.0)) for values in (unary, pairwise))
     exponent = int(np.frexp(largest)[1]) - 1
     if largest == 0.0 or exponent == 0:
-        return _SOLVERS[_choose(potentials) if name == "auto" else name](potentials, **given)
+        return _SOLVERS[_choose(potentials) if name == "auto" else name](potentials, **arguments)
     scaled = Potentials(np.ldexp(unary, -exponent), edges, np.ldexp(pairwise, -exponent))
-    found = _SOLVERS[_choose(scaled) if name == "auto" else name](scaled, **given)
-    score, bound = (float(np.ldexp(value, exponent)) for value in (found.score, found.bound))
-    return found._replace(score=score, bound=bound)
+    labeling = _SOLVERS[_choose(scaled) if name == "auto" else name](scaled, **arguments)
+    score, bound = (float(np.ldexp(value, exponent)) for value in (labeling.score, labeling.bound))
+    return labeling._replace(score=score, bound=bound)
 
 
 def installed_methods(methods: Any = None) -> list:
@@ -229,10 +229,10 @@ def _pass_messages(potentials: Potentials) -> Labeling:
     return reweighted_messages(potentials)
 
 
-def _max_product(potentials: Potentials, **given: Any) -> Labeling:
+def _max_product(potentials: Potentials, **arguments: Any) -> Labeling:
     graphs, (n_nodes, n_states) = _as_graphs(potentials), potentials.unary.shape
     if not graphs.forest[0]:
-        return loopy_max_product(potentials, **given)
+        return loopy_max_product(potentials, **arguments)
     weights = np.concatenate([potentials.unary.ravel(), potentials.pairwise.ravel()])
     labels, scores = np.empty(n_nodes, dtype=np.int64), np.empty(1)
     flat.decode(graphs, weights, np.empty((0, n_states)), np.zeros(1, np.int64), labels, scores)
@@ -243,9 +243,11 @@ def _as_graphs(potentials: Potentials) -> flat.Graphs:
     """Return a graph as one sample: each node has a feature whose weights are its potentials."""
     unary, edges, pairwise = potentials
     n_nodes, n_edges = len(unary), len(edges)
-    place = np.arange(pairwise.size).reshape(pairwise.shape)
+    position = np.arange(pairwise.size).reshape(pairwise.shape)
     n_states, barrier = unary.shape[1], np.empty((0, unary.shape[1]))
-    layout = flat.Layout(np.ones(n_states), False, unary.size, place, np.ones(place.shape), barrier)
+    layout = flat.Layout(
+        np.ones(n_states), False, unary.size, position, np.ones(position.shape), barrier
+    )
     count, shift = np.arange(max(n_nodes, n_edges) + 1), np.zeros(n_nodes, dtype=np.int64)
     features = count[:n_nodes], count[1 : n_nodes + 1], shift, count[:n_nodes], np.ones(n_nodes)
     edge_features = count[: n_edges + 1], count[:n_edges], np.ones(n_edges)

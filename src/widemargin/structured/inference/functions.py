@@ -80,9 +80,9 @@ def inference_max_product(
     damping: float = 0.5, tol: float = 1e-5,
 ) -> np.ndarray:  # fmt: skip
     """Find labels by max-product, exactly without cycles; arguments of `inference_dispatch`."""
-    given = {"max_iter": max_iter, "damping": damping, "tol": tol}
+    arguments = {"max_iter": max_iter, "damping": damping, "tol": tol}
     problem = unary_potentials, pairwise_potentials, edges
-    return inference_dispatch(*problem, ("max-product", given))
+    return inference_dispatch(*problem, ("max-product", arguments))
 
 
 def iterative_max_product(
@@ -90,9 +90,11 @@ def iterative_max_product(
     damping: float = 0.5, tol: float = 1e-5,
 ) -> np.ndarray:  # fmt: skip
     """Find labels by messages along all edges in turn; arguments of `inference_dispatch`."""
-    _, given = check_method(("max-product", {"max_iter": max_iter, "damping": damping, "tol": tol}))
+    _, arguments = check_method(
+        ("max-product", {"max_iter": max_iter, "damping": damping, "tol": tol})
+    )
     potentials = make_potentials(unary_potentials, edges, pairwise_potentials)
-    return loopy_max_product(potentials, **given).labels
+    return loopy_max_product(potentials, **arguments).labels
 
 
 def lp_general_graph(
@@ -119,9 +121,9 @@ def lp_general_graph(
         Energy of the relaxation.
     """
     potentials = make_potentials(-np.asarray(unaries), edges, -np.asarray(edge_weights))
-    found = infer(potentials, "lp")
-    assert found.beliefs is not None  # of this method
-    return *found.beliefs, -found.bound
+    labeling = infer(potentials, "lp")
+    assert labeling.beliefs is not None  # of this method
+    return *labeling.beliefs, -labeling.bound
 
 
 def is_chain(edges: Any, n_vertices: int) -> bool:

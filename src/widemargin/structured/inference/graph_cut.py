@@ -98,9 +98,9 @@ def expand_labels(potentials: Potentials) -> Labeling:
     def move(keep_or_take: np.ndarray, edges: np.ndarray, moves: np.ndarray) -> np.ndarray:
         return _cut(-keep_or_take, edges, -moves, *arcs)
 
-    found = expand(potentials, "alpha-expansion", move)
+    labeling = expand(potentials, "alpha-expansion", move)
     exact = is_submodular(potentials.pairwise)
-    return potentials.labeling("alpha-expansion", found.labels, exact=exact)
+    return potentials.labeling("alpha-expansion", labeling.labels, exact=exact)
 
 
 def expand(potentials: Potentials, method: str, move: Callable) -> Labeling:
@@ -151,10 +151,10 @@ def _arcs(n_nodes, edges):
     arc of each edge from its first end to its second.
     """
     begin, ends = incidence(n_nodes, edges)
-    place = np.empty(len(ends), dtype=np.int32)
-    place[ends] = np.arange(len(ends))
-    head, sister = edges.ravel()[ends ^ 1].astype(np.int32), place[ends ^ 1]
-    return begin.astype(np.int32), head, sister, place[::2].copy()
+    position = np.empty(len(ends), dtype=np.int32)
+    position[ends] = np.arange(len(ends))
+    head, sister = edges.ravel()[ends ^ 1].astype(np.int32), position[ends ^ 1]
+    return begin.astype(np.int32), head, sister, position[::2].copy()
 
 
 @compiled
@@ -222,20 +222,20 @@ def _maximum_flow(begin, head, sister, residual, terminal):
 def _grow(v, search, back):
     """Add neighbors of ``v`` to its tree; return an arc from source to sink tree, or -1."""
     begin, head, sister, residual, tree, parent, distance, stamp, queue, queued = search
-    own = tree[v]
+    side = tree[v]
     for a in range(begin[v], begin[v + 1]):
-        if residual[a if own == _SOURCE else sister[a]] <= 0.0:
+        if residual[a if side == _SOURCE else sister[a]] <= 0.0:
             continue
         u = head[a]
         if tree[u] == _FREE:
-            tree[u], parent[u] = own, sister[a]
+            tree[u], parent[u] = side, sister[a]
             distance[u], stamp[u] = distance[v] + 1, stamp[v]
             if not queued[u]:
                 queued[u] = True
                 queue[back] = u
                 back = back + 1 if back < len(queue) - 1 else 0
-        elif tree[u] != own:
-            return (a if own == _SOURCE else sister[a]), back
+        elif tree[u] != side:
+            return (a if side == _SOURCE else sister[a]), back
         elif stamp[u] <= stamp[v] and distance[u] > distance[v]:
             # The same tree, but closer to its terminal through v.
             parent[u], distance[u], stamp[u] = sister[a], distance[v] + 1, stamp[v]
@@ -282,11 +282,11 @@ def _adopt(orphans, n_orphans, time, search, back):
     while n_orphans > 0:
         n_orphans -= 1
         v = orphans[n_orphans]
-        own = tree[v]
+        side = tree[v]
         nearest, best = _FAR, -1
         for a in range(begin[v], begin[v + 1]):
             u = head[a]
-            if residual[sister[a] if own == _SOURCE else a] <= 0.0 or tree[u] != own:
+            if residual[sister[a] if side == _SOURCE else a] <= 0.0 or tree[u] != side:
                 continue
             reach = _distance(u, time, head, parent, distance, stamp)
             if reach < nearest:
@@ -297,9 +297,9 @@ def _adopt(orphans, n_orphans, time, search, back):
         tree[v], parent[v] = _FREE, _NONE
         for a in range(begin[v], begin[v + 1]):
             u = head[a]
-            if tree[u] != own:
+            if tree[u] != side:
                 continue
-            if residual[sister[a] if own == _SOURCE else a] > 0.0 and not queued[u]:
+            if residual[sister[a] if side == _SOURCE else a] > 0.0 and not queued[u]:
                 queued[u] = True
                 queue[back] = u
                 back = back + 1 if back < len(queue) - 1 else 0

@@ -138,8 +138,8 @@ def make_graphs(
     edges = np.ascontiguousarray(edges, dtype=np.int64).reshape(-1, 2)
     nodes, links = np.asarray(nodes, dtype=np.int64), np.asarray(links, dtype=np.int64)
     _find_forests(nodes, links, edges, order, parent, via, forest)
-    found = order, parent, via, forest, truth, cost
-    return Graphs._make((layout, nodes, links, *features, edges, *edge_features, *found))
+    rest = order, parent, via, forest, truth, cost
+    return Graphs._make((layout, nodes, links, *features, edges, *edge_features, *rest))
 
 
 @compiled
@@ -463,9 +463,9 @@ def _pass_down_rows(scores, matrix, message, arg):
         message[t] = scores[0] + matrix[0, t]
         arg[t] = 0
     for s in range(1, n_states):
-        own, row = scores[s], matrix[s]
+        score, row = scores[s], matrix[s]
         for t in range(n_states):
-            candidate = own + row[t]
+            candidate = score + row[t]
             better = candidate > message[t]
             message[t] = candidate if better else message[t]
             arg[t] = s if better else arg[t]
@@ -519,14 +519,16 @@ def _violations_by_vectors(graphs, weights, extra, samples, weight, rows):
     for n in np.unique(count):
         which = np.flatnonzero(count == n)
         at = begin[which, np.newaxis] + np.arange(n)
-        best, found = chain_labels(unary[at], matrix[0])
-        labels[node[at]] = found
-        own, true_score = truth[at], np.zeros(len(which))
+        best, predicted = chain_labels(unary[at], matrix[0])
+        labels[node[at]] = predicted
+        true, true_score = truth[at], np.zeros(len(which))
         for v in range(n):
             true_score += true_unary[at[:, v]]
-            losses[which] += np.where(found[:, v] != own[:, v], graphs.cost[node[at[:, v]]], 0.0)
+            losses[which] += np.where(
+                predicted[:, v] != true[:, v], graphs.cost[node[at[:, v]]], 0.0
+            )
         for v in range(n - 1):
-            true_score += matrix[0, own[:, v], own[:, v + 1]]
+            true_score += matrix[0, true[:, v], true[:, v + 1]]
         slacks[which] = best - true_score
     _add_differences_of_chains(graphs, labels, samples, weight, rows, node, sample)
     return labels, losses, slacks
@@ -622,17 +624,17 @@ def _add_differences_of_chains(graphs, labels, samples, weight, rows, node, samp
     x = weight[sample, np.newaxis] * graphs.value[k]
     position = (graphs.column[k] + graphs.shift[node, np.newaxis]) * n_states
     both = np.stack([graphs.truth[node], labels[node]], axis=1)[:, np.newaxis]
-    place = np.broadcast_to(row_of[sample, np.newaxis, np.newaxis], (*k.shape, 2))
-    np.add.at(rows, (place, position[:, :, np.newaxis] + both), np.stack([x, -x], axis=2))
+    row = np.broadcast_to(row_of[sample, np.newaxis, np.newaxis], (*k.shape, 2))
+    np.add.at(rows, (row, position[:, :, np.newaxis] + both), np.stack([x, -x], axis=2))
     edge, sample = _ranges(graphs.links, samples)
     first = graphs.nodes[samples][sample]
-    places, values, order = [], [], []
+    columns, values, order = [], [], []
     for states, sign in ((graphs.truth, 1.0), (labels, -1.0)):
         s, t = states[first + graphs.edges[edge, 0]], states[first + graphs.edges[edge, 1]]
-        places.append(layout.n_unary + layout.position[0, s, t])
+        columns.append(layout.n_unary + layout.position[0, s, t])
         values.append(sign * weight[sample] * layout.factor[0, s, t])
         order.append(2 * sample + (sign < 0.0))
     # The true edges of a sample come before those of its labels.
     sequence = np.argsort(np.concatenate(order), kind="stable")
-    place = np.tile(row_of[sample], 2)[sequence]
-    np.add.at(rows, (place, np.concatenate(places)[sequence]), np.concatenate(values)[sequence])
+    row = np.tile(row_of[sample], 2)[sequence]
+    np.add.at(rows, (row, np.concatenate(columns)[sequence]), np.concatenate(values)[sequence])

@@ -75,10 +75,10 @@ class Logic:
         self.shape = n_nodes, n_states
         matrix, self.low, self.high = [np.empty((0, n_nodes * n_states))], [], []
         for constraint in constraints:
-            operator, place, sign = self._literals(constraint, encode)
-            for row, low, high in _rows(operator, len(place)):
+            operator, index, sign = self._literals(constraint, encode)
+            for row, low, high in _rows(operator, len(index)):
                 beliefs = np.zeros(n_nodes * n_states)
-                np.add.at(beliefs, place, row * sign)
+                np.add.at(beliefs, index, row * sign)
                 matrix.append(beliefs[np.newaxis])
                 shift = float(row[sign < 0].sum())
                 self.low.append(low - shift)

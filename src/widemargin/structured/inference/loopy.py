@@ -46,9 +46,9 @@ def _exchange(unary, edges, sides, max_iter, damping, tol):
                 source, target = edges[e, 1 - end], edges[e, end]
                 message[:] = -np.inf
                 for s in range(n_states):
-                    own = beliefs[source, s] - messages[e, 1 - end, s]
+                    cavity = beliefs[source, s] - messages[e, 1 - end, s]
                     for t in range(n_states):
-                        message[t] = max(message[t], own + sides[e, 1 - end, s, t])
+                        message[t] = max(message[t], cavity + sides[e, 1 - end, s, t])
                 top = message.max()
                 for t in range(n_states):
                     change[t] = (1.0 - damping) * (message[t] - top - messages[e, end, t])

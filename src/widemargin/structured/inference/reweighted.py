@@ -98,9 +98,9 @@ def _send(unary, edges, sides, begin, ends, messages, v, direction, collected):
         message, matrix = messages[e, 1 - end], sides[e, end]
         message[:] = -np.inf
         for s in range(n_states):
-            own, row = share * collected[s] - messages[e, end, s], matrix[s]
+            cavity, row = share * collected[s] - messages[e, end, s], matrix[s]
             for t in range(n_states):
-                candidate = own + row[t]
+                candidate = cavity + row[t]
                 message[t] = candidate if candidate > message[t] else message[t]
         top = message.max()
         constant += top

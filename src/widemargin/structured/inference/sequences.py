@@ -82,14 +82,14 @@ def best_sequences(
                 next_rank[at] += 1
     last = scores[length - 1].ravel()
     order = np.argsort(-last, kind="mergesort")[:n_best]
-    n_found = int((last[order] > -np.inf).sum())
-    labels = np.empty((n_found, length), dtype=np.int64)
-    for found in range(n_found):
-        s, k = order[found] // n_best, order[found] % n_best
+    n_sequences = int((last[order] > -np.inf).sum())
+    labels = np.empty((n_sequences, length), dtype=np.int64)
+    for number in range(n_sequences):
+        s, k = order[number] // n_best, order[number] % n_best
         for v in range(length - 1, -1, -1):
-            labels[found, v] = s
+            labels[number, v] = s
             s, k = state[v, s, k], rank[v, s, k]
-    return labels, last[order[:n_found]]
+    return labels, last[order[:n_sequences]]
 
 
 @compiled

@@ -146,13 +146,13 @@ class StructuredEstimator(CallbackSupportMixin, BaseEstimator):
         # The last entry is that of weights that the model does not have.
         floor, ceiling = np.full(size + 1, -np.inf), np.full(size + 1, np.inf)
         for name in ("negativity_constraint", "zero_constraint"):
-            given = getattr(self, name)
-            which = np.asarray([] if given is None else given)
+            value = getattr(self, name)
+            which = np.asarray([] if value is None else value)
             numeric = which.dtype.kind in "iuf" and which.ndim == 1
             if not (numeric and np.isin(which, np.arange(size)).all()):
                 raise ValueError(
                     f"{name} must contain positions of weights, integers from 0 to "
-                    f"{size - 1}, got {given}. Pass np.flatnonzero(mask) for a mask."
+                    f"{size - 1}, got {value}. Pass np.flatnonzero(mask) for a mask."
                 )
             ceiling[which.astype(int)] = 0.0
             if name == "zero_constraint":
@@ -356,7 +356,9 @@ class StructuredLearner(StructuredEstimator):
             raise TypeError(f"{name}.inference has no argument constraints.")
         infer: Any = self.model_.inference
         pairs = zip(X, constraints, strict=True)
-        return self.model_.join_outputs([infer(x, self.w, constraints=own) for x, own in pairs])
+        return self.model_.join_outputs(
+            [infer(x, self.w, constraints=constraint) for x, constraint in pairs]
+        )
 
     def _solve(self, X: Any, Y: Any, sample_weight: Any, weight: np.ndarray) -> Any:
         """Set the fitted attributes and return the solution."""
@@ -474,7 +476,7 @@ def problem_digest(model: StructuredModel, oracle: Any, X: Any, Y: Any) -> str:
         data = oracle.problem_data()
     else:
         data = [X, Y, [model.joint_feature(x, y) for x, y in zip(X, Y, strict=True)]]
-    parts = type(model).__name__, joblib.hash(model.get_params()), joblib.hash(data)
-    digest = hashlib.sha256("".join(parts).encode())
+    fields = type(model).__name__, joblib.hash(model.get_params()), joblib.hash(data)
+    digest = hashlib.sha256("".join(fields).encode())
     digest.update(oracle.violations(np.zeros(oracle.size)).losses.tobytes())
     return digest.hexdigest()

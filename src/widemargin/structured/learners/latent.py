@@ -236,11 +236,11 @@ class LatentSSVM(BaseEstimator):
     def _score_known(self, Y: Sequence, predictions: list) -> float:
         """Return the score of the labels that are known."""
         masks = [known_labels(y) for y in Y]
-        truth, found = (
+        truth, predicted = (
             [np.array(np.ravel(np.asarray(y, dtype=object))[k].tolist()) for y, k in pairs]
             for pairs in (zip(Y, masks, strict=True), zip(predictions, masks, strict=True))
         )
-        return self.model_.score_outputs(truth, found)
+        return self.model_.score_outputs(truth, predicted)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -300,7 +300,7 @@ def _check_start(model: Any, X: Any, Y: Any, H: Any) -> Any:
     if len(H) != len(Y):
         raise ValueError(f"H_init must have {len(Y)} latent outputs, got {len(H)}.")
     if partial:
-        return [_check_completed(*own) for own in zip(range(len(Y)), Y, H, strict=True)]
+        return [_check_completed(*arguments) for arguments in zip(range(len(Y)), Y, H, strict=True)]
     for i, (x, y, h) in enumerate(zip(X, Y, H, strict=True)):
         graph = model.check_input(model.parse_input(x))
         labels = model.label_from_latent(model.check_states(graph, model.states(h), f"H_init[{i}]"))
@@ -315,7 +315,7 @@ def _check_start(model: Any, X: Any, Y: Any, H: Any) -> Any:
 def _check_completed(i: int, y: Any, h: Any) -> CompletedOutput:
     """Return an output completed by a given one, which must have the known labels."""
     known, labels = known_labels(y), np.asarray(h)
-    given, own = np.ravel(labels), np.ravel(np.asarray(y, dtype=object))
-    if given.shape != own.shape or (given[known] != own[known]).any():
+    completed, observed = np.ravel(labels), np.ravel(np.asarray(y, dtype=object))
+    if completed.shape != observed.shape or (completed[known] != observed[known]).any():
         raise ValueError(f"H_init[{i}] must have the known labels of Y[{i}], and all others.")
     return CompletedOutput(labels, known)

@@ -151,8 +151,8 @@ class BinaryClf(_Classes):
 
     def _state_weights(self, states: np.ndarray | None = None) -> np.ndarray:
         weight = super()._state_weights(states)
-        given = isinstance(self.class_weight, str | Mapping)
-        return weight if given else weight[::-1]  # an array begins with class -1
+        by_class = isinstance(self.class_weight, str | Mapping)
+        return weight if by_class else weight[::-1]  # an array begins with class -1
 
 
 @shared_docs
@@ -259,9 +259,9 @@ class MultiLabelClf(_Classes):
             )
         if states is None:
             raise ValueError("edges='chow_liu' needs outputs to infer the tree from.")
-        for i, own in enumerate(states):
-            if len(own) != self.n_labels:
-                raise ValueError(f"Y[{i}] must have {self.n_labels} labels, got {len(own)}.")
+        for i, labels in enumerate(states):
+            if len(labels) != self.n_labels:
+                raise ValueError(f"Y[{i}] must have {self.n_labels} labels, got {len(labels)}.")
         return chow_liu_tree(np.array(states))
 
 

@@ -447,16 +447,16 @@ class CRF(InferredSizes, NodeLabels):
         outputs : list
             Outputs for each vector of weights.
         """
-        found = for_each(
+        results = for_each(
             lambda w: oracle.decode(oracle.from_model_order(w), extra, relaxed), W, oracle.threads
         )
         self.last_inference_ = Inference(
-            ", ".join(sorted(set().union(*(result.methods for result in found)))),
-            all(result.exact for result in found),
-            float(np.sum([result.energies for result in found])),
-            float(np.sum([result.bounds for result in found])),
+            ", ".join(sorted(set().union(*(result.methods for result in results)))),
+            all(result.exact for result in results),
+            float(np.sum([result.energies for result in results])),
+            float(np.sum([result.bounds for result in results])),
         )
-        return [self.join_outputs(oracle.outputs(result.labels)) for result in found]
+        return [self.join_outputs(oracle.outputs(result.labels)) for result in results]
 
     def batch_marginals(
         self, X: Any, w: Any, temperature: float = 1.0, threads: int | None = None
@@ -558,13 +558,15 @@ class CRF(InferredSizes, NodeLabels):
             potentials.unary[:] += np.asarray(extra).reshape(potentials.unary.shape)
         n_nodes, n_states = potentials.unary.shape
         logic = None if constraints is None else Logic(constraints, n_nodes, n_states, self.states)
-        found = infer(potentials, check_method(self.inference_method), graph.allowed, logic)
-        self.last_inference_ = Inference(found.method, found.exact, -found.score, -found.bound)
-        if relaxed and found.beliefs is not None:
-            beliefs = self.make_output(found.beliefs, graph.output_shape)
-            return (beliefs, -found.bound) if return_energy else beliefs
-        output = self.make_output(found.labels, graph.output_shape)
-        return (output, -found.score) if return_energy else output
+        labeling = infer(potentials, check_method(self.inference_method), graph.allowed, logic)
+        self.last_inference_ = Inference(
+            labeling.method, labeling.exact, -labeling.score, -labeling.bound
+        )
+        if relaxed and labeling.beliefs is not None:
+            beliefs = self.make_output(labeling.beliefs, graph.output_shape)
+            return (beliefs, -labeling.bound) if return_energy else beliefs
+        output = self.make_output(labeling.labels, graph.output_shape)
+        return (output, -labeling.score) if return_energy else output
 
     def with_sizes(self, x: Any, w: Any) -> Any:
         """Return a copy with the sizes that follow from an input and the number of weights.

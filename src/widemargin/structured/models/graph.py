@@ -194,7 +194,7 @@ class ChainCRF(GraphCRF):
         matrix = pairwise[0] if len(pairwise) else np.zeros((self.n_states, self.n_states))
         n_best = min(int(n_best), self.n_states**graph.n_nodes)
         labels, scores = best_sequences(unary, np.ascontiguousarray(matrix), n_best)
-        return [self.make_output(own, own.shape) for own in labels], scores
+        return [self.make_output(sequence, sequence.shape) for sequence in labels], scores
 
     def _bio_rules(self) -> np.ndarray:
         """Return which BIO labels may follow each other and, in the last row, begin."""

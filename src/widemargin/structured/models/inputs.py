@@ -185,7 +185,7 @@ def check_integer_labels(y: Any) -> np.ndarray:
 
 def check_label_range(largest: int, states: Sequence[np.ndarray]) -> None:
     """Raise a ValueError if there are no labels, or so few that the largest must be a mistake."""
-    n_labels = sum(len(own) for own in states)
+    n_labels = sum(len(labels) for labels in states)
     if n_labels == 0:
         raise ValueError("Y must contain at least one label, got only outputs without parts.")
     if largest >= max(n_labels, model_options.largest_label):

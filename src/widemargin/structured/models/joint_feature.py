@@ -123,8 +123,8 @@ class JointFeature:
         position = np.full(self.full_size, self.size)
         position[self.present] = np.arange(self.size)
         if not self.nodes.shared:  # compiled code reads the weights of all states of a feature
-            own = position[: self.nodes.size]
-            own[:] = own.reshape(len(self.nodes.signs), -1).T.ravel()
+            unary = position[: self.nodes.size]
+            unary[:] = unary.reshape(len(self.nodes.signs), -1).T.ravel()
         return position
 
     def compute(self, graph: InputGraph, beliefs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -144,9 +144,9 @@ class JointFeature:
     def potentials(self, graph: InputGraph, w: np.ndarray) -> Potentials:
         """Return the potentials of an input."""
         check_finite(graph.features, "x")
-        given, position, factor = self.check_weights(w), self.layout.position, self.layout.factor
+        weights, position, factor = self.check_weights(w), self.layout.position, self.layout.factor
         w = np.zeros(self.full_size)
-        w[self.present] = given
+        w[self.present] = weights
         unary = self.nodes.scores(graph.features, w[: self.nodes.size])
         pairwise = np.empty((0, *position.shape[1:]))
         if len(graph.edges):
@@ -243,19 +243,22 @@ def _ends(lengths: Sequence[int]) -> np.ndarray:
 
 def _check_edge_features(graph: InputGraph, n_features: int, name: str) -> Any:
     """Return features of edges, or raise a ValueError; compiled code does not check them."""
-    given, n_edges = graph.edge_features, len(graph.edges)
-    if given is None:
+    features, n_edges = graph.edge_features, len(graph.edges)
+    if features is None:
         return np.zeros(n_edges, dtype=np.int64)
-    shape, kind = getattr(given, "shape", None), getattr(given, "dtype", np.dtype(object)).kind
+    shape, kind = (
+        getattr(features, "shape", None),
+        getattr(features, "dtype", np.dtype(object)).kind,
+    )
     is_index = shape == (n_edges,) and kind in "iu"
     if shape != (n_edges, n_features) and not (
-        is_index and given.min() >= 0 and given.max() < n_features
+        is_index and features.min() >= 0 and features.max() < n_features
     ):
         raise ValueError(
             f"edge_features of {name} must be an array of shape {(n_edges, n_features)}, or of "
-            f"{n_edges} integers from 0 to {n_features - 1}, got {given!r}."
+            f"{n_edges} integers from 0 to {n_features - 1}, got {features!r}."
         )
-    return given
+    return features
 
 
 def _stack_edge_features(inputs: Sequence[InputGraph], n_features: int) -> tuple:

@@ -137,10 +137,10 @@ class NodeLabels(StructuredModel):
         costs = [self._true_costs(states) for states in truth]
         groups = self.state_groups()
         groups = np.append(np.arange(self.n_states) if groups is None else groups, self.n_states)
-        parts = zip(map(self.states, Y_hat), truth, costs, strict=True)
+        samples = zip(map(self.states, Y_hat), truth, costs, strict=True)
         losses = [
-            node_loss(label, np.minimum(own, self.n_states), cost, groups)
-            for label, own, cost in parts
+            node_loss(label, np.minimum(true, self.n_states), cost, groups)
+            for label, true, cost in samples
         ]
         return np.array(losses), [float(cost.sum()) for cost in costs]
 
@@ -167,35 +167,35 @@ class NodeLabels(StructuredModel):
         labels = [np.ravel(y) for y in Y]
         # NumPy makes strings of other labels in a list of strings, such as a missing value.
         labels = [
-            np.ravel(np.asarray(y, dtype=object)) if own.dtype.kind == "U" else own
-            for y, own in zip(Y, labels, strict=True)
-            if own.size
+            np.ravel(np.asarray(y, dtype=object)) if values.dtype.kind == "U" else values
+            for y, values in zip(Y, labels, strict=True)
+            if values.size
         ]
-        if all(own.dtype.kind in "USO" for own in labels):
-            found = set().union(*(own.tolist() for own in labels))
-            if found and all(isinstance(label, str) for label in found):
-                self.classes_ = np.array(sorted(found))
+        if all(values.dtype.kind in "USO" for values in labels):
+            classes = set().union(*(values.tolist() for values in labels))
+            if classes and all(isinstance(label, str) for label in classes):
+                self.classes_ = np.array(sorted(classes))
 
     def _state_weights(self, states: np.ndarray | None = None) -> np.ndarray:
         """Return the weight of each state, for 'balanced' from the states of training data."""
-        given, n_states = self.class_weight, self.n_states
-        if isinstance(given, str):
-            if given != "balanced" or states is None:
+        class_weight, n_states = self.class_weight, self.n_states
+        if isinstance(class_weight, str):
+            if class_weight != "balanced" or states is None:
                 raise ValueError(
                     "class_weight must be an array, a dict or 'balanced', which needs the outputs "
-                    f"of training data (fit or initialize), got {given!r}."
+                    f"of training data (fit or initialize), got {class_weight!r}."
                 )
             counts = np.bincount(states, minlength=n_states)
             weight = np.ones(n_states)
             weight[counts > 0] = len(states) / (n_states * counts[counts > 0])
-        elif isinstance(given, Mapping):
+        elif isinstance(class_weight, Mapping):
             labels = self.state_labels().tolist()
-            unknown = [label for label in given if label not in labels]
+            unknown = [label for label in class_weight if label not in labels]
             if unknown:
                 raise ValueError(f"class_weight must have labels as keys, got {unknown}.")
-            weight = np.array([given.get(label, 1.0) for label in labels], dtype=float)
+            weight = np.array([class_weight.get(label, 1.0) for label in labels], dtype=float)
         else:
-            weight = np.asarray(given, dtype=float)
+            weight = np.asarray(class_weight, dtype=float)
         if weight.shape != (n_states,):
             raise ValueError(
                 f"class_weight must have one entry for each of {n_states} states, got shape "

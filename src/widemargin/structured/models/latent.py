@@ -80,8 +80,8 @@ class LatentModel(CRF):
             return self.with_sizes(x, w).latent(x, y, w)
         joint, graph = self.make_joint_feature(), self.check_input(self.parse_input(x))
         allowed = self.allowed_states(graph, self.check_labels(graph, y))
-        found = infer(joint.potentials(graph, w), check_method(self.inference_method), allowed)
-        return self.make_output(found.labels, graph.output_shape)
+        labeling = infer(joint.potentials(graph, w), check_method(self.inference_method), allowed)
+        return self.make_output(labeling.labels, graph.output_shape)
 
     def check_labels(self, graph: InputGraph, y: Any, name: str = "y") -> np.ndarray:
         """Return the labels of an output after a check against the input and the sizes.
@@ -251,8 +251,8 @@ class StatesOfLabels(LatentModel):
         pairs = enumerate(zip(inputs, Y, strict=True))
         flat = [self.check_labels(*pair, f"Y[{i}]") for i, pair in pairs]
         counts = np.bincount(self.state_groups())
-        found = kmeans_init(features, flat, edges, self.n_labels, counts, not self.directed)
-        H = [h.reshape(np.shape(y)) for h, y in zip(found, Y, strict=True)]
+        states = kmeans_init(features, flat, edges, self.n_labels, counts, not self.directed)
+        H = [h.reshape(np.shape(y)) for h, y in zip(states, Y, strict=True)]
         return np.array(H) if isinstance(Y, np.ndarray) else H
 
     def _edges_by_kind(self, graph: InputGraph) -> list[np.ndarray]:
@@ -479,8 +479,8 @@ class HiddenNodes(LatentModel):
             labels = _neighbor_labels([graph.edges], visible[i], graph.n_nodes, self.n_labels)
             around.append(labels[len(visible[i]) :])
         states = _cluster(np.concatenate(around), self.n_hidden_states) + self.n_labels
-        parts = np.split(states, np.cumsum([len(own) for own in around])[:-1])
-        return [np.concatenate(pair) for pair in zip(visible, parts, strict=True)]
+        hidden = np.split(states, np.cumsum([len(shares) for shares in around])[:-1])
+        return [np.concatenate(pair) for pair in zip(visible, hidden, strict=True)]
 
     def _with_hidden(self, features: Any, n_hidden: Any) -> tuple[Any, np.ndarray]:
         """Return the features of all nodes, and which of them are hidden, in a column."""

@@ -48,7 +48,9 @@ def known_labels(y: Any) -> np.ndarray:
         In the order of the nodes.
     """
     labels = np.ravel(np.asarray(y, dtype=object)).tolist()
-    return np.array([own is not None and own == own and own != -1 for own in labels], dtype=bool)
+    return np.array(
+        [label is not None and label == label and label != -1 for label in labels], dtype=bool
+    )
 
 
 def fill_labels(Y: Sequence) -> list[np.ndarray]:
@@ -66,7 +68,9 @@ def fill_labels(Y: Sequence) -> list[np.ndarray]:
     """
     known = [known_labels(y) for y in Y]
     flat = [np.ravel(np.asarray(y, dtype=object)) for y in Y]
-    labels = np.array(np.concatenate([own[k] for own, k in zip(flat, known, strict=True)]).tolist())
+    labels = np.array(
+        np.concatenate([values[k] for values, k in zip(flat, known, strict=True)]).tolist()
+    )
     if len(labels) == 0:
         raise ValueError("Y must contain known labels; all are -1 or None.")
     filled = []
@@ -98,8 +102,8 @@ def complete_output(model: CRF, x: Any, y: Any, w: np.ndarray) -> CompletedOutpu
     """
     joint, graph = model.make_joint_feature(), model.check_input(model.parse_input(x))
     allowed = _allowed_states(model, graph, y)
-    found = infer(joint.potentials(graph, w), check_method(model.inference_method), allowed)
-    return CompletedOutput(model.make_output(found.labels, graph.output_shape), known_labels(y))
+    labeling = infer(joint.potentials(graph, w), check_method(model.inference_method), allowed)
+    return CompletedOutput(model.make_output(labeling.labels, graph.output_shape), known_labels(y))
 
 
 def start_outputs(model: CRF, X: Sequence, Y: Sequence) -> list[CompletedOutput]:
@@ -119,7 +123,7 @@ def start_outputs(model: CRF, X: Sequence, Y: Sequence) -> list[CompletedOutput]
     """
     graphs = [model.check_input(model.parse_input(x)) for x in X]
     allowed = [_allowed_states(model, *pair) for pair in zip(graphs, Y, strict=True)]
-    n_nodes = [len(own) for own in allowed]
+    n_nodes = [len(mask) for mask in allowed]
     means, counts = (
         np.zeros((model.n_states, graphs[0].features.shape[1])),
         np.zeros(model.n_states),
@@ -127,8 +131,8 @@ def start_outputs(model: CRF, X: Sequence, Y: Sequence) -> list[CompletedOutput]
     each = [graph.features for graph in graphs]
     if model.node_weights().shared:  # all labels of a sample read the same features
         means, each = means[:, :0], [np.empty((n, 0)) for n in n_nodes]
-    for features, own, y in zip(each, allowed, Y, strict=True):
-        certain = own * known_labels(y)[:, np.newaxis]
+    for features, mask, y in zip(each, allowed, Y, strict=True):
+        certain = mask * known_labels(y)[:, np.newaxis]
         means += np.asarray((features.T @ certain).T)
         counts += certain.sum(axis=0)
     means /= np.maximum(counts, 1.0)[:, np.newaxis]
@@ -136,8 +140,8 @@ def start_outputs(model: CRF, X: Sequence, Y: Sequence) -> list[CompletedOutput]
     bias = np.where(counts > 0, 1e-9 * counts / counts.max(), -np.inf)
     bias = bias - 0.5 * np.einsum("sf,sf->s", means, means)
     completed = []
-    for graph, features, own, y in zip(graphs, each, allowed, Y, strict=True):
-        scores = np.where(own, np.asarray(features @ means.T) + bias, -np.inf)
+    for graph, features, mask, y in zip(graphs, each, allowed, Y, strict=True):
+        scores = np.where(mask, np.asarray(features @ means.T) + bias, -np.inf)
         output = model.make_output(scores.argmax(axis=1), graph.output_shape)
         completed.append(CompletedOutput(output, known_labels(y)))
     return completed

@@ -83,8 +83,8 @@ class InferredSizes(BaseEstimator):
         at_least : bool, default=False
             Whether a given value may be larger than that in the data.
         """
-        given = getattr(self, name)
-        if given is None or self.is_inferred(name):
+        value = getattr(self, name)
+        if value is None or self.is_inferred(name):
             if at_least and seen == 1:
                 warnings.warn(
                     f"The outputs contain a single state, so that {name}=1 is inferred and every "
@@ -93,5 +93,5 @@ class InferredSizes(BaseEstimator):
                 )
             setattr(self, name, seen)
             self._inferred = {**self._inferred, name: seen}
-        elif given != seen and not (at_least and seen < given):
-            raise ValueError(f"{name} must fit the data, got {name}={given}; the data have {seen}.")
+        elif value != seen and not (at_least and seen < value):
+            raise ValueError(f"{name} must fit the data, got {name}={value}; the data have {seen}.")

@@ -107,39 +107,39 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
     @property
     def class_weight(self) -> Any:
         """Loss of each label; None without class weights."""
-        given = self.l_class_weight
-        if given is None:
+        weights = self.l_class_weight
+        if weights is None:
             return None
-        sizes = [np.shape(own) for own in given]
+        sizes = [np.shape(weight) for weight in weights]
         if sizes != [(n,) for n in self.l_n_states]:
             raise ValueError(
                 "l_class_weight must have for each type an array with a number for each label, of "
-                f"{list(self.l_n_states)} labels, got {given!r}."
+                f"{list(self.l_n_states)} labels, got {weights!r}."
             )
-        return np.concatenate(given)
+        return np.concatenate(weights)
 
     def parse_input(self, x: Any) -> InputGraph:
         counts = self._check_sizes()
-        parts = unpack(x, ("node_features", "edges", "edge_features"))
+        arrays = unpack(x, ("node_features", "edges", "edge_features"))
         n_pairs = self.n_types**2
-        lengths = [len(part) if hasattr(part, "__len__") else None for part in parts]
+        lengths = [len(array) if hasattr(array, "__len__") else None for array in arrays]
         if lengths != [self.n_types, n_pairs, n_pairs]:
             raise ValueError(
                 f"x must have {self.n_types} arrays of node features and {n_pairs} of edges "
                 f"and edge features for {self.n_types} types, got {lengths}."
             )
         features = [
-            _check_columns(own, n, f"node features of type {t}")
-            for t, (own, n) in enumerate(zip(parts[0], self.l_n_features, strict=True))
+            _check_columns(block, n, f"node features of type {t}")
+            for t, (block, n) in enumerate(zip(arrays[0], self.l_n_features, strict=True))
         ]
-        n_nodes = [own.shape[0] for own in features]
+        n_nodes = [block.shape[0] for block in features]
         first, edges, edge_features = np.cumsum([0, *n_nodes]), [], []
-        for k, (own, values) in enumerate(zip(*parts[1:], strict=True)):
+        for k, (pairs, values) in enumerate(zip(*arrays[1:], strict=True)):
             ends = list(divmod(k, self.n_types))
-            own = _check_pairs(own, np.take(n_nodes, ends), ends)
-            edges.append(own + first[ends])
+            pairs = _check_pairs(pairs, np.take(n_nodes, ends), ends)
+            edges.append(pairs + first[ends])
             name = f"edge features of types {ends[0]} and {ends[1]}"
-            edge_features.append(_check_columns(values, counts[tuple(ends)], name, len(own)))
+            edge_features.append(_check_columns(values, counts[tuple(ends)], name, len(pairs)))
         nodes = _block_diagonal(features)
         types = np.repeat(np.arange(self.n_types), n_nodes)
         return InputGraph(
@@ -228,15 +228,15 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
         labels : list of ndarray
             Labels of the nodes of each type.
         """
-        n_nodes = [0 if own is None else np.shape(own)[0] for own in X[0]]
+        n_nodes = [0 if features is None else np.shape(features)[0] for features in X[0]]
         if np.shape(flatY) != (sum(n_nodes),):
             raise ValueError(
                 f"flatY must have one label for each of {sum(n_nodes)} nodes, got shape "
                 f"{np.shape(flatY)}."
             )
-        parts = np.split(np.asarray(flatY), np.cumsum(n_nodes)[:-1])
+        states = np.split(np.asarray(flatY), np.cumsum(n_nodes)[:-1])
         first = np.cumsum([0, *self.l_n_states[:-1]])
-        return [own - k for own, k in zip(parts, first, strict=True)]
+        return [of_type - k for of_type, k in zip(states, first, strict=True)]
 
     def _types_of_states(self) -> np.ndarray:
         return np.repeat(np.arange(self.n_types), self.l_n_states)
@@ -245,8 +245,12 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
         """Return the numbers of edge features, after a check of all numbers."""
         counts, n = np.asarray(self.a_n_edge_features), self.n_types
         sizes = np.asarray(self.l_n_states), np.asarray(self.l_n_features)
-        for own, least in zip(sizes, (1, 0), strict=True):
-            if own.shape != (n,) or own.dtype.kind not in "iu" or own.min(initial=least) < least:
+        for values, least in zip(sizes, (1, 0), strict=True):
+            if (
+                values.shape != (n,)
+                or values.dtype.kind not in "iu"
+                or values.min(initial=least) < least
+            ):
                 raise ValueError(
                     f"l_n_states and l_n_features must have an integer for each of {n} types, at "
                     f"least 1 and 0, got {self.l_n_states!r} and {self.l_n_features!r}."
@@ -261,7 +265,7 @@ class NodeTypeEdgeFeatureGraphCRF(CRF):
 
 def _block_diagonal(blocks: list) -> Any:
     """Return a block-diagonal matrix, sparse if a block is."""
-    if any(sp.issparse(own) for own in blocks):
+    if any(sp.issparse(block) for block in blocks):
         return sp.csr_array(sp.block_diag(blocks, "csr"))
     return linalg.block_diag(*blocks)
 

@@ -152,11 +152,11 @@ class StructuredOracle:
             added = None if extra is None else extra[chunk]
             return self.solve_chunk(w, samples[chunk], weight[chunk], added, target)
 
-        found = for_each(work, range(len(chunks)), self.threads)
+        results = for_each(work, range(len(chunks)), self.threads)
         losses, slacks, bounds = (
-            np.concatenate([chunk[k] for chunk in found] or [np.empty(0)]) for k in (1, 2, 3)
+            np.concatenate([chunk[k] for chunk in results] or [np.empty(0)]) for k in (1, 2, 3)
         )
-        labels = [label for chunk in found for label in chunk[0]]
+        labels = [label for chunk in results for label in chunk[0]]
         total = difference if rows else difference.sum(axis=0)
         return Violations(labels, losses, slacks, bounds, total)
 
@@ -217,9 +217,9 @@ class PlainOracle(StructuredOracle):
                 y = self.model.loss_augmented_inference(x, truth, w)
             else:
                 y = self.model.loss_augmented_inference(x, truth, w, extra=extra[k])
-                parts = np.arange(len(extra[k]))
-                bonus = float(extra[k][parts, self.model.states(y)].sum())
-                bonus -= float(extra[k][parts, self.model.states(truth)].sum())
+                nodes = np.arange(len(extra[k]))
+                bonus = float(extra[k][nodes, self.model.states(y)].sum())
+                bonus -= float(extra[k][nodes, self.model.states(truth)].sum())
             change = self.true_features[i] - self.model.joint_feature(x, y)
             loss = float(self.model.loss(truth, y))
             slack = loss - float(w @ change) + bonus
@@ -264,8 +264,10 @@ class PlainOracle(StructuredOracle):
 
     def task_losses(self, w: np.ndarray) -> np.ndarray:
         """Return the losses of the predicted outputs of all samples."""
-        found = [self.model.inference(x, w) for x in self.X]
-        return np.array([self.model.loss(y, y_hat) for y, y_hat in zip(self.Y, found, strict=True)])
+        outputs = [self.model.inference(x, w) for x in self.X]
+        return np.array(
+            [self.model.loss(y, y_hat) for y, y_hat in zip(self.Y, outputs, strict=True)]
+        )
 
     def outputs(self, labels: list) -> list:
         """Return outputs of the model, from labels that the oracle has returned."""

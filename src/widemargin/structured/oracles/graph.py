@@ -208,9 +208,9 @@ class GraphOracle(StructuredOracle):
         if len(barrier) == 0:
             return
         for i in range(self.n_samples):
-            own, edges = truth[self.nodes(i)], self.edges(i)
-            wrong = [(s, t) for s, t in own[edges].tolist() if barrier[s, t] < 0.0]
-            wrong += [(-1, s) for s in own[:1].tolist() if barrier[-1, s] < 0.0]
+            states, edges = truth[self.nodes(i)], self.edges(i)
+            wrong = [(s, t) for s, t in states[edges].tolist() if barrier[s, t] < 0.0]
+            wrong += [(-1, s) for s in states[:1].tolist() if barrier[-1, s] < 0.0]
             if wrong:
                 names = self.model.state_labels()
                 pair = [str(names[s]) if s >= 0 else "the start" for s in wrong[0]]
@@ -271,14 +271,16 @@ class GraphOracle(StructuredOracle):
         size = max(1, min(options.chunk_samples, -(-self.n_samples // options.most_chunks)))
         whole = np.arange(self.n_samples)
         for_each(work, [whole[k : k + size] for k in range(0, self.n_samples, size)], self.threads)
-        found: list = [labels[self.nodes(i)] for i in whole]
-        bounds, exact = scores.copy(), all(own.exact for own in inferred.values())
+        outputs: list = [labels[self.nodes(i)] for i in whole]
+        bounds, exact = scores.copy(), all(labeling.exact for labeling in inferred.values())
         methods = {"max-product"} if self.is_forest.any() else set()
-        for i, own in inferred.items():
-            found[i] = own.beliefs if relaxed and own.beliefs is not None else own.labels
-            scores[i], bounds[i] = own.score, own.bound
-            methods.add(own.method)
-        return Decoded(found, -scores, -bounds, exact, methods)
+        for i, labeling in inferred.items():
+            outputs[i] = (
+                labeling.beliefs if relaxed and labeling.beliefs is not None else labeling.labels
+            )
+            scores[i], bounds[i] = labeling.score, labeling.bound
+            methods.add(labeling.method)
+        return Decoded(outputs, -scores, -bounds, exact, methods)
 
     def loss_terms(self, extra: list[np.ndarray] | None = None) -> list[np.ndarray]:
         """Return the loss of each state of each node, plus ``extra``, for each sample."""
@@ -406,15 +408,15 @@ class GraphOracle(StructuredOracle):
             truth, cost = self._truth(i)
             true_score = potentials.score(truth)
             add_node_losses(potentials.unary, truth, cost, self.groups)
-            found = self._infer(potentials, i)
-            label = found.labels if found.beliefs is None else found.beliefs
-            slack = (found.score if found.beliefs is None else found.bound) - true_score
+            labeling = self._infer(potentials, i)
+            label = labeling.labels if labeling.beliefs is None else labeling.beliefs
+            slack = (labeling.score if labeling.beliefs is None else labeling.bound) - true_score
             if slack < -options.slack_rounding * (1.0 + abs(true_score)):
                 # Inference that is not exact may miss the true output, which has slack 0.
                 label, slack = truth.copy(), 0.0
             labels.append(label)
             losses[k], slacks[k] = node_loss(label, truth, cost, self.groups), slack
-            bounds[k] = found.bound - true_score
+            bounds[k] = labeling.bound - true_score
             self._add_difference(i, label, weight[k], difference[min(k, len(difference) - 1)])
         return labels, losses, slacks, bounds
 
@@ -424,8 +426,8 @@ class GraphOracle(StructuredOracle):
             stacked = np.empty((len(self.graphs.truth), self.layout.n_states))
             for k, i in enumerate(samples):
                 stacked[self.nodes(i)] = extra[k]
-        found = flat.violations(self.graphs, w, stacked, samples, weight, difference)
-        labels, losses, slacks = found
+        violations = flat.violations(self.graphs, w, stacked, samples, weight, difference)
+        labels, losses, slacks = violations
         return [labels[self.nodes(i)] for i in samples], losses, slacks, slacks
 
     def _losses(self, labels: list) -> np.ndarray:

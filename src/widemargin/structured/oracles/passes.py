@@ -51,14 +51,14 @@ def frank_wolfe_pass(
     total, sum_of_factors = sum_in_order(losses), 0.0
     earlier = 0.5 * steps * (steps + 1.0)
     for k in order:
-        i, own = samples[k], blocks[first[k] : first[k] + _n_nodes(graphs, samples[k])]
+        i, block = samples[k], blocks[first[k] : first[k] + _n_nodes(graphs, samples[k])]
         write_matrices(graphs.layout, weights, work[0])
         unaries(graphs, i, weights, work[1])
-        along = _product(own, work[1]) + _inner(pairs[k], weights[n_unary:])
+        along = _product(block, work[1]) + _inner(pairs[k], weights[n_unary:])
         loss, slack = most_violating(graphs, i, extra, first[k], work, labels)
         if len(extra):  # the added terms count as loss
             loss += _added(graphs, i, labels, extra, first[k])
-        _towards_labels(graphs, i, labels, own, towards)
+        _towards_labels(graphs, i, labels, block, towards)
         add_edges(graphs, i, graphs.truth, 1.0, change)
         add_edges(graphs, i, labels, -1.0, change)
         pair_change = change[n_unary:]
@@ -80,8 +80,8 @@ def frank_wolfe_pass(
             if averaging:
                 _add_nodes(graphs, i, towards, sum_of_factors * gamma * cost[k], lag)
                 add_multiple(sum_of_factors * gamma * cost[k], pair_change, lag, n_unary)
-            for v in range(len(own)):
-                add_multiple(gamma, towards[v], own[v], 0)
+            for v in range(len(block)):
+                add_multiple(gamma, towards[v], block[v], 0)
             add_multiple(gamma, pair_change, pairs[k], 0)
         pair_change[:] = 0.0
         moved = gamma * (cost[k] * loss - losses[k])
@@ -104,8 +104,8 @@ def sum_blocks(
 ) -> None:  # fmt: skip
     """Add the dual blocks of samples to ``row``."""
     for k in range(len(samples)):
-        own = blocks[first[k] : first[k] + _n_nodes(graphs, samples[k])]
-        _add_nodes(graphs, samples[k], own, cost[k], row)
+        block = blocks[first[k] : first[k] + _n_nodes(graphs, samples[k])]
+        _add_nodes(graphs, samples[k], block, cost[k], row)
         add_multiple(cost[k], pairs[k], row, graphs.layout.n_unary)
 
 
@@ -159,8 +159,8 @@ def subgradient_pass(
         for i in batch:
             unaries(graphs, i, weights, work[1])
             _multiply_rows(scale, work[1], _n_nodes(graphs, i))
-            own, _ = most_violating(graphs, i, work[1][:0], 0, work, labels)
-            loss += cost[i] * own
+            task_loss, _ = most_violating(graphs, i, work[1][:0], 0, work, labels)
+            loss += cost[i] * task_loss
             add_difference(graphs, labels, i, cost[i], plane)
         steps += 1
         eta = rate / (1.0 + steps / offset) ** decay
@@ -237,12 +237,12 @@ def _added(graphs, i, labels, extra, first):
 
 
 @compiled
-def _towards_labels(graphs, i, labels, own, towards):
+def _towards_labels(graphs, i, labels, block, towards):
     """Write the shares of the corner of ``labels`` minus those of a block."""
     begin = graphs.nodes[i]
-    for v in range(len(own)):
-        for s in range(own.shape[1]):
-            towards[v, s] = -own[v, s]
+    for v in range(len(block)):
+        for s in range(block.shape[1]):
+            towards[v, s] = -block[v, s]
         towards[v, graphs.truth[begin + v]] += 1.0
         towards[v, labels[begin + v]] -= 1.0
 
