@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from widemargin._base.checkpoint import CheckpointJournal
+from widemargin._base.sklearn_compat import validate_parameters
 from widemargin._base.validation import canonical_csr
 from widemargin.distributed.cocoa import Joint
 from widemargin.distributed.linear_svc import Run, check_no_checkpoint
@@ -134,7 +135,7 @@ def fit(
 
 
 def _check(estimator: Any) -> None:
-    estimator._validate_params()
+    validate_parameters(estimator)
     check_no_checkpoint(estimator)
     if estimator.loss not in LOSSES:
         raise ValueError(
