@@ -107,8 +107,8 @@ def test_warnings_of_the_workers_are_repeated_once(threads):
 
 @pytest.mark.slow
 def test_large_inputs_are_sent_to_each_worker_once(processes):
-    X, y = make_classification(20_000, 100, random_state=0)
-    search = LinearSVCCV(Cs=[0.01, 0.1], cv=8, refit=False)
+    X, y = make_classification(4_000, 200, random_state=0)
+    search = LinearSVCCV(Cs=[0.001], cv=6, refit=False)
     before = received(processes)
     with joblib.parallel_config("dask"):
         search.fit(X, y)
