@@ -163,7 +163,9 @@ class Search(BaseEstimator):
             return None
         choices = [{}] if apart is None else [{f"{apart}s": [value]} for value in grid[apart]]
         search = clone(self).set_params(refit=False, n_jobs=None)
-        calls = [(search, data, split, choice) for choice in choices for split in splits]
+        # Backends send arrays once, but not those within a dict.
+        names, values = tuple(data), tuple(data.values())
+        calls = [(search, names, split, choice, *values) for choice in choices for split in splits]
         shown = ConvergenceWarning, FitFailedWarning
         found = call_on_cluster(_scores_of_fold, calls, shown, self.n_jobs)
         axis, n_folds = list(grid).index(apart or "C"), len(splits)
@@ -232,10 +234,11 @@ class Search(BaseEstimator):
         return self
 
 
-def _scores_of_fold(search: Any, data: dict, split: tuple, parameters: dict) -> Any:
+def _scores_of_fold(search: Any, names: tuple, split: tuple, parameters: dict, *values: Any) -> Any:
     """Return the scores of one fold by parameters; None if the samples are not separable."""
+    data = dict(zip(names, values, strict=True))
     try:
-        return search.set_params(cv=[split], **parameters).fit(**data).scores_
+        return clone(search).set_params(cv=[split], **parameters).fit(**data).scores_
     except NotSeparableError:
         return None
 
