@@ -251,7 +251,7 @@ def _interior_point_step(state: State) -> None:
     state.recompute_functions()
     if optimum.optimal and _is_accurate(state, optimum):
         state.converged = True
-        # Where the functions of the point are less accurate than those found, pairs continue.
+        # Where the functions of the point are less accurate than the optimum's, pairs continue.
         state.finished = optimum.weights is not None or state.gap() <= options.gap_tol
         state.exact = optimum if state.finished else None
     elif state.dual_objective() < value:
@@ -262,7 +262,7 @@ def _interior_point_step(state: State) -> None:
 
 
 def _is_accurate(state: State, optimum: Optimum) -> bool:
-    """Return whether the functions of the point are those found, up to the tolerance."""
+    """Return whether the functions of the point are those of the optimum, up to the tolerance."""
     distance = np.abs(state.functions - [optimum.first, optimum.second]).max(axis=1)
     return bool(
         distance[0] < state.tol and (optimum.weights is not None or distance[1] < state.tol)
