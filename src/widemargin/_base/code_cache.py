@@ -74,8 +74,8 @@ def _beginning(name: str, key: str) -> str:
     return f"{name}-{key[:24]}-"
 
 
-def _digest(*parts: Any) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+def _digest(*values: Any) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 @functools.cache

@@ -1113,7 +1113,9 @@ def _inherit_docs(documented: type) -> None:
     for name, member in vars(documented).items():
         if inspect.isfunction(member) and not name.startswith("_") and not member.__doc__:
             overridden = (vars(base).get(name) for base in documented.__mro__[1:])
-            member.__doc__ = next((own.__doc__ for own in overridden if own is not None), None)
+            member.__doc__ = next(
+                (method.__doc__ for method in overridden if method is not None), None
+            )
 
 
 def _described(line: re.Match) -> str:

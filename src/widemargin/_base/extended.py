@@ -21,8 +21,8 @@ _SPLIT = float(2**27 + 1)
 def two_sum(first: np.ndarray, second: np.ndarray) -> Pair:
     """Return the sum of two float64, and its rounding error."""
     total = first + second
-    part = total - first
-    return total, (first - (total - part)) + (second - part)
+    rounded = total - first
+    return total, (first - (total - rounded)) + (second - rounded)
 
 
 def two_product(first: np.ndarray, second: np.ndarray) -> Pair:
@@ -68,9 +68,9 @@ def weighted_sum(values: Pair, weights: Pair) -> Pair:
 def matrix_product(matrix: Pair, weights: Pair) -> Pair:
     """Return the products of the rows of a matrix with a vector, some rows at a time."""
     height = max(1, options.exact_entries // max(1, matrix[0].shape[1]))
-    parts = [slice(start, start + height) for start in range(0, len(matrix[0]), height)]
+    slices = [slice(start, start + height) for start in range(0, len(matrix[0]), height)]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        sums = [weighted_sum((matrix[0][rows], matrix[1][rows]), weights) for rows in parts]
+        sums = [weighted_sum((matrix[0][rows], matrix[1][rows]), weights) for rows in slices]
     return np.concatenate([s[0] for s in sums]), np.concatenate([s[1] for s in sums])
 
 

@@ -184,11 +184,11 @@ def _linked(call: Any, form: str, finish: Callable) -> Any:
         if form == "plain" and call.substitute is not None:
             call.plain = call.substitute
         else:
-            _copy(call, form, finish, own=True)
+            _copy(call, form, finish, store=True)
     return getattr(call, form)
 
 
-def _copy(call: Any, form: str, finish: Callable, own: bool = False) -> Any:
+def _copy(call: Any, form: str, finish: Callable, store: bool = False) -> Any:
     """Return a copy of a function that calls the ``form`` of its callees.
 
     Numba looks names up in a function's globals, where it must find dispatchers. It gets a copy of
@@ -201,7 +201,7 @@ def _copy(call: Any, form: str, finish: Callable, own: bool = False) -> Any:
     )
     copy.__qualname__ = function.__qualname__
     copy.__module__ = function.__module__
-    if own:  # before its callees, which may call it
+    if store:  # before its callees, which may call it
         setattr(call, form, finish(copy))
     for name, callee in _callees(function):
         namespace[name] = _linked(callee, form, finish)
@@ -218,7 +218,7 @@ def cache_key(call: Any) -> str:
         if function in seen:
             continue
         seen.add(function)
-        digest.update(repr((function.__defaults__, *_code_parts(function.__code__))).encode())
+        digest.update(repr((function.__defaults__, *_code_fields(function.__code__))).encode())
         for name, value in _globals(function):
             if not isinstance(value, types.ModuleType) and not _is_compiled(value):
                 digest.update(f"{name} = {value!r}".encode())
@@ -226,12 +226,12 @@ def cache_key(call: Any) -> str:
     return digest.hexdigest()
 
 
-def _code_parts(code: types.CodeType) -> Iterator[Any]:
+def _code_fields(code: types.CodeType) -> Iterator[Any]:
     """Yield what a code object does, without the lines and the file where it is written."""
     yield from (code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _code_parts(constant)
+            yield from _code_fields(constant)
         else:
             yield constant
 
@@ -278,8 +278,8 @@ class _Clock:
         before, started = mark
         self.seconds = before + perf_counter() - started
         self.functions += 1
-        asked_for = _eager.get()  # as by compile_all
-        if not self._reported and not asked_for and self.seconds > options.silent_seconds:
+        requested = _eager.get()  # as by compile_all
+        if not self._reported and not requested and self.seconds > options.silent_seconds:
             self._reported = True
             logging.getLogger("widemargin").warning(
                 "Compiling numerical code, which has taken %.0f seconds so far. This happens once: "

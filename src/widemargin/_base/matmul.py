@@ -179,8 +179,8 @@ def _rounds_alike(layout: _Layout, left: np.ndarray, right: np.ndarray, generato
         rows = generator.integers(layout.height, size=height)
         columns = generator.integers(layout.guard, layout.width - layout.guard, size=width)
         tile = np.matmul(left[rows], right[columns].T)
-        kept = slice(layout.guard, width - layout.guard)
-        if not np.array_equal(tile[:, kept], largest[rows[:, np.newaxis], columns[kept]]):
+        inner = slice(layout.guard, width - layout.guard)
+        if not np.array_equal(tile[:, inner], largest[rows[:, np.newaxis], columns[inner]]):
             return False
     return True
 

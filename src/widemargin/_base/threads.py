@@ -241,8 +241,8 @@ class _Limiter:
         self.shared_libraries, self.per_thread_libraries = [], []
         for library in _blas_libraries():
             # Over OpenMP the number of threads is a setting of each thread.
-            own = getattr(library, "threading_layer", "") == "openmp"
-            (self.per_thread_libraries if own else self.shared_libraries).append(library)
+            per_thread = getattr(library, "threading_layer", "") == "openmp"
+            (self.per_thread_libraries if per_thread else self.shared_libraries).append(library)
         self.modules_at_scan = len(sys.modules)
 
 

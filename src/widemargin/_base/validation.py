@@ -37,16 +37,16 @@ class ValidatedSamples:
     ----------
     values : ndarray or sparse matrix of shape (n_samples, n_features)
         In float64, C-contiguous or canonical CSR.
-    given : array-like, sparse matrix or DataFrame
+    original : array-like, sparse matrix or DataFrame
         The same samples as the user passed them, with the names of their features.
     """
 
     values: Any
-    given: Any
+    original: Any
 
     def take_features(self, estimator: Any, reset: bool) -> Any:
         """Store the features as those seen in fit, or compare them; return the values."""
-        check_feature_names(estimator, self.given, reset=reset)
+        check_feature_names(estimator, self.original, reset=reset)
         check_n_features(estimator, self.values, reset=reset)
         return self.values
 

@@ -429,23 +429,23 @@ def class_priors(priors: Any, weight: np.ndarray) -> np.ndarray:
     if priors is None:
         return weight / weight.sum()
     with naming("priors"):
-        given = np.array(priors, dtype=np.float64)
-    if given.shape != weight.shape:
+        values = np.array(priors, dtype=np.float64)
+    if values.shape != weight.shape:
         raise ValueError(
             f"priors must contain one number for each of the {len(weight)} classes, got shape "
-            f"{given.shape}."
+            f"{values.shape}."
         )
-    if not (given >= 0).all() or not 0 < given.sum() < np.inf:
+    if not (values >= 0).all() or not 0 < values.sum() < np.inf:
         raise ValueError(
             f"priors must be non-negative and finite with a positive sum, got {priors}."
         )
-    if abs(given.sum() - 1.0) > discriminant_options.prior_sum:
+    if abs(values.sum() - 1.0) > discriminant_options.prior_sum:
         warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
-        given = given / given.sum()
+        values = values / values.sum()
     if not weight.all():
-        given = np.where(weight > 0, given, 0.0)
-        given = given / given.sum()
-    return given
+        values = np.where(weight > 0, values, 0.0)
+        values = values / values.sum()
+    return values
 
 
 def log_priors(priors: np.ndarray) -> np.ndarray:
@@ -501,7 +501,7 @@ def _merge_labels(known: Any, classes: Any, y: np.ndarray, declared: bool) -> np
 
 def _check_label_types(known: np.ndarray, labels: np.ndarray, name: str) -> None:
     """Raise an error if strings and numbers are mixed."""
-    strings = [part.dtype.kind in "UST" or isinstance(part[0], str) for part in (known, labels)]
+    strings = [array.dtype.kind in "UST" or isinstance(array[0], str) for array in (known, labels)]
     if strings[0] != strings[1]:
         raise ValueError(
             f"{name} must have labels of the same type as the earlier ones ({known}), got "

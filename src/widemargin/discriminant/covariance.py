@@ -28,15 +28,15 @@ def within_covariance(statistics: ClassStatistics, shrinkage: Any, shares: Any =
     covariance : ndarray of shape (n_features, n_features)
     amounts : float or ndarray of shape (n_classes,)
     """
-    own = statistics.weight / statistics.weight.sum()
-    shares = own if shares is None else shares
+    proportions = statistics.weight / statistics.weight.sum()
+    shares = proportions if shares is None else shares
     if shrinkage in SHRINKAGES:
-        covariance, amounts = np.zeros(()), np.zeros(len(own))
+        covariance, amounts = np.zeros(()), np.zeros(len(proportions))
         for k in np.flatnonzero(statistics.count):
-            part, amounts[k] = class_covariance(statistics, k, shrinkage)
-            covariance = covariance + shares[k] * part
+            estimate, amounts[k] = class_covariance(statistics, k, shrinkage)
+            covariance = covariance + shares[k] * estimate
         return covariance, amounts
-    if np.array_equal(shares, own):
+    if np.array_equal(shares, proportions):
         covariance = statistics.pooled_scatter() / statistics.weight.sum()
     else:
         weight = np.where(statistics.weight > 0, statistics.weight, 1.0)
@@ -109,8 +109,8 @@ def whitening(covariance: np.ndarray, tol: float) -> np.ndarray:
         pass
     values, vectors = eigh(correlation)
     values, vectors = values[::-1], vectors[:, ::-1]
-    kept = values > max(tol**2, rounding * values[0])
-    return vectors[:, kept] / np.sqrt(values[kept]) / scale[:, np.newaxis]
+    retained = values > max(tol**2, rounding * values[0])
+    return vectors[:, retained] / np.sqrt(values[retained]) / scale[:, np.newaxis]
 
 
 def _deviations(covariance: np.ndarray) -> np.ndarray:

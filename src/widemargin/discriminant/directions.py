@@ -132,8 +132,8 @@ def whitening_of_samples(problem: DirectionProblem) -> np.ndarray:
     centered[:, flat], scale[flat] = 0.0, 1.0
     centered /= scale * np.sqrt(total)
     _, singular, axes = svd(centered, full_matrices=False, overwrite_a=True, check_finite=False)
-    kept = singular > problem.tol
-    return (axes[kept] / scale).T / singular[kept]
+    retained = singular > problem.tol
+    return (axes[retained] / scale).T / singular[retained]
 
 
 def is_ill_conditioned(covariance: np.ndarray, factor: np.ndarray) -> bool:

@@ -247,9 +247,9 @@ class KernelDiscriminantAnalysis(
         # Replace kernel values by inner products of images centered by class means.
         between_means = averages.T @ against_means
         for k in range(n_classes):
-            own = slice(*np.searchsorted(codes, [k, k + 1]))
-            matrix[own] -= against_means[:, k]
-            matrix[:, own] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]
+            block = slice(*np.searchsorted(codes, [k, k + 1]))
+            matrix[block] -= against_means[:, k]
+            matrix[:, block] -= (against_means[:, k] - between_means[codes, k])[:, np.newaxis]
         matrix *= root
         matrix *= root.T
         variance = matrix.trace()
@@ -270,7 +270,7 @@ class KernelDiscriminantAnalysis(
         dual = (averages @ (mixing + members.T @ solved) - solved) / ridge
         values, vectors = eigh(kernel_spread.T @ dual)
         values, vectors = values[::-1].clip(min=0.0), vectors[:, ::-1]
-        kept = np.sqrt(values) > self.tol * np.sqrt(values[0])
-        dual = dual @ vectors[:, kept] / np.sqrt(values[kept])
+        retained = np.sqrt(values) > self.tol * np.sqrt(values[0])
+        dual = dual @ vectors[:, retained] / np.sqrt(values[retained])
         dual = orient(dual, against_means.T @ dual)
         return dual, against_means.T @ dual, values

@@ -362,8 +362,8 @@ class LinearDiscriminantAnalysis(
         if self.covariance_estimator is None:
             return self._pooled(statistics, priors)
         X, codes, _ = problem.samples
-        parts = [self._estimated_covariance(X[codes == k]) for k in range(len(priors))]
-        return np.tensordot(priors, parts, axes=1) * self._inflation(statistics), np.nan
+        covariances = [self._estimated_covariance(X[codes == k]) for k in range(len(priors))]
+        return np.tensordot(priors, covariances, axes=1) * self._inflation(statistics), np.nan
 
     def _pooled(self, statistics: ClassStatistics, shares: np.ndarray | None = None) -> tuple:
         """Return the covariance within classes, weighted by shares, and its shrinkage."""

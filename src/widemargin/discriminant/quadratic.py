@@ -171,13 +171,13 @@ class QuadraticDiscriminantAnalysis(IncrementalClassifier):
             if not statistics.count[k]:
                 return empty
             with single_threaded_blas():
-                parts = self._gaussian(statistics, k, solver, samples)
-            self._check_rank(parts[1], classes[k], statistics.count[k], solver)
-            return parts
+                estimate = self._gaussian(statistics, k, solver, samples)
+            self._check_rank(estimate[1], classes[k], statistics.count[k], solver)
+            return estimate
 
         with single_threaded_blas():
-            parts = for_each(gaussian, range(len(classes)))
-        rotations, variances, amounts = zip(*parts, strict=True)
+            estimates = for_each(gaussian, range(len(classes)))
+        rotations, variances, amounts = zip(*estimates, strict=True)
         fitted = {
             "means_": statistics.mean,
             "priors_": class_priors(self.priors, statistics.weight),
@@ -190,7 +190,7 @@ class QuadraticDiscriminantAnalysis(IncrementalClassifier):
         }
         if self.store_covariance:
             with single_threaded_blas():
-                fitted["covariance_"] = [(axes * values) @ axes.T for axes, values, _ in parts]
+                fitted["covariance_"] = [(axes * values) @ axes.T for axes, values, _ in estimates]
         return fitted
 
     def _gaussian(self, statistics: ClassStatistics, k: int, solver: str, samples: Any) -> tuple:

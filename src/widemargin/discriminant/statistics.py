@@ -133,15 +133,15 @@ class ClassStatistics:
         blocks = list(gen_batches(X.shape[0], step))
 
         def read(lane: int) -> ClassStatistics:
-            part, ends = self.empty(), [k * len(blocks) // lanes for k in (lane, lane + 1)]
+            partial, ends = self.empty(), [k * len(blocks) // lanes for k in (lane, lane + 1)]
             with single_threaded_blas():  # if BLAS runs on OpenMP, each thread has its own limit
                 for rows in blocks[slice(*ends)]:
-                    part.merge(self._of_samples(X, codes, weight, rows))
-            return part
+                    partial.merge(self._of_samples(X, codes, weight, rows))
+            return partial
 
         with single_threaded_blas():
-            for part in for_each(read, range(lanes)):
-                self.merge(part)
+            for partial in for_each(read, range(lanes)):
+                self.merge(partial)
 
     def merge(self, other: "ClassStatistics") -> None:
         """Add the samples of other statistics of the same classes."""
@@ -153,9 +153,9 @@ class ClassStatistics:
         if self.per_class:
             for k in np.flatnonzero(other.count):
                 if self.fourth is not None:
-                    own = _shifted_moments(self, k, -share[k] * step[k])
-                    others = _shifted_moments(other, k, (1.0 - share[k]) * step[k])
-                    self.third[k], self.fourth[k] = own[0] + others[0], own[1] + others[1]
+                    moments = _shifted_moments(self, k, -share[k] * step[k])
+                    added = _shifted_moments(other, k, (1.0 - share[k]) * step[k])
+                    self.third[k], self.fourth[k] = moments[0] + added[0], moments[1] + added[1]
                 self.scatter[k] += other.scatter[k]
                 self.scatter[k] += np.outer(self.weight[k] * share[k] * step[k], step[k])
         elif len(self.scatter):
@@ -187,11 +187,11 @@ class ClassStatistics:
             result.scatter[:] = self.scatter + between.T @ between
             return result
         for k in np.flatnonzero(self.count):
-            part = self.empty(1)
+            single = self.empty(1)
             for name in ("count", "weight", "shift", "scatter", "third", "fourth"):
                 if getattr(self, name) is not None:
-                    setattr(part, name, getattr(self, name)[[k]])
-            result.merge(part)
+                    setattr(single, name, getattr(self, name)[[k]])
+            result.merge(single)
         return result
 
     def _plan(self, n_samples: int, n_features: int) -> tuple[int, int]:
@@ -208,17 +208,17 @@ class ClassStatistics:
     def _of_samples(self, X: Any, codes: Any, weight: Any, rows: slice) -> "ClassStatistics":
         """Return the statistics of some of the samples."""
         X, codes, weight = X[rows, :], codes[rows], None if weight is None else weight[rows]
-        part = self.empty()
+        statistics = self.empty()
         n_classes = len(self.count)
         present = codes if weight is None else codes[weight > 0]
-        part.count = np.bincount(present, minlength=n_classes)
-        part.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
+        statistics.count = np.bincount(present, minlength=n_classes)
+        statistics.weight = np.bincount(codes, weights=weight, minlength=n_classes).astype(float)
         if self.kind[0] == "pooled" and foreign_namespace(X) is not None:
-            part._read_on_device(X, codes, weight)
+            statistics._read_on_device(X, codes, weight)
         else:
             X = as_dense(X)
-            part._read(X - self.origin if self.origin.any() else X, codes, weight)
-        return part
+            statistics._read(X - self.origin if self.origin.any() else X, codes, weight)
+        return statistics
 
     def _read_on_device(self, X: Any, codes: np.ndarray, weight: np.ndarray | None) -> None:
         """Set the means and the pooled scatter by products in the namespace of X."""
@@ -226,7 +226,7 @@ class ClassStatistics:
         root = np.sqrt(np.ones(len(codes)) if weight is None else weight)[:, np.newaxis]
         shares = root**2 * members / np.where(self.weight > 0, self.weight, 1.0)
         members, root, shares, origin = (
-            to_namespace_of(part, X, X.dtype) for part in (members, root, shares, self.origin)
+            to_namespace_of(array, X, X.dtype) for array in (members, root, shares, self.origin)
         )
         X = X - origin
         shift = shares.T @ X

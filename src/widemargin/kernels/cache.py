@@ -238,8 +238,8 @@ class UnionGram(CachedGram):
         """The whole matrix; rows are computed when needed, or copied from that of the cache."""
         features = self._cache.features
         if features is not None:
-            own = np.concatenate([features[:, s] for s in self._slices], axis=1)
-            return DenseMatrix(own, gamma=self._gram.function.gamma)  # type: ignore[attr-defined]
+            selected = np.concatenate([features[:, s] for s in self._slices], axis=1)
+            return DenseMatrix(selected, gamma=self._gram.function.gamma)  # type: ignore[attr-defined]
         whole = self._cache.whole()
         if whole is None:
             return None

@@ -137,8 +137,8 @@ class SharedGram(SubsetGram):
 
 def dense_matrix(gram: Gram) -> DenseMatrix:
     """Return the whole of a Gram matrix, filled when needed if it is part of one in memory."""
-    own = gram.dense
-    return DenseMatrix(gram.block(slice(None), slice(None))) if own is None else own
+    dense = gram.dense
+    return DenseMatrix(gram.block(slice(None), slice(None))) if dense is None else dense
 
 
 def gather(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -177,9 +177,9 @@ def _gather(matrix, rows, columns, starts):
         row, target = matrix[rows[a]], out[a]
         for run in range(starts.shape[0] - 1):
             first, last = starts[run], starts[run + 1]
-            part, source = target[first:last], row[columns[first] :]
+            block, source = target[first:last], row[columns[first] :]
             for b in range(last - first):
-                part[b] = source[b]
+                block[b] = source[b]
     return out
 
 

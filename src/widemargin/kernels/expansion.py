@@ -116,14 +116,14 @@ class KernelExpansion:
         if self.combine is not weighted_sums:
             raise ValueError("select needs a row of coefficients for each function.")
         coefficients = self.coefficients[functions]
-        kept = np.flatnonzero(coefficients.any(axis=0))
-        kept = kept if len(kept) else np.array([0])
+        support = np.flatnonzero(coefficients.any(axis=0))
+        support = support if len(support) else np.array([0])
         return replace(
             self,
-            vectors=self.vectors if self.parameters.is_pairwise else self.vectors[kept],
-            coefficients=coefficients[:, kept],
+            vectors=self.vectors if self.parameters.is_pairwise else self.vectors[support],
+            coefficients=coefficients[:, support],
             intercept=np.broadcast_to(self.intercept, len(self.coefficients))[functions],
-            columns=kept if self.columns is None else self.columns[kept],
+            columns=support if self.columns is None else self.columns[support],
         )
 
     def use_float32_within(self, tol: float) -> None:
@@ -209,15 +209,15 @@ class KernelExpansion:
             return None
         step = max(1, options.exact_entries // n_vectors)
         units = (np.eye(min(step, n_vectors - i), n_vectors, i) for i in range(0, n_vectors, step))
-        parts = [sp.csr_array(self.combine(part, self.coefficients)) for part in units]
-        coefficients = sp.vstack(parts, format="csc")
+        blocks = [sp.csr_array(self.combine(block, self.coefficients)) for block in units]
+        coefficients = sp.vstack(blocks, format="csc")
         if coefficients.nnz * self.vectors.shape[1] > options.exact_sum_work:
             return None
         sums = []
-        for part in map(slice, coefficients.indptr[:-1], coefficients.indptr[1:]):
-            columns = self.vectors[coefficients.indices[part]].T
+        for span in map(slice, coefficients.indptr[:-1], coefficients.indptr[1:]):
+            columns = self.vectors[coefficients.indices[span]].T
             pair = extended.exact(np.ascontiguousarray(columns))
-            sums.append(extended.matrix_product(pair, extended.exact(coefficients.data[part]))[0])
+            sums.append(extended.matrix_product(pair, extended.exact(coefficients.data[span]))[0])
         return np.ascontiguousarray(np.transpose(sums))
 
     @cached_property

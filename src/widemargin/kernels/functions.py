@@ -368,8 +368,10 @@ def squared_distances(X: Any) -> Callable[[slice, Any], np.ndarray]:
         return lambda rows, Y: cdist(X[rows], Y, "sqeuclidean")
 
     def distances(rows: slice, Y: Any) -> np.ndarray:
-        part, Y = canonical_csr(X[rows]), canonical_csr(Y)
-        return _sparse_distances(part.data, part.indices, part.indptr, Y.data, Y.indices, Y.indptr)
+        block, Y = canonical_csr(X[rows]), canonical_csr(Y)
+        return _sparse_distances(
+            block.data, block.indices, block.indptr, Y.data, Y.indices, Y.indptr
+        )
 
     return distances
 

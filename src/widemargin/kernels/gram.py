@@ -88,10 +88,10 @@ class Gram:
         height = max(
             1, options.exact_entries // max(1, self._exact_work(len(support)) // self.size)
         )
-        parts = [slice(start, start + height) for start in range(0, self.size, height)]
+        slices = [slice(start, start + height) for start in range(0, self.size, height)]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            found = [self._exact_rows(rows, support, dual[support]) for rows in parts]
-        total, rest, errors = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            sums = [self._exact_rows(rows, support, dual[support]) for rows in slices]
+        total, rest, errors = (np.concatenate(arrays) for arrays in zip(*sums, strict=True))
         return ((total, rest), errors) if np.isfinite(total + rest + errors).all() else None
 
     def _exact_work(self, n_support: int) -> int:

@@ -189,14 +189,14 @@ def score_labels(
     return scores
 
 
-def merge_trees(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple:
+def merge_trees(results: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple:
     """Return the k labels of the largest mean probability, where exp(score) is a probability."""
-    if len(found) == 1:
-        return found[0]
-    labels = np.hstack([labels for labels, _ in found])
-    scores = np.hstack([scores for _, scores in found])
+    if len(results) == 1:
+        return results[0]
+    labels = np.hstack([labels for labels, _ in results])
+    scores = np.hstack([scores for _, scores in results])
     best, values = np.full((len(labels), k), -1), np.full((len(labels), k), -np.inf)
-    _merge(labels, scores, len(found), best, values)
+    _merge(labels, scores, len(results), best, values)
     return best, values
 
 
@@ -232,20 +232,22 @@ def _score_all(
     table = np.full(n_features if m > 1 else 0, -1, np.int32)
     for t in range(len(inner)):
         first, last = first_child[inner[t]], first_child[inner[t] + 1]
-        found = np.zeros(m * (last - first))
+        edge_scores = np.zeros(m * (last - first))
         _score_pairs(
             data, indices, indptr, n_features, np.full(m, inner[t]), rows,
             np.arange(m + 1) * (last - first), feature_start, features, entry_start, child, value,
-            kind, exponent, table, found,
+            kind, exponent, table, edge_scores,
         )  # fmt: skip
         for node in range(first, last):
             if label[node] >= 0 and column[label[node]] >= 0:
                 for r in range(m):
                     at = r * (last - first) + node - first
-                    scores[start + r, column[label[node]]] = paths[t, r] + found[at]
+                    scores[start + r, column[label[node]]] = paths[t, r] + edge_scores[at]
             elif label[node] < 0 and rank[node] >= 0:
                 for r in range(m):
-                    paths[rank[node], r] = paths[t, r] + found[r * (last - first) + node - first]
+                    paths[rank[node], r] = (
+                        paths[t, r] + edge_scores[r * (last - first) + node - first]
+                    )
 
 
 @compiled(work=lambda *arguments: 10.0 * sum(map(np.size, arguments)))
@@ -267,15 +269,15 @@ def _walk(
                 nodes[:, begin:end], paths[:, begin:end], first_child, label, scores[start:stop],
                 next_paths,
             )  # fmt: skip
-            found = np.zeros(offset[len(at)])
+            edge_scores = np.zeros(offset[len(at)])
             _score_pairs(
                 data, indices, indptr, n_features, at, row + start, offset, feature_start,
-                features, entry_start, child, value, kind, exponent, table, found,
+                features, entry_start, child, value, kind, exponent, table, edge_scores,
             )  # fmt: skip
             for p in range(len(at)):
                 r, first = row[p], first_child[at[p]]
                 for c in range(offset[p + 1] - offset[p]):
-                    path = paths[r, begin + rank[p]] + found[offset[p] + c]
+                    path = paths[r, begin + rank[p]] + edge_scores[offset[p] + c]
                     if label[first + c] >= 0:
                         _insert(labels[start + r], scores[start + r], label[first + c], path)
                     else:
@@ -315,7 +317,7 @@ def _pairs(nodes, paths, first_child, label, scores, next_paths):
 @compiled
 def _score_pairs(
     data, indices, indptr, n_features, at, row, offset, feature_start, features, entry_start,
-    child, value, kind, exponent, table, found,
+    child, value, kind, exponent, table, edge_scores,
 ):  # fmt: skip
     """Compute the scores of the children of all pairs, node after node."""
     order = np.argsort(at, kind="mergesort")
@@ -329,26 +331,26 @@ def _score_pairs(
         first, last = feature_start[node], feature_start[node + 1]
         # The constant feature, the last one, is in no row.
         is_constant = last > first and features[last - 1] == n_features
-        own = features[first : last - 1 if is_constant else last]
-        tabled = len(table) > 0 and 2 * len(own) < entries * np.log2(len(own) + 2.0)
+        subset = features[first : last - 1 if is_constant else last]
+        tabled = len(table) > 0 and 2 * len(subset) < entries * np.log2(len(subset) + 2.0)
         if tabled:
-            for j in range(len(own)):
-                table[own[j]] = j
+            for j in range(len(subset)):
+                table[subset[j]] = j
         for t in range(begin, end):
             p = order[t]
-            i, sums = row[p], found[offset[p] : offset[p + 1]]
+            i, sums = row[p], edge_scores[offset[p] : offset[p + 1]]
             if is_constant:
                 for e in range(entry_start[last - 1], entry_start[last]):
                     sums[child[e]] = value[e]
             for q in range(indptr[i], indptr[i + 1]):
-                j = table[indices[q]] if tabled else _position(own, indices[q])
+                j = table[indices[q]] if tabled else _position(subset, indices[q])
                 if j >= 0:
                     for e in range(entry_start[first + j], entry_start[first + j + 1]):
                         sums[child[e]] += data[q] * value[e]
             _negative_losses(sums, kind, exponent)
         if tabled:
-            for j in range(len(own)):
-                table[own[j]] = -1
+            for j in range(len(subset)):
+                table[subset[j]] = -1
         begin = end
 
 

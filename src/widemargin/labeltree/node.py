@@ -189,7 +189,7 @@ class NodeSolver:
         """Solve problems on which coordinate descent is slow by the methods of `LinearSVC`."""
         sizes, columns, values = pruned
         ends = np.cumsum(sizes)[:-1]
-        parts = list(zip(np.split(columns, ends), np.split(values, ends), strict=True))
+        vectors = list(zip(np.split(columns, ends), np.split(values, ends), strict=True))
         X, loss = data.matrix(), LOSSES[self.loss]
         for child in np.flatnonzero(~converged):
             sign = np.full(len(data.rows), -1.0)
@@ -202,8 +202,8 @@ class NodeSolver:
                 solution = solve_dual(problem, seed=self.seed, **limits)
             passes[child] += solution.iterations
             converged[child] = solution.converged
-            parts[child] = self._prune(solution.weights, data.thresholds)
-        return _listed(parts)
+            vectors[child] = self._prune(solution.weights, data.thresholds)
+        return _listed(vectors)
 
     def _solve_jointly(self, data: "NodeData") -> tuple:
         """Return pruned weights of one problem over all children, passes, and if it converged.
@@ -219,9 +219,9 @@ class NodeSolver:
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "seed": self.seed}
         solution = solve_linear(X, problem, **limits)
         assert solution.weights is not None
-        parts = [self._prune(weights, data.thresholds) for weights in solution.weights.T]
+        vectors = [self._prune(weights, data.thresholds) for weights in solution.weights.T]
         status = np.array([solution.iterations]), np.array([solution.converged])
-        return _listed(parts), *status
+        return _listed(vectors), *status
 
     def _prune(self, weights: Any, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the features and values of the weights above their thresholds.
@@ -261,19 +261,19 @@ class NodeData:
     def matrix(self) -> Any:
         """Return the samples as a CSR matrix."""
         values, columns, starts = self.arrays
-        parts = values, columns.view(np.int32), starts.view(np.int32)
-        return sp.csr_array(parts, shape=(len(self.rows), len(self.thresholds) - 1))
+        arrays = values, columns.view(np.int32), starts.view(np.int32)
+        return sp.csr_array(arrays, shape=(len(self.rows), len(self.thresholds) - 1))
 
 
 def reaching_samples(tree: LabelTree, labels: Any) -> Any:
     """Return which samples reach which nodes, as a CSC matrix of shape (n_samples, n_nodes)."""
     parents, nodes = tree.parents(), np.flatnonzero(tree.label >= 0)
-    own, below = tree.label[nodes], []
+    leaf_labels, below = tree.label[nodes], []
     while len(nodes):
-        below.append((own, nodes))
+        below.append((leaf_labels, nodes))
         inner = parents[nodes] >= 0
-        own, nodes = own[inner], parents[nodes[inner]]
-    label, node = (np.concatenate(part) for part in zip(*below, strict=True))
+        leaf_labels, nodes = leaf_labels[inner], parents[nodes[inner]]
+    label, node = (np.concatenate(arrays) for arrays in zip(*below, strict=True))
     shape = (labels.shape[1], tree.n_nodes)
     matrix = sp.csr_array((np.ones(len(label), np.float32), (label, node)), shape=shape)
     reach = (labels @ matrix).tocsc()
@@ -286,10 +286,10 @@ def _rows(matrix: Any, first: int, last: int) -> np.ndarray:
     return matrix.indices[matrix.indptr[first] : matrix.indptr[last]]
 
 
-def _listed(parts: list) -> tuple:
+def _listed(vectors: list) -> tuple:
     """Return how many weights each child has, their features, and the values."""
-    columns, values = map(np.concatenate, zip(*parts, strict=True))
-    return np.array([len(part[0]) for part in parts]), columns, values
+    columns, values = map(np.concatenate, zip(*vectors, strict=True))
+    return np.array([len(vector[0]) for vector in vectors]), columns, values
 
 
 def _stored(pruned: Any, names: np.ndarray, passes: Any, converged: Any) -> NodeWeights:

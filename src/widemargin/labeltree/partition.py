@@ -211,29 +211,31 @@ def _cut(group: np.ndarray, size: int) -> tuple:
 
 def _subdivide(groups: list, branching: int, largest: int, split: Any) -> list:
     """Return a nested list for every group of labels."""
-    # Each entry is a part of a group, and into how many parts it is yet to be split.
+    # Each entry is a subgroup, and the number of subgroups into which it is yet to be split.
     needed = [-(-len(group) // largest) for group in groups]
     if max(needed) == 1:
         return groups
     level = [[(group, min(branching, n))] for group, n in zip(groups, needed, strict=True)]
-    while any(parts > 1 for entries in level for _, parts in entries):
+    while any(count > 1 for entries in level for _, count in entries):
         pending = [entry for entries in level for entry in entries]
         positions = enumerate(pending)
         halves = iter(for_each(lambda item: _halve(item[1], split, item[0]), positions))
         level = [[half for _ in entries for half in next(halves)] for entries in level]
-    parts = [[group for group, _ in entries] for entries in level]
-    built = iter(_subdivide([part for group in parts for part in group], branching, largest, split))
-    nested = [[next(built) for _ in group] for group in parts]
+    divided = [[group for group, _ in entries] for entries in level]
+    built = iter(
+        _subdivide([subgroup for group in divided for subgroup in group], branching, largest, split)
+    )
+    nested = [[next(built) for _ in group] for group in divided]
     return [n[0] if len(n) == 1 else n for n in nested]
 
 
 def _halve(entry: tuple[np.ndarray, int], split: Any, position: int) -> list:
-    group, parts = entry
-    if parts == 1:
+    group, count = entry
+    if count == 1:
         return [(group, 1)]
-    half = parts // 2
-    first, second = split(group, len(group) * half // parts, position)
-    return [(first, half), (second, parts - half)]
+    half = count // 2
+    first, second = split(group, len(group) * half // count, position)
+    return [(first, half), (second, count - half)]
 
 
 @compiled(work=lambda *arguments: 100.0 * arguments[0].size)

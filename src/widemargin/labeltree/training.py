@@ -51,8 +51,8 @@ class TreeTraining:
                     if nodes[node] is None and not (progress.active and stop()):  # noqa: B023
                         weights = self.solver.train(tree, reach, node)  # noqa: B023
                         nodes[node] = weights  # noqa: B023
-                        place = {"tree": np.array(number), "node": np.array(node)}  # noqa: B023
-                        self.journal.append(place | weights._asdict())
+                        key = {"tree": np.array(number), "node": np.array(node)}  # noqa: B023
+                        self.journal.append(key | weights._asdict())
 
             sizes = np.diff(reach.indptr)[inner]
             large = np.array([self.solver.shares_children(size) for size in sizes], bool)

@@ -457,11 +457,11 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         most = int(np.sum(self.trees_[0].label >= 0))
         wanted = min(most, max(k, options.candidates)) if several else k
         beam = max(self._beam_width, k)
-        found = [
+        results = [
             search(X, tree, weights, scoring, beam, wanted)
             for tree, weights in zip(self.trees_, self.weights_, strict=True)
         ]
-        return merge_trees(found, k)
+        return merge_trees(results, k)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, EncodedLabels, Any]:
         """Return samples of positive weight as a CSR matrix, their labels, and their weights."""
@@ -511,12 +511,12 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return canonical_csr(sp.csr_array(features))
 
     def _partition(
-        self, classes: np.ndarray, counts: np.ndarray, sums: Callable[[], Any], own: Any
+        self, classes: np.ndarray, counts: np.ndarray, sums: Callable[[], Any], label_features: Any
     ) -> list[LabelTree]:
         """Return a tree for each random seed.
 
         ``counts`` are the numbers of samples of the labels, ``sums()`` computes their `label_sums`,
-        and ``own`` are features of the labels themselves.
+        and ``label_features`` are features of the labels themselves.
         """
         kind = self.partition
         present = np.flatnonzero(counts)
@@ -528,12 +528,14 @@ class LabelTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if kind == "random":
             shape = self.branching, self.max_leaf_size
             return [LabelTree.of(random_tree(present, *shape, seed)) for seed in seeds]
-        features = own
+        features = label_features
         if kind != "label_features":
             features = sums()
-            features = features if kind == "centroids" else sp.hstack([features, own]).tocsr()
+            features = (
+                features if kind == "centroids" else sp.hstack([features, label_features]).tocsr()
+            )
         # Features that the user passed are not changed.
-        features = canonical_csr(normalize(features, copy=features is own))
+        features = canonical_csr(normalize(features, copy=features is label_features))
         shape = self.branching, self.max_leaf_size
         return [LabelTree.of(balanced_tree(features, present, *shape, seed)) for seed in seeds]
 

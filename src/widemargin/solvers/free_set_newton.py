@@ -68,7 +68,7 @@ def free_set_newton(
         infinite if no step was taken, because there are too many free variables or rounding made
         the objective worse.
     """
-    violation = newton_in_place(
+    violation = newton_update(
         matrix, linear, lower, upper, dual, residual, intercept, options.most_free
     )
     if violation == -np.inf:
@@ -83,7 +83,7 @@ def _newton_work(matrix, linear, lower, upper, dual, *rest):
 
 
 @compiled(work=_newton_work, cost=4.0)
-def newton_in_place(matrix, linear, lower, upper, dual, residual, intercept, most_free):
+def newton_update(matrix, linear, lower, upper, dual, residual, intercept, most_free):
     """Take Newton steps as `free_set_newton` does; -inf stands for a dual without bound."""
     new_dual, new_residual = dual.copy(), residual.copy()
     violation = _newton(matrix, linear, lower, upper, new_dual, new_residual, intercept, most_free)
@@ -268,18 +268,18 @@ def _factorize(matrix, free, shift):
             for a in range(m):
                 four[c, a] = 0.0
         for c in range(first, last):
-            own = four[c - first]
+            column = four[c - first]
             for a in range(c, m):
                 entry = factor[a, c]
                 for before in range(first, c):
                     entry -= factor[a, before] * factor[c, before]
-                own[a] = entry
-            pivot = own[c]
+                column[a] = entry
+            pivot = column[c]
             depends[c] = pivot <= _DEPENDENCE * (matrix[free[c], free[c]] + shift)
             scale = 0.0 if depends[c] else 1.0 / math.sqrt(pivot)
             for a in range(c, m):
-                own[a] *= scale
-                factor[a, c] = own[a]
+                column[a] *= scale
+                factor[a, c] = column[a]
         for a in range(last, m):
             row = factor[a]
             w, x, y, z = four[0, a], four[1, a], four[2, a], four[3, a]
@@ -359,12 +359,12 @@ def _factorize_by_vectors(matrix, free, shift):
     for first in range(0, m, 4):
         last = min(first + 4, m)
         for c in range(first, last):
-            own = factor[c:, c]
+            column = factor[c:, c]
             for before in range(first, c):
-                own -= factor[c:, before] * factor[c, before]
-            pivot = float(own[0])
+                column -= factor[c:, before] * factor[c, before]
+            pivot = float(column[0])
             depends[c] = pivot <= smallest[c]
-            own *= 0.0 if depends[c] else 1.0 / math.sqrt(pivot)
+            column *= 0.0 if depends[c] else 1.0 / math.sqrt(pivot)
         if last < m:
             w, x, y, z = factor[last:, first:last].T
             change = np.multiply.outer(w, w) + np.multiply.outer(x, x)

@@ -126,14 +126,14 @@ def scaled_least_squares(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(scaled, right / root, rcond=options.rank_tol)[0] / root
 
 
-def sum_over_chunks(part: Callable[[slice], np.ndarray], n: int) -> np.ndarray:
-    """Return the sum of ``part(rows)`` over slices of n rows.
+def sum_over_chunks(term: Callable[[slice], np.ndarray], n: int) -> np.ndarray:
+    """Return the sum of ``term(rows)`` over slices of n rows.
 
     The slices have a fixed size, so that the result is the same for any number of threads.
     """
     chunk = options.chunk
-    parts = for_each(lambda first: part(slice(first, first + chunk)), range(0, max(n, 1), chunk))
-    return sum(parts[1:], start=parts[0])
+    terms = for_each(lambda first: term(slice(first, first + chunk)), range(0, max(n, 1), chunk))
+    return sum(terms[1:], start=terms[0])
 
 
 def _total_product(values: np.ndarray, multipliers: np.ndarray) -> float:

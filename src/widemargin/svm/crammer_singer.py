@@ -331,9 +331,9 @@ class CrammerSingerSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
         X, y = validate_kernel_training(self, X, y, self.kernel)
-        kept, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
-        samples, gram = np.arange(len(y))[kept], None
-        parameters = KernelParameters.of(self).resolve(X, kept, targets.weight)
+        retained, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
+        samples, gram = np.arange(len(y))[retained], None
+        parameters = KernelParameters.of(self).resolve(X, retained, targets.weight)
         if self.kernel == "linear":
             check_magnitude(X)
         else:
@@ -422,8 +422,8 @@ def joint_expansion(estimator: CrammerSingerSVC) -> KernelExpansion | None:
 
 def _kernel_tie_tolerance(training: Training, solution: Solution) -> float:
     """Return the difference of scores up to which classes are tied."""
-    own = solution.dual[np.arange(len(training.codes)), training.codes]
-    gain = float(np.sum(training.margins() * own))
+    label_dual = solution.dual[np.arange(len(training.codes)), training.codes]
+    gain = float(np.sum(training.margins() * label_dual))
     # Of all functions together: the dual objective is gain - norm^2 / 2.
     norm = np.sqrt(max(0.0, 2.0 * (gain - np.nan_to_num(solution.dual_objective))))
     radius = np.sqrt(np.abs(training.gram.diagonal()).max(initial=0.0))  # type: ignore[union-attr]

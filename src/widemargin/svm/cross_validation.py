@@ -104,20 +104,20 @@ class Search(BaseEstimator):
         if not hasattr(self, "classes_"):
             raise AttributeError("best_estimator_ is only available with refit=True.")
         model = copy(self._best)
-        own = {*self._parameter_constraints, *(f"{name}_" for name in self._grid)}
-        own |= {"scores_", "best_score_", "_grid", "_best", "_skl_callbacks"}
-        fitted = {name: value for name, value in self.__dict__.items() if name not in own}
+        excluded = {*self._parameter_constraints, *(f"{name}_" for name in self._grid)}
+        excluded |= {"scores_", "best_score_", "_grid", "_best", "_skl_callbacks"}
+        fitted = {name: value for name, value in self.__dict__.items() if name not in excluded}
         model.__dict__.update(fitted)
         return model
 
     def _check_costs(self, *, finite: bool, name: str = "Cs") -> list[float]:
         """Return the values of C, or of the parameter of that name, to try as a list of floats."""
-        given = getattr(self, name)
-        values = list(given)
+        parameter = getattr(self, name)
+        values = list(parameter)
         positive = bool(values) and all(isinstance(C, Real) and float(C) > 0 for C in values)
         if not positive or (finite and np.inf in values):
             kind = "finite numbers" if finite else "numbers"
-            raise ValueError(f"{name} must contain {kind} greater than 0, got {given!r}.")
+            raise ValueError(f"{name} must contain {kind} greater than 0, got {parameter!r}.")
         return [float(C) for C in values]
 
     def _best_parameters(self, scores: np.ndarray, grid: dict[str, list]) -> dict[str, Any]:
@@ -167,17 +167,18 @@ class Search(BaseEstimator):
         names, values = tuple(data), tuple(data.values())
         calls = [(search, names, split, choice, *values) for choice in choices for split in splits]
         shown = ConvergenceWarning, FitFailedWarning
-        found = call_on_cluster(_scores_of_fold, calls, shown, self.n_jobs)
+        results = call_on_cluster(_scores_of_fold, calls, shown, self.n_jobs)
         axis, n_folds = list(grid).index(apart or "C"), len(splits)
         shape = [len(values) for values in grid.values()]
         if apart is not None:
             shape[axis] = 1
         failed = np.full((*shape, 1), np.nan)
-        parts = [failed if scores is None else scores for scores in found]
-        if all(scores is None for scores in found):
+        fold_scores = [failed if scores is None else scores for scores in results]
+        if all(scores is None for scores in results):
             raise NotSeparableError
         rows = [
-            np.concatenate(parts[k : k + n_folds], axis=-1) for k in range(0, len(parts), n_folds)
+            np.concatenate(fold_scores[k : k + n_folds], axis=-1)
+            for k in range(0, len(fold_scores), n_folds)
         ]
         return np.concatenate(rows, axis=axis)
 

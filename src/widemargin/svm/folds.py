@@ -228,13 +228,13 @@ class Fold:
         if reduction.one_vs_one:
             functions = pairs_of_classes(len(reduction.group_sizes))
         ends = accumulate(reduction.group_sizes, initial=0)
-        for (first, last), own in zip(pairwise(ends), functions, strict=True):
+        for (first, last), indices in zip(pairwise(ends), functions, strict=True):
             support = first + np.flatnonzero(dual[first:last].any(axis=(1, 2)))
             # Read along the rows of support vectors: test samples, too, are contiguous in them.
             kernel = gather(gram.matrix, rows[support], columns).T
             with single_threaded_blas():  # the same product for any number of jobs: the same bits
                 sums = kernel @ dual[support].reshape(len(support), shape[0] * shape[1])
-            self.values[:, own] += sums.reshape(len(columns), *shape)
+            self.values[:, indices] += sums.reshape(len(columns), *shape)
 
     def solve_with_cache(self, X_train: Any, jobs: int, progress: FitProgress) -> None:
         """Solve all subproblems over a kernel cache of their own."""
@@ -263,8 +263,8 @@ class Fold:
         # Small problems are solved again unless all of them are known: they start from each other.
         whole = all(name in saved.results for name in names)
         if self._is_small(gram) and not progress.active and not whole:
-            found = solve_path(gram, problem.sign, margins, costs, self.model.tol)
-            solutions.extend(FoldSolution(**vars(solution)) for solution in found)
+            path = solve_path(gram, problem.sign, margins, costs, self.model.tol)
+            solutions.extend(FoldSolution(**vars(solution)) for solution in path)
             for name, small in zip(names, solutions, strict=False):
                 saved.keep(name, small)
         for step in range(len(solutions), len(self.path)):

@@ -107,8 +107,8 @@ class LinearClassifier(CallbackSupportMixin, SparseCoefMixin, ClassifierMixin, B
 
     def _prepare_training(self, X: Any, y: np.ndarray, sample_weight: Any) -> "LinearTraining":
         """Return the training on validated samples with the parameters of this one, whatever C."""
-        kept, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
-        X = X if len(targets.codes) == len(y) else X[kept]
+        retained, targets = encode_targets(y, sample_weight, self.class_weight, self.class_margin)
+        X = X if len(targets.codes) == len(y) else X[retained]
         loss, in_dual = LOSSES[self.loss], self.dual
         if isinstance(in_dual, str):  # "auto"
             in_dual = not loss.differentiable or X.shape[0] < X.shape[1]

@@ -140,20 +140,20 @@ def fit_sigmoids(
         codes = np.searchsorted(full.classes, y[test])
         test_weight = full.class_weight[codes] * (1.0 if weight is None else weight[test])
         values = _fold_values(fold, step, X)[np.isin(fold.test, test)]
-        for number, own in _same_problems(fold.training, full.classes, matrix):
+        for number, column in _same_problems(fold.training, full.classes, matrix):
             sign = matrix[codes, number]
-            kept = (sign != 0) & (test_weight > 0.0)
-            collected[number].append((values[kept, own], sign[kept] > 0, test_weight[kept]))
+            used = (sign != 0) & (test_weight > 0.0)
+            collected[number].append((values[used, column], sign[used] > 0, test_weight[used]))
     sigmoids = np.empty((len(collected), 2))
-    for number, parts in enumerate(collected):
-        if not sum(len(part[0]) for part in parts):
+    for number, batches in enumerate(collected):
+        if not sum(len(batch[0]) for batch in batches):
             classes = full.classes[matrix[:, number] != 0].tolist()
             raise ValueError(
                 "probability=True needs held-out samples of all classes, but the folds of cv have "
                 f"no test samples for the binary subproblem of classes {classes}. Use stratified "
                 "folds."
             )
-        sigmoids[number] = fit_sigmoid(*map(np.concatenate, zip(*parts, strict=True)))
+        sigmoids[number] = fit_sigmoid(*map(np.concatenate, zip(*batches, strict=True)))
     return sigmoids
 
 
@@ -212,11 +212,11 @@ def class_probabilities(
     if not one_vs_one:
         return positive / positive.sum(axis=1, keepdims=True)
     height = max(1, options.entries // (n_classes + 1) ** 2)
-    parts = [
+    blocks = [
         couple_pairs(positive[first : first + height], n_classes)
         for first in range(0, len(values), height)
     ]
-    return np.concatenate(parts) if parts else np.empty((0, n_classes))
+    return np.concatenate(blocks) if blocks else np.empty((0, n_classes))
 
 
 def couple_pairs(positive: np.ndarray, n_classes: int) -> np.ndarray:
@@ -282,9 +282,9 @@ def _same_problems(training: Any, classes: np.ndarray, matrix: np.ndarray) -> It
     present = np.searchsorted(classes, training.classes)
     of_fold = _code_matrix(len(present), training.reduction.one_vs_one)
     for number, column in enumerate(matrix.T):
-        own = np.flatnonzero((of_fold == column[present, np.newaxis]).all(axis=0))
-        if len(own):
-            yield number, own[0]
+        matches = np.flatnonzero((of_fold == column[present, np.newaxis]).all(axis=0))
+        if len(matches):
+            yield number, matches[0]
 
 
 def _fold_values(fold: Any, step: int, X: Any) -> np.ndarray:

@@ -113,10 +113,10 @@ def pairs_of_classes(n_classes: int) -> np.ndarray:
 
 def pair_weights(dual_coef: Any, support_vectors: Any, n_support: np.ndarray) -> Any:
     """Return the weights of the features for each pair of classes."""
-    own = [slice(a, b) for a, b in pairwise(np.cumsum([0, *n_support]))]
+    slices = [slice(a, b) for a, b in pairwise(np.cumsum([0, *n_support]))]
     rows = [
-        dual_coef[[j - 1]][:, own[i]] @ support_vectors[own[i]]
-        + dual_coef[[i]][:, own[j]] @ support_vectors[own[j]]
+        dual_coef[[j - 1]][:, slices[i]] @ support_vectors[slices[i]]
+        + dual_coef[[i]][:, slices[j]] @ support_vectors[slices[j]]
         for i, j in combinations(range(len(n_support)), 2)
     ]
     return sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.vstack(rows)
@@ -135,10 +135,10 @@ class PairSums:
         pairs = pairs_of_classes(len(self.n_support))
         ends = np.cumsum([0, *self.n_support])
         out = np.zeros((len(values), pairs.size // 2))
-        for c, own in enumerate(pairs):
+        for c, indices in enumerate(pairs):
             members = slice(ends[c], ends[c + 1])
-            part = np.ascontiguousarray(values[:, members])
-            out[:, own] += tiled_multiply(part, coefficients[:, members].T)
+            block = np.ascontiguousarray(values[:, members])
+            out[:, indices] += tiled_multiply(block, coefficients[:, members].T)
         return out
 
 

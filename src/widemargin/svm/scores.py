@@ -74,5 +74,5 @@ def tie_tolerance(estimator: Any, X: Any) -> float | np.ndarray:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         Validated samples.
     """
-    own_rule = getattr(estimator, "_tie_tolerance", None)
-    return 0.0 if own_rule is None else own_rule(X)
+    method = getattr(estimator, "_tie_tolerance", None)
+    return 0.0 if method is None else method(X)

@@ -73,8 +73,8 @@ class Training(Targets):
     def problem(self, number: int, cache: Any, margins: Any, costs: Any) -> HingeProblem:
         """Return a binary subproblem, given the margins and costs of all samples."""
         problem = self.reduction.problems[number]
-        own = margins[problem.samples], costs[problem.samples]
-        return HingeProblem(cache.of(*problem.groups), problem.sign, *own)
+        selected = margins[problem.samples], costs[problem.samples]
+        return HingeProblem(cache.of(*problem.groups), problem.sign, *selected)
 
 
 def prepare_training(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Training:
@@ -104,13 +104,13 @@ def prepare_training(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) 
             "decision_function_shape='ovo' needs a binary subproblem for each pair of classes. "
             "Set multi_class='ovo'."
         )
-    kept, targets = encode_targets(y, sample_weight, estimator.class_weight, margin)
+    retained, targets = encode_targets(y, sample_weight, estimator.class_weight, margin)
     reduction = reduce_classes(targets.codes, len(targets.classes), multi_class)
     return Training(
         **vars(targets.reordered(reduction.order)),
         reduction=reduction,
-        order=np.arange(len(y))[kept][reduction.order],
-        parameters=KernelParameters.of(estimator).resolve(X, kept, targets.weight),
+        order=np.arange(len(y))[retained][reduction.order],
+        parameters=KernelParameters.of(estimator).resolve(X, retained, targets.weight),
     )
 
 
@@ -293,10 +293,10 @@ def expansion_attributes(
 
 def set_attributes(estimator: Any, attributes: dict[str, Any]) -> None:
     """Set fitted attributes. Of those of an earlier fit only the features remain."""
-    own = estimator.__dict__
-    for name in [name for name in own if name.endswith("_") and "_in_" not in name]:
-        del own[name]
-    own.update(attributes)
+    state = estimator.__dict__
+    for name in [name for name in state if name.endswith("_") and "_in_" not in name]:
+        del state[name]
+    state.update(attributes)
 
 
 def common_attributes(targets: Targets, solutions: Sequence[Solution]) -> dict[str, Any]:

@@ -96,13 +96,13 @@ class FeatureEquations:
     def _matrix(self, t_11: np.ndarray, t_12: np.ndarray, t_22: np.ndarray) -> np.ndarray:
         """Return T between the columns, summed over fixed chunks for any number of threads."""
 
-        def part(rows: slice) -> np.ndarray:
+        def product(rows: slice) -> np.ndarray:
             A, B = self.first[rows], self.second[rows]
             mixed = A.T @ (t_12[rows, np.newaxis] * B)
-            own, others = (t[rows, np.newaxis] * C for t, C in ((t_11, A), (t_22, B)))
-            return np.block([[A.T @ own, mixed], [mixed.T, B.T @ others]])
+            scaled_A, scaled_B = (t[rows, np.newaxis] * C for t, C in ((t_11, A), (t_22, B)))
+            return np.block([[A.T @ scaled_A, mixed], [mixed.T, B.T @ scaled_B]])
 
-        return sum_over_chunks(part, len(self.first))
+        return sum_over_chunks(product, len(self.first))
 
 
 class SampleEquations:
@@ -117,13 +117,13 @@ class SampleEquations:
 
     def values(self, unknowns: np.ndarray) -> Pair:
         """Return F and E."""
-        own, constant, second = self._parts(unknowns)
-        return self.matrix @ own + constant, self.second @ second
+        first, constant, second = self._split(unknowns)
+        return self.matrix @ first + constant, self.second @ second
 
     def residual(self, unknowns: np.ndarray, g: np.ndarray, h: np.ndarray) -> np.ndarray:
         """Return the difference between the functions of g and h and those of the unknowns."""
-        own, _, second = self._parts(unknowns)
-        return np.concatenate([g - own, [g.sum()], h @ self.second - self.ridge * second])
+        first, _, second = self._split(unknowns)
+        return np.concatenate([g - first, [g.sum()], h @ self.second - self.ridge * second])
 
     def factorize(self, response: np.ndarray, alone: np.ndarray) -> Solve:
         """Return a function from g and h, moved at fixed functions, to the step of the unknowns."""
@@ -138,10 +138,10 @@ class SampleEquations:
         rest = cholesky(small)
 
         def step(unknowns, g, h):
-            own, _, second = self._parts(unknowns)
-            pull = (g - own) / t_11
+            first, _, second = self._split(unknowns)
+            pull = (g - first) / t_11
             right = (h - t_12 * pull) @ self.second - self.ridge * second
-            wanted = across.T @ pull + np.append(own.sum(), right)
+            wanted = across.T @ pull + np.append(first.sum(), right)
             others = linalg.cho_solve(rest, wanted, check_finite=False)
             moved = linalg.cho_solve(factor, pull - edge @ others, check_finite=False)
             return np.append(moved, others)
@@ -154,7 +154,7 @@ class SampleEquations:
         sums = residual[[len(self.matrix), -1]]
         return scaled_least_squares(np.array([[t_11, t_12], [t_12, t_22]]), sums)
 
-    def _parts(self, unknowns: np.ndarray) -> list[np.ndarray]:
+    def _split(self, unknowns: np.ndarray) -> list[np.ndarray]:
         n = len(self.matrix)
         return np.split(unknowns, [n, n + 1])
 

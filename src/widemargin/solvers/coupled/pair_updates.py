@@ -48,11 +48,11 @@ def update_pairs(arrays, exchange, tol, steps, floor):
         _set_extremes(arrays, residual, value, at)
         for number in range(3):
             worst = max(worst, value[0, number] - value[1, number])
-        for sense in range(2):
-            slope = _set_triple(arrays, value, at, sense, move, members)
+        for direction in range(2):
+            slope = _set_triple(arrays, value, at, direction, move, members)
             worst = max(worst, slope / size)
             curvature = max(_curvature(arrays, move, members), floor)
-            gain[_TRIPLE + sense] = slope * slope / curvature if slope > 0.0 else 0.0
+            gain[_TRIPLE + direction] = slope * slope / curvature if slope > 0.0 else 0.0
         if exchange:
             i, j, gain[_EXCHANGE], violation = _best_exchange(arrays, residual, floor)
             worst = max(worst, violation)
@@ -119,14 +119,14 @@ def _set_partners(arrays, residual, value, at, gain, partner, floor):
 
 
 @compiled
-def _set_triple(arrays, value, at, sense, move, members):
-    """Set the variables of the best triple in one sense, and their changes for a step of length 1.
+def _set_triple(arrays, value, at, direction, move, members):
+    """Set the variables of the best triple in a direction, and the changes for a step of length 1.
 
     Return the derivative of the dual objective along it.
     """
     slope = 0.0
     for number in range(3):
-        move[number] = arrays.relation[number] if sense == 0 else -arrays.relation[number]
+        move[number] = arrays.relation[number] if direction == 0 else -arrays.relation[number]
         side = 0 if move[number] > 0.0 else 1
         members[number] = at[side, number]
         slope += move[number] * value[side, number]

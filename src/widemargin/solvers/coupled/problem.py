@@ -173,15 +173,15 @@ def svm1plus_problem(
     CoupledProblem
     """
 
-    def primal(found: Optimum) -> tuple[float, float, float]:
+    def primal(optimum: Optimum) -> tuple[float, float, float]:
         """Return the intercept that permits the smallest rho, that rho, and the cost of slack.
 
         Every sample requires rho >= -e_i and rho >= 1 - y_i (f_i + b) - e_i.
         """
-        missing = 1.0 - sign * found.first - found.second
+        missing = 1.0 - sign * optimum.first - optimum.second
         positive, negative = float(missing[sign > 0].max()), float(missing[sign < 0].max())
-        rho = max(float(-found.second.min()), 0.5 * (positive + negative))
-        return 0.5 * (positive - negative), rho, float(cost @ (found.second + rho))
+        rho = max(float(-optimum.second.min()), 0.5 * (positive + negative))
+        return 0.5 * (positive - negative), rho, float(cost @ (optimum.second + rho))
 
     zeros, ones = np.zeros_like(cost), np.ones_like(cost)
     return CoupledProblem(
@@ -248,11 +248,11 @@ def svm2k_problem(
     CoupledProblem
     """
 
-    def primal(found: Optimum) -> tuple[float, float, float]:
-        b, c = found.constants
-        F, E = found.first + b, found.second + c
+    def primal(optimum: Optimum) -> tuple[float, float, float]:
+        b, c = optimum.constants
+        F, E = optimum.first + b, optimum.second + c
         slack = np.maximum(0.0, 1.0 - sign * np.vstack([F, E]))
-        disagreement = np.maximum(0.0, np.abs(F - found.second - c) - epsilon)
+        disagreement = np.maximum(0.0, np.abs(F - optimum.second - c) - epsilon)
         return float(b), float(c), float((costs * slack).sum() + agreement @ disagreement)
 
     ends, zeros = sign * costs, np.zeros(len(sign))

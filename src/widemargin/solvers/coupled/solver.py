@@ -89,9 +89,9 @@ class State(Resumable):
     def gap(self) -> float:
         """Return the relative duality gap of the point."""
         dual, first, second = self.dual_objective(), *self.functions
-        found = Optimum(self.point, first, second, _constants(self), None, True)
+        optimum = Optimum(self.point, first, second, _constants(self), None, True)
         norms = float((self.problem.linear * self.point).sum()) - dual
-        return relative_gap(norms + self.problem.primal(found)[2], dual)
+        return relative_gap(norms + self.problem.primal(optimum)[2], dual)
 
     def rounding_floor(self) -> float:
         """Return the violation below which there are rounding errors only."""
@@ -134,48 +134,48 @@ def solve_coupled(
     with single_threaded_blas():
         state = State(problem, tol, max_iter)
         run_in_slices(advance, state, report, checkpoint)
-        found = finish(state)
-    g, h = problem.expansions(found.point)
-    found, shifts = _with_more_digits(problem, found, g, h)
-    second_norm = float(h @ found.second) + shifts[1] * math.fsum(h)
-    if found.weights is not None:
-        second_norm = problem.penalty * float(found.weights @ found.weights)
-    norms = 0.5 * (float(g @ found.first) + shifts[0] * math.fsum(g) + second_norm)
-    first_intercept, second_intercept, loss = problem.primal(found)
-    second_values = found.second + second_intercept
+        optimum = finish(state)
+    g, h = problem.expansions(optimum.point)
+    optimum, shifts = _with_more_digits(problem, optimum, g, h)
+    second_norm = float(h @ optimum.second) + shifts[1] * math.fsum(h)
+    if optimum.weights is not None:
+        second_norm = problem.penalty * float(optimum.weights @ optimum.weights)
+    norms = 0.5 * (float(g @ optimum.first) + shifts[0] * math.fsum(g) + second_norm)
+    first_intercept, second_intercept, loss = problem.primal(optimum)
+    second_values = optimum.second + second_intercept
     first_intercept, second_intercept = first_intercept - shifts[0], second_intercept - shifts[1]
     objective = norms + loss
-    dual_objective = float((problem.linear * found.point).sum()) - norms
+    dual_objective = float((problem.linear * optimum.point).sum()) - norms
     gap = relative_gap(objective, dual_objective)
     return CoupledSolution(
-        g, first_intercept, objective, dual_objective, gap, state.iterations, found.optimal,
+        g, first_intercept, objective, dual_objective, gap, state.iterations, optimum.optimal,
         second_dual=h / problem.penalty, second_intercept=second_intercept,
-        second_values=second_values, second_weights=found.weights,
-        point=found.point,
+        second_values=second_values, second_weights=optimum.weights,
+        point=optimum.point,
     )  # fmt: skip
 
 
 def _with_more_digits(
-    problem: CoupledProblem, found: Optimum, g: np.ndarray, h: np.ndarray
+    problem: CoupledProblem, optimum: Optimum, g: np.ndarray, h: np.ndarray
 ) -> tuple[Optimum, list[float]]:
     """Return the solution with functions from sums with twice the digits, where these matter.
 
     Constants are subtracted from the functions and added to the multipliers, and returned: a large
     one would take the digits of the rest.
     """
-    shifts, functions = [0.0, 0.0], [found.first, found.second]
+    shifts, functions = [0.0, 0.0], [optimum.first, optimum.second]
     duals, grams = [g, h / problem.penalty], problem.grams or ()
     for k, (gram, dual) in enumerate(zip(grams, duals, strict=False)):
         size = float(np.abs(dual) @ np.sqrt(np.abs(gram.diagonal())))
-        known = k == 1 and found.weights is not None
+        known = k == 1 and optimum.weights is not None
         rounded = size * size * EPSILON > options.negligible_rounding * float(np.abs(dual).sum())
         exact = gram.exact_sums(dual) if rounded and not known else None
         if exact is not None:
             (total, rest), _ = exact
             shifts[k] = -float(np.median(total))
             functions[k] = (total + shifts[k]) + rest
-    moved = found.constants - np.array(shifts)
-    return found._replace(first=functions[0], second=functions[1], constants=moved), [
+    moved = optimum.constants - np.array(shifts)
+    return optimum._replace(first=functions[0], second=functions[1], constants=moved), [
         -shift for shift in shifts
     ]
 
@@ -245,15 +245,15 @@ def _interior_point_step(state: State) -> None:
     state.iterations += 1
     if not state.interior.advance():
         return
-    found = state.interior.finish()
+    optimum = state.interior.finish()
     before, value = state.point.copy(), state.dual_objective()
-    state.point[:] = found.point
+    state.point[:] = optimum.point
     state.recompute_functions()
-    if found.optimal and _is_accurate(state, found):
+    if optimum.optimal and _is_accurate(state, optimum):
         state.converged = True
-        # Where the functions of the point are less accurate than those found, pairs continue.
-        state.finished = found.weights is not None or state.gap() <= options.gap_tol
-        state.exact = found if state.finished else None
+        # Where the functions of the point are less accurate than the optimum's, pairs continue.
+        state.finished = optimum.weights is not None or state.gap() <= options.gap_tol
+        state.exact = optimum if state.finished else None
     elif state.dual_objective() < value:
         state.point[:] = before
         state.recompute_functions()
@@ -261,10 +261,12 @@ def _interior_point_step(state: State) -> None:
     state.update_limit, state.last = state.iterations + further, True
 
 
-def _is_accurate(state: State, found: Optimum) -> bool:
-    """Return whether the functions of the point are those found, up to the tolerance."""
-    distance = np.abs(state.functions - [found.first, found.second]).max(axis=1)
-    return bool(distance[0] < state.tol and (found.weights is not None or distance[1] < state.tol))
+def _is_accurate(state: State, optimum: Optimum) -> bool:
+    """Return whether the functions of the point are those of the optimum, up to the tolerance."""
+    distance = np.abs(state.functions - [optimum.first, optimum.second]).max(axis=1)
+    return bool(
+        distance[0] < state.tol and (optimum.weights is not None or distance[1] < state.tol)
+    )
 
 
 def finish(state: State) -> Optimum:

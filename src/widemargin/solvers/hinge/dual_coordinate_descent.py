@@ -254,16 +254,16 @@ def _newton_step(state: State) -> None:
     """Take a Newton step on the free variables, which converge slowly by coordinates."""
     problem = state.problem
     free = _free_variables(state)
-    part = problem.subset(free)
+    reduced = problem.subset(free)
     with single_threaded_blas():
-        matrix = part.X @ part.X.T
+        matrix = reduced.X @ reduced.X.T
     matrix = matrix.toarray() if sp.issparse(matrix) else np.ascontiguousarray(matrix)
     matrix += problem.bias**2
-    sign, ceiling = part.sign, part.ceiling()
+    sign, ceiling = reduced.sign, reduced.ceiling()
     before = sign * state.dual[free]
-    residual = sign * part.margin - part.scores(state.weights)
+    residual = sign * reduced.margin - reduced.scores(state.weights)
     if problem.loss.differentiable:
-        softness = part.softness()
+        softness = reduced.softness()
         matrix += np.diag(softness)
         residual -= softness * before
     with single_threaded_blas():
@@ -277,7 +277,7 @@ def _newton_step(state: State) -> None:
             return  # there is a maximum: rounding hides it where softness is tiny
         raise
     state.dual[free] = sign * after
-    state.weights += part.combine(after - before)
+    state.weights += reduced.combine(after - before)
     _restart_pass(state)
 
 
@@ -292,15 +292,15 @@ def _conjugate_gradient_steps(state: State) -> None:
     state.was_free[free] = True
     if np.count_nonzero(was_free != state.was_free) > options.changed_share * len(free):
         return
-    part = state.problem.subset(free)
-    sign, softness, before = part.sign, part.softness(), part.sign * state.dual[free]
-    residual = sign * part.margin - part.scores(state.weights) - softness * before
-    change, ceiling = _conjugate_gradients(state, part, free, residual), part.ceiling()
+    reduced = state.problem.subset(free)
+    sign, softness, before = reduced.sign, reduced.softness(), reduced.sign * state.dual[free]
+    residual = sign * reduced.margin - reduced.scores(state.weights) - softness * before
+    change, ceiling = _conjugate_gradients(state, reduced, free, residual), reduced.ceiling()
     lower, upper = np.where(sign > 0, 0.0, -ceiling), np.where(sign > 0, ceiling, 0.0)
     for length in options.gradient_lengths:
         after = np.clip(before + length * change, lower, upper)
         move = after - before
-        weights = part.combine(move)
+        weights = reduced.combine(move)
         bend = np.sum(weights * weights) + np.sum(softness * move * move)
         if np.sum(residual * move) > 0.5 * bend:
             state.dual[free] = sign * after
@@ -315,15 +315,15 @@ def _conjugate_gradient_steps(state: State) -> None:
 
 
 def _conjugate_gradients(
-    state: State, part: LinearProblem, free: np.ndarray, residual: np.ndarray
+    state: State, reduced: LinearProblem, free: np.ndarray, residual: np.ndarray
 ) -> np.ndarray:
     """Return the change of the free variables that maximizes the dual without its bounds."""
     enough = options.gradient_share * max(state.tol, _rounding(state))
-    softness, diagonal = part.softness(), state.constants[free, 1]
+    softness, diagonal = reduced.softness(), state.constants[free, 1]
     change, scaled = np.zeros(len(free)), residual / diagonal
     direction, product = scaled, np.sum(residual * scaled)
     for _ in range(state.gradient_steps):
-        image = part.scores(part.combine(direction)) + softness * direction
+        image = reduced.scores(reduced.combine(direction)) + softness * direction
         bend = np.sum(direction * image)
         if not bend > 0.0:
             break
@@ -418,8 +418,8 @@ def coordinate_steps(
             touched += _touch(data, indices, indptr, constants, dual, order[position + 1], constant)
         position += 1
         alpha = dual[i]
-        own = constants[i]
-        target, diagonal, softness, bound = own[0], own[1], own[2], own[3]
+        entries = constants[i]
+        target, diagonal, softness, bound = entries[0], entries[1], entries[2], entries[3]
         sign, ceiling = math.copysign(1.0, bound), abs(bound)
         score = bias * weights[constant] + dot_row(data, indices, indptr, i, weights, lanes)
         gradient = sign * (score - target) + softness * alpha

@@ -106,12 +106,12 @@ class FeatureEquations:
         relevant = np.flatnonzero(ratio * self.squared_norms > cutoff)
         root = np.sqrt(ratio)
 
-        def part(rows: slice) -> np.ndarray:
+        def product(rows: slice) -> np.ndarray:
             index = relevant[rows]
             scaled = root[index, np.newaxis] * self.columns[index]
             return scaled.T @ scaled
 
-        matrix = interior_point.sum_over_chunks(part, len(relevant))
+        matrix = interior_point.sum_over_chunks(product, len(relevant))
         matrix[np.diag_indices(len(matrix))] += self.ridge
         factor = interior_point.cholesky(matrix)
 
@@ -246,8 +246,8 @@ def finish(state: State) -> Solution:
     sign = state.problem.sign
     balanced = np.maximum(sign * state.equations.balance(sign * near, near, unknowns), 0.0)
     points = _refined(state, near), near, balanced
-    found = (_conditions(state, point) for point in points)
-    beta, residual, violation = min(found, key=lambda conditions: conditions[-1])
+    candidates = (_conditions(state, point) for point in points)
+    beta, residual, violation = min(candidates, key=lambda conditions: conditions[-1])
     solution = certify(state.problem, beta, residual, state.iterations, True)
     converged = violation < state.tol or solution.gap < options.certified_gap
     return replace(solution, converged=converged)

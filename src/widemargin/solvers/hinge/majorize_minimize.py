@@ -169,8 +169,8 @@ def _try_active_sets(state: State) -> Solution:
             dual, index = problem.sign * alpha, np.flatnonzero(free)
             rest = (problem.linear() - state.equations.values(dual))[index]
             dual[index] = np.linalg.lstsq(state.equations.block(index), rest, rcond=None)[0]
-            found = state.evaluate(np.clip(dual, *bounds), solution.iterations)
-            solution = min(solution, found, key=_gap)
+            candidate = state.evaluate(np.clip(dual, *bounds), solution.iterations)
+            solution = min(solution, candidate, key=_gap)
             if solution.converged:
                 return solution
             left = problem.sign * (problem.linear() - state.equations.values(dual))

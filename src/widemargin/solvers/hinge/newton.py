@@ -257,17 +257,17 @@ def _centered_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np
 
     They are B + s m m', where B = 1 + sum_I c_i (z_i - m)(z_i - m)' has no digits of the offset.
     """
-    part = state.problem.subset(np.flatnonzero(curved))
-    bend = part.loss.curvature * part.cost
+    reduced = state.problem.subset(np.flatnonzero(curved))
+    bend = reduced.loss.curvature * reduced.cost
     total = float(bend.sum())
-    mean = part.combine(bend) / total
+    mean = reduced.combine(bend) / total
     with single_threaded_blas():
-        rows = np.hstack([part.X, np.full((part.size, 1), part.bias)]) - mean
+        rows = np.hstack([reduced.X, np.full((reduced.size, 1), reduced.bias)]) - mean
         matrix = (rows * bend[:, np.newaxis]).T @ rows + np.eye(len(mean))
-        _, found, failed = dposv(matrix, np.column_stack([-gradient, mean]))
+        _, solutions, failed = dposv(matrix, np.column_stack([-gradient, mean]))
     if failed:
         return _iterative_step(state, curved, gradient)
-    step, along = found.T
+    step, along = solutions.T
     return step - along * (total * np.sum(mean * step) / (1.0 + total * np.sum(mean * along)))
 
 
@@ -287,17 +287,17 @@ def _add_outer_products(state: State, rows: np.ndarray, scale: np.ndarray) -> No
 
 def _iterative_step(state: State, curved: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Compute the Newton step by preconditioned conjugate gradients, tighter near the optimum."""
-    part = state.problem.subset(np.flatnonzero(curved))
-    bend = part.loss.curvature * part.cost
-    X = part.X.multiply(part.X).tocsr() if sp.issparse(part.X) else part.X * part.X
-    squares = LinearProblem(X, part.sign, part.cost, part.loss, part.bias**2)
+    reduced = state.problem.subset(np.flatnonzero(curved))
+    bend = reduced.loss.curvature * reduced.cost
+    X = reduced.X.multiply(reduced.X).tocsr() if sp.issparse(reduced.X) else reduced.X * reduced.X
+    squares = LinearProblem(X, reduced.sign, reduced.cost, reduced.loss, reduced.bias**2)
     diagonal = 1.0 + squares.combine(bend)
     step, residual = np.zeros_like(gradient), -gradient
     scaled = residual / diagonal
     direction, product = scaled, np.sum(residual * scaled)
     enough = product * min(0.01, _norm(gradient) / state.at_zero)
     for _ in range(options.gradient_steps):
-        image = direction + part.combine(bend * part.scores(direction))
+        image = direction + reduced.combine(bend * reduced.scores(direction))
         length = product / np.sum(direction * image)
         step = step + length * direction
         residual = residual - length * image
@@ -374,7 +374,7 @@ def _newton(
                 matrix[d, d] += bend * bias * bias
         for k in range(d + 1):
             matrix[k, k] += 1.0
-        if not _solve_in_place(matrix, step):
+        if not _cholesky_solve(matrix, step):
             break
         _scores(X, bias, step, left)
         first = second = 0.0
@@ -457,7 +457,7 @@ def _combine(X, bias, coefficients, out):
 
 
 @compiled
-def _solve_in_place(matrix, right):
+def _cholesky_solve(matrix, right):
     """Solve equations by a Cholesky factorization of the lower triangle; return whether it is."""
     n = right.shape[0]
     for a in range(n):

@@ -59,15 +59,15 @@ def descend_with_intercept(
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own, best = filled_row(matrix, filled, source, samples, gamma, i), diagonal[i], 0
+        row, k_ii, best = filled_row(matrix, filled, source, samples, gamma, i), diagonal[i], 0
         for k in range(n):
             slope = highest - (residual[k] + falling[k])
             slope = slope if slope > 0.0 else 0.0
-            curvature = own + diagonal[k] - 2.0 * row[k]
+            curvature = k_ii + diagonal[k] - 2.0 * row[k]
             curvature = curvature if curvature > floor else floor
             best = max(best, _rank(slope * slope / curvature, k, mask))
         j = best & ~mask if best & mask else j
-        curvature = max(own + diagonal[j] - 2.0 * row[j], floor)
+        curvature = max(k_ii + diagonal[j] - 2.0 * row[j], floor)
         up, down = upper[i] - dual[i], dual[j] - lower[j]
         length = min((highest - residual[j]) / curvature, up, down)
         dual[i] = upper[i] if length == up else dual[i] + length
@@ -113,26 +113,26 @@ def descend_without_intercept(
         curvature = diagonal[i] if diagonal[i] > floor else floor
         smallest, largest = lower[i] - dual[i], upper[i] - dual[i]
         for k in range(n):
-            move, own = _pair_step(
+            move_j, move_i = _pair_step(
                 row[k], rest, curvature, smallest, largest,
                 residual[k], diagonal[k], lower[k] - dual[k], upper[k] - dual[k], floor,
             )  # fmt: skip
-            gained = own * (rest - 0.5 * own * curvature - move * row[k])
-            gained += move * (residual[k] - 0.5 * move * diagonal[k])
+            gained = move_i * (rest - 0.5 * move_i * curvature - move_j * row[k])
+            gained += move_j * (residual[k] - 0.5 * move_j * diagonal[k])
             best = max(best, _rank(gained if gained > 0.0 and k != i else 0.0, k, mask))
         j = best & ~mask
         if j == i:
-            move, own = 0.0, _clipped(rest / curvature, smallest, largest)
+            move_j, move_i = 0.0, _clipped(rest / curvature, smallest, largest)
         else:
-            move, own = _pair_step(
+            move_j, move_i = _pair_step(
                 row[j], rest, curvature, smallest, largest,
                 residual[j], diagonal[j], lower[j] - dual[j], upper[j] - dual[j], floor,
             )  # fmt: skip
-            dual[j] = _moved_within(dual[j], move, lower[j], upper[j])
-        dual[i] = _moved_within(dual[i], own, lower[i], upper[i])
+            dual[j] = _moved_within(dual[j], move_j, lower[j], upper[j])
+        dual[i] = _moved_within(dual[i], move_i, lower[i], upper[i])
         other = filled_row(matrix, filled, source, samples, gamma, j)
         for k in range(n):
-            residual[k] = residual[k] - own * row[k] - move * other[k]
+            residual[k] = residual[k] - move_i * row[k] - move_j * other[k]
     return steps
 
 
@@ -178,11 +178,11 @@ def gather_columns(rows, positions, columns):
 def subtract_columns(rows, positions, change, residual, first, last):
     """Compute residual -= change' rows[positions] in place, for columns first to last."""
     last = min(last, residual.shape[0])
-    part = residual[first:last]
+    block = residual[first:last]
     for a in range(positions.shape[0]):
         row = rows[positions[a], first:last]
-        for k in range(part.shape[0]):
-            part[k] -= change[a] * row[k]
+        for k in range(block.shape[0]):
+            block[k] -= change[a] * row[k]
 
 
 # A rank is an integer that sorts like a float; its last bits are replaced by the position of the
@@ -200,9 +200,9 @@ def _rank_mask(n):
 
 
 @compiled
-def _rank(number, place, mask):
+def _rank(number, position, mask):
     bits = np.float64(number).view(np.int64)
-    return ((bits ^ ((bits >> 63) & _LARGEST)) & mask) | place
+    return ((bits ^ ((bits >> 63) & _LARGEST)) & mask) | position
 
 
 @compiled
@@ -227,9 +227,9 @@ def _residual_extremes_by_vectors(dual, residual, lower, upper):
 
 
 @uncompiled(_rank)
-def _ranks(numbers, places, mask):
+def _ranks(numbers, positions, mask):
     bits = np.asarray(numbers, dtype=np.float64).view(np.int64)
-    return ((bits ^ ((bits >> 63) & _LARGEST)) & mask) | places
+    return ((bits ^ ((bits >> 63) & _LARGEST)) & mask) | positions
 
 
 @uncompiled(_extreme_positions)
@@ -250,7 +250,7 @@ def _descend_with_intercept_by_vectors(
     floor,
 ):  # fmt: skip
     n = dual.shape[0]
-    mask, places = _rank_mask.__wrapped__(n), np.arange(n)
+    mask, positions = _rank_mask.__wrapped__(n), np.arange(n)
     rising = np.where(dual < upper, 0.0, -np.inf)
     falling = np.where(dual > lower, 0.0, np.inf)
     i, j = _extremes_by_vectors(residual, rising, falling)
@@ -261,12 +261,12 @@ def _descend_with_intercept_by_vectors(
             highest, lowest = residual[i] + rising[i], residual[j] + falling[j]
             if not highest - lowest >= tol:
                 return step
-        row, own = filled_row_by_vectors(matrix, filled, source, samples, gamma, i), diagonal[i]
+        row, k_ii = filled_row_by_vectors(matrix, filled, source, samples, gamma, i), diagonal[i]
         slopes = highest - (residual + falling)
         slopes = np.where(slopes > 0.0, slopes, 0.0)
-        curvatures = own + diagonal - 2.0 * row
+        curvatures = k_ii + diagonal - 2.0 * row
         curvatures = np.where(curvatures > floor, curvatures, floor)
-        best = max(0, _ranks(slopes * slopes / curvatures, places, mask).max())
+        best = max(0, _ranks(slopes * slopes / curvatures, positions, mask).max())
         j = best & ~mask if best & mask else j
         up, down = upper[i] - dual[i], dual[j] - lower[j]
         length = min((highest - residual[j]) / curvatures[j], up, down)
@@ -277,8 +277,8 @@ def _descend_with_intercept_by_vectors(
             falling[k] = 0.0 if dual[k] > lower[k] else np.inf
         other = filled_row_by_vectors(matrix, filled, source, samples, gamma, j)
         residual -= length * (row - other)
-        i = _ranks(residual + rising, places, mask).max() & ~mask
-        j = _ranks(residual + falling, places, mask).min() & ~mask
+        i = _ranks(residual + rising, positions, mask).max() & ~mask
+        j = _ranks(residual + falling, positions, mask).min() & ~mask
     return steps
 
 
@@ -288,36 +288,36 @@ def _descend_without_intercept_by_vectors(
     floor,
 ):  # fmt: skip
     n = dual.shape[0]
-    mask, places = _rank_mask.__wrapped__(n), np.arange(n)
+    mask, positions = _rank_mask.__wrapped__(n), np.arange(n)
     curvatures = np.where(diagonal > floor, diagonal, floor)
     for step in range(steps):
         below, above = lower - dual, upper - dual
         moves = _clipped_vectors(residual / curvatures, below, above)
         gains = moves * (residual - 0.5 * moves * curvatures)
-        best = max(0, _ranks(gains, places, mask).max())
+        best = max(0, _ranks(gains, positions, mask).max())
         worst = np.where(moves != 0.0, np.abs(residual), 0.0).max()
         if not best & mask or _ranks(worst, 0, _ALL_BITS) < _ranks(tol, 0, _ALL_BITS):
             return step
         i = best & ~mask
         row = filled_row_by_vectors(matrix, filled, source, samples, gamma, i)
         rest, curvature = residual[i], curvatures[i]
-        moves, owns = _pair_steps(
+        moves_j, moves_i = _pair_steps(
             row, rest, curvature, below[i], above[i], residual, diagonal, below, above, floor
         )
-        gains = owns * (rest - 0.5 * owns * curvature - moves * row)
-        gains += moves * (residual - 0.5 * moves * diagonal)
+        gains = moves_i * (rest - 0.5 * moves_i * curvature - moves_j * row)
+        gains += moves_j * (residual - 0.5 * moves_j * diagonal)
         gains[i] = 0.0
-        best = max(best, _ranks(np.where(gains > 0.0, gains, 0.0), places, mask).max())
+        best = max(best, _ranks(np.where(gains > 0.0, gains, 0.0), positions, mask).max())
         j = best & ~mask
-        move, own = moves[j], owns[j]
+        move_j, move_i = moves_j[j], moves_i[j]
         if j == i:
-            move, own = 0.0, float(_clipped_vectors(rest / curvature, below[i], above[i]))
+            move_j, move_i = 0.0, float(_clipped_vectors(rest / curvature, below[i], above[i]))
         else:
-            dual[j] = _moved_within.__wrapped__(dual[j], move, lower[j], upper[j])
-        dual[i] = _moved_within.__wrapped__(dual[i], own, lower[i], upper[i])
+            dual[j] = _moved_within.__wrapped__(dual[j], move_j, lower[j], upper[j])
+        dual[i] = _moved_within.__wrapped__(dual[i], move_i, lower[i], upper[i])
         other = filled_row_by_vectors(matrix, filled, source, samples, gamma, j)
-        residual -= own * row
-        residual -= move * other
+        residual -= move_i * row
+        residual -= move_j * other
     return steps
 
 

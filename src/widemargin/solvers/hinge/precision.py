@@ -85,12 +85,12 @@ def _support_residual(active: ActiveSet, linear: np.ndarray, support: np.ndarray
     dual, out = active.dual[support], linear[support]
     size = _block_size(support)
     for i in range(0, len(support), size):
-        part, later = support[i : i + size], support[i + size :]
-        for first, columns in ((i, part), (i + size, later)):
-            block = active.gram.block(part, columns)
+        chunk, later = support[i : i + size], support[i + size :]
+        for first, columns in ((i, chunk), (i + size, later)):
+            block = active.gram.block(chunk, columns)
             weights = dual[first : first + len(columns), np.newaxis]
             out[i : i + size] -= tiled_multiply(block, weights)[:, 0]
-        subtract_rows(block, np.arange(len(part)), dual[i : i + size], out[i + size :])
+        subtract_rows(block, np.arange(len(chunk)), dual[i : i + size], out[i + size :])
     return out
 
 

@@ -171,7 +171,7 @@ def _exact_certificate(
         residual = linear - values[0]
         first, *_ = certificate(*data, residual, 0.0, True)
         candidates = [first, least_loss_intercept(problem, residual)]
-    found = []
+    points = []
     for intercept in candidates:
         total, rest = extended.two_sum(-values[0], np.array(-intercept))
         shifted = (total + linear) + (rest - values[1])
@@ -179,8 +179,8 @@ def _exact_certificate(
         # Moving a variable to where the sum is 0 changes the dual objective by its residual.
         free = np.argmin(np.abs(shifted))
         bound -= abs(excess * (float(shifted[free]) + intercept))
-        found.append((objective, intercept, bound, shifted))
-    objective, intercept, bound, shifted = min(found, key=lambda point: point[0])
+        points.append((objective, intercept, bound, shifted))
+    objective, intercept, bound, shifted = min(points, key=lambda point: point[0])
     return intercept, objective, bound, _objective_error(*data, shifted, errors)
 
 

@@ -88,8 +88,8 @@ class ActiveSet:
         else:
             gram = gram.subset(index)
         names = ("dual", "residual", "lower", "upper", "diagonal")
-        parts = {name: getattr(self, name)[index] for name in names}
-        return replace(self, index=index, gram=gram, dense=matrix, **parts)
+        arrays = {name: getattr(self, name)[index] for name in names}
+        return replace(self, index=index, gram=gram, dense=matrix, **arrays)
 
 
 def shrink(state: Any) -> bool:
@@ -134,8 +134,8 @@ def subtract_kernel_sum(gram: Gram, change: np.ndarray, residual: np.ndarray) ->
     moved = np.flatnonzero(change)
     size = min(options.working_set_size, gram.max_rows)
     for i in range(0, len(moved), size):
-        part = moved[i : i + size]
-        subtract_rows(*gram.rows(part), change[part], residual)
+        chunk = moved[i : i + size]
+        subtract_rows(*gram.rows(chunk), change[chunk], residual)
 
 
 def subtract_rows(

@@ -17,7 +17,7 @@ from widemargin._base.options import newton_options, stopping_options
 from widemargin._base.options import smo_options as options
 from widemargin.kernels import Gram
 from widemargin.kernels.dense import dense_matrix
-from widemargin.solvers.free_set_newton import free_set_newton, newton_in_place
+from widemargin.solvers.free_set_newton import free_set_newton, newton_update
 from widemargin.solvers.hinge.pairs import descend_with_intercept
 from widemargin.solvers.hinge.problem import HingeProblem, certificate, certify
 from widemargin.solvers.solution import Solution, relative_gap
@@ -189,7 +189,7 @@ def _solve_path(
         updates[step] = done
         if done == first:
             return step
-        updates[step] += _refine_in_place(
+        updates[step] += _refine_dual(
             matrix, filled, source, samples, gamma, diagonal, linear, lower, upper, dual, residual,
             tol, period, floor, largest,
         )  # fmt: skip
@@ -207,7 +207,7 @@ def _solve_path(
 
 
 @compiled
-def _refine_in_place(
+def _refine_dual(
     matrix, filled, source, samples, gamma, diagonal, linear, lower, upper, dual, residual, tol,
     period, floor, largest,
 ):  # fmt: skip
@@ -229,7 +229,7 @@ def _refine_in_place(
             updates += done
             if done == period:
                 break
-        violation = newton_in_place(matrix, linear, lower, upper, dual, residual, True, _MOST_FREE)
+        violation = newton_update(matrix, linear, lower, upper, dual, residual, True, _MOST_FREE)
         if violation <= _PRECISION:
             break
     return updates

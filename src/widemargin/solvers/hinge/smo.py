@@ -366,9 +366,9 @@ def _interior_point_step(state: State) -> bool:
         if state.interior is None:
             while len(state.active_sets) > 1:
                 unshrink(state)
-            part = _bounded_part(state.problem)
-            near = solution_at(state) if part is state.problem else None
-            state.interior = soft_margin.start(part, near)
+            problem = _bounded_problem(state.problem)
+            near = solution_at(state) if problem is state.problem else None
+            state.interior = soft_margin.start(problem, near)
             if state.interior is None:  # too large
                 state.limit = np.inf
                 return False
@@ -394,7 +394,7 @@ def _interior_point_step(state: State) -> bool:
     return True
 
 
-def _bounded_part(problem: HingeProblem) -> HingeProblem:
+def _bounded_problem(problem: HingeProblem) -> HingeProblem:
     """Return the problem without samples of cost 0, which have no interior."""
     used = np.flatnonzero(problem.cost > 0.0)
     if len(used) == problem.size:
@@ -483,17 +483,17 @@ def _most_violating(state: State) -> np.ndarray:
     size = min(options.working_set_size, share, active.size, active.gram.max_rows)
     if size == active.size:
         return np.arange(size)
-    n_kept = min(len(state.working_set), max(0, min(size // 2, size - 2)))
-    kept = state.working_set[len(state.working_set) - n_kept :]
+    n_retained = min(len(state.working_set), max(0, min(size // 2, size - 2)))
+    retained = state.working_set[len(state.working_set) - n_retained :]
     available = np.ones(active.size, dtype=bool)
-    available[kept] = False
+    available[retained] = False
     rising = np.where(available & (active.dual < active.upper), active.residual, -np.inf)
     falling = np.where(available & (active.dual > active.lower), -active.residual, -np.inf)
     sides = [rising, falling] if state.problem.intercept else [np.maximum(rising, falling)]
-    chosen = [kept]
+    chosen = [retained]
     for side in sides:
         side[~available] = -np.inf
-        count = (size - n_kept) // len(sides)
+        count = (size - n_retained) // len(sides)
         best = np.argpartition(-side, count)[:count]
         best = best[side[best] > -np.inf]
         available[best] = False

@@ -145,12 +145,12 @@ def advance(state: State) -> bool:
 @interior_point.quiet
 def finish(state: State, iterations: int = 0) -> tuple[Solution, np.ndarray]:
     """Return the best of the points next to the last one, and its residual."""
-    found = []
+    candidates = []
     for beta in points(state):
-        found.append(_certified(state, beta, iterations))
-        if found[-1][0].gap <= options.certified_gap:
+        candidates.append(_certified(state, beta, iterations))
+        if candidates[-1][0].gap <= options.certified_gap:
             break
-    return min(found, key=lambda candidate: candidate[0].gap)
+    return min(candidates, key=lambda candidate: candidate[0].gap)
 
 
 def points(state: State) -> Iterator[np.ndarray]:
@@ -247,15 +247,15 @@ def finish_linear(state: State, solver: Any) -> Solution:
 
     ``solver`` is the state of the solver that has handed over, as for `linear_problem.certify`.
     """
-    problem, found = solver.problem, []
+    problem, candidates = solver.problem, []
     for dual in points(state):
         combined = problem.combine(dual)
         for weights in (combined, state.weights):
             if weights is not None and np.isfinite(weights).all():
-                found.append(linear_problem.certify(solver, weights, dual, combined))
-        if found and found[-1].gap <= options.certified_gap:
+                candidates.append(linear_problem.certify(solver, weights, dual, combined))
+        if candidates and candidates[-1].gap <= options.certified_gap:
             break
-    return min(found, key=lambda solution: solution.gap)
+    return min(candidates, key=lambda solution: solution.gap)
 
 
 def end_linear(solver: Any, solution: Solution, report: Report = None) -> Solution:
@@ -268,7 +268,7 @@ def end_linear(solver: Any, solution: Solution, report: Report = None) -> Soluti
         return replace(solution, converged=solution.converged and not solution.rounded)
     with single_threaded_blas():
         run_in_slices(advance, state, report and (lambda _: report(solver)))
-        best = min(solution, finish_linear(state, solver), key=lambda found: found.gap)
+        best = min(solution, finish_linear(state, solver), key=lambda candidate: candidate.gap)
     return replace(best, converged=best.gap <= options.accepted_gap)
 
 

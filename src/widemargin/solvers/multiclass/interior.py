@@ -102,8 +102,8 @@ def advance(state: State) -> bool:
         scores = Z @ step
         level = mean + (np.sum(ratio * scores, axis=1) / total)[:, np.newaxis]
         moved = level - scores + missing
-        own = scores[np.arange(len(scores)), state.problem.label]
-        return (step, level[:, 0] - own), moved, (change - multipliers * moved) / slack
+        label_scores = scores[np.arange(len(scores)), state.problem.label]
+        return (step, level[:, 0] - label_scores), moved, (change - multipliers * moved) / slack
 
     (step, rise), slack_step, multiplier_step, length = interior_point.predictor_corrector(
         direction, slack, multipliers, slack.size

@@ -120,11 +120,11 @@ def _rounding(state: State) -> float:
 def _optimize_worst(state: State, violation: np.ndarray, tol: float) -> None:
     """Optimize the samples that violate most, half of them kept from the last batch."""
     size = min(options.batch_samples, state.gram.max_rows, state.gram.size)
-    kept = state.working[-(size // 2) :] if size < state.gram.size else state.working[:0]
+    retained = state.working[-(size // 2) :] if size < state.gram.size else state.working[:0]
     rest = violation.copy()
-    rest[kept] = -np.inf
-    new = np.argsort(-rest, kind="stable")[: size - len(kept)]
-    working = np.concatenate([kept, new])
+    rest[retained] = -np.inf
+    new = np.argsort(-rest, kind="stable")[: size - len(retained)]
+    working = np.concatenate([retained, new])
     problem = state.problem.subset(working)
     matrix = state.gram.block(working, working) + problem.bias**2
     dual, scores = state.dual[working], np.ascontiguousarray(state.scores[:, working])
@@ -134,9 +134,9 @@ def _optimize_worst(state: State, violation: np.ndarray, tol: float) -> None:
     )  # fmt: skip
     if not converged:
         free = free_samples(problem, dual)
-        part, values = dual[free], np.ascontiguousarray(scores[:, free])
-        newton_step(problem.subset(free), matrix[np.ix_(free, free)], part, values)
-        dual[free] = part
+        free_dual, values = dual[free], np.ascontiguousarray(scores[:, free])
+        newton_step(problem.subset(free), matrix[np.ix_(free, free)], free_dual, values)
+        dual[free] = free_dual
     change = dual - state.dual[working]
     moved = change.any(axis=1)
     state.dual[working] = dual
@@ -146,13 +146,13 @@ def _optimize_worst(state: State, violation: np.ndarray, tol: float) -> None:
 
 def _update_scores(state: State, samples: np.ndarray, change: np.ndarray) -> None:
     """Update all scores for a change of the dual variables of ``samples``."""
-    array, places = state.gram.rows(samples)
+    array, positions = state.gram.rows(samples)
     coefficients = np.ascontiguousarray(change.T)
     shift = state.problem.bias**2 * change.sum(axis=0)[:, np.newaxis]
 
     def update(first):
         columns = slice(first, first + options.update_columns)
-        values = array[places, columns].astype(np.float64, copy=False)
+        values = array[positions, columns].astype(np.float64, copy=False)
         with single_threaded_blas():
             state.scores[:, columns] += coefficients @ values + shift
 

@@ -156,16 +156,16 @@ def _certified(state: State, weights: np.ndarray, combined: np.ndarray) -> Solut
     scores, norm = _scores(state.X, bias, weights).T, float(np.sum(weights * weights))
     roots = np.sqrt(state.norms)
     sizes = float(np.abs(state.dual).sum(axis=1) @ roots), np.sqrt(norm)
-    found = {"weights": weights, "bound_norm": float(np.sum(combined * combined))}
+    fields = {"weights": weights, "bound_norm": float(np.sum(combined * combined))}
     errors = EPSILON * max(sizes) * roots
-    solution = state.certify(extended.exact(scores), norm, True, errors, **found)
+    solution = state.certify(extended.exact(scores), norm, True, errors, **fields)
     if solution.rounded and weights.size * state.problem.size <= kernel_options.exact_sum_work:
         dense = state.X.toarray() if sp.issparse(state.X) else state.X
         samples = np.hstack([dense, np.full((len(dense), 1), bias)])
         exact_scores = _exact_product(samples, weights)
         combined, rest = _exact_product(samples.T, state.dual)
-        found["bound_norm"] = float(np.sum(combined * combined) + 2.0 * np.sum(combined * rest))
-        precise = state.certify(exact_scores, norm, True, **found)
+        fields["bound_norm"] = float(np.sum(combined * combined) + 2.0 * np.sum(combined * rest))
+        precise = state.certify(exact_scores, norm, True, **fields)
         solution = replace(precise, rounded=True) if np.isfinite(precise.gap) else solution
     return solution
 
@@ -185,12 +185,12 @@ def _end_by_interior_point(state: State) -> None:
         if inner is None:
             return
         run_in_slices(interior.advance, inner)
-        found = []
+        candidates = []
         for dual, weights in interior.points(inner):
             state.dual = dual
             combined = _combine(state.X, state.problem.bias, dual)
-            found.append(_certified(state, weights, combined))
-    best = min([before, *found], key=lambda solution: solution.gap)
+            candidates.append(_certified(state, weights, combined))
+    best = min([before, *candidates], key=lambda solution: solution.gap)
     state.dual = best.dual
     enough = options.accepted_gap if state.gap_tol is None else state.gap_tol
     state.set_status(finished=True, converged=best.gap <= enough)

@@ -191,9 +191,9 @@ def _move_by_vectors(upper, dual, change, length, blocking, reference, sample):
     others = dual[sample]
     others[np.arange(len(sample)), index] = 0.0
     total = np.minimum(-np.add.accumulate(others, axis=1)[:, -1], upper[sample, index])
-    kept = dual[sample, index]
+    current = dual[sample, index]
     blocked = sample * dual.shape[1] + index == blocking
-    dual[sample, index] = np.where(blocked, kept, total)
+    dual[sample, index] = np.where(blocked, current, total)
 
 
 @uncompiled(_free_variables)

@@ -108,9 +108,11 @@ class CrammerSingerProblem:
         samples = np.arange(self.size)
         others = np.minimum(others, 0.0)
         others[samples, self.label] = 0.0
-        own = -others.sum(axis=1)
-        too_large = own > self.cost
-        others *= np.divide(self.cost, own, out=np.ones_like(own), where=too_large)[:, np.newaxis]
+        total = -others.sum(axis=1)
+        too_large = total > self.cost
+        others *= np.divide(self.cost, total, out=np.ones_like(total), where=too_large)[
+            :, np.newaxis
+        ]
         others[samples, self.label] = np.minimum(-others.sum(axis=1), self.cost)
         return others
 
@@ -147,9 +149,9 @@ class CrammerSingerState(PassState):
         """
         problem, dual = self.problem, self.dual.copy()
         samples, label = np.arange(problem.size), problem.label
-        own = [part[label, samples] for part in scores]
-        total, rest = extended.two_sum(scores[0], -own[0])
-        loss = (total + problem.margin) + (rest + (scores[1] - own[1]))
+        label_scores = [array[label, samples] for array in scores]
+        total, rest = extended.two_sum(scores[0], -label_scores[0])
+        loss = (total + problem.margin) + (rest + (scores[1] - label_scores[1]))
         loss[label, samples] = 0.0
         objective = 0.5 * norm + float(np.sum(problem.cost * loss.max(axis=0)))
         bound_norm = others.pop("bound_norm", norm)

@@ -55,13 +55,13 @@ def sweep(
             return done
         position, active = counts[POSITION], counts[ACTIVE]
         i = draw(order, position, active, random)
-        members, own, mine = classes[i], label[i], dual[i]
+        members, target, mine = classes[i], label[i], dual[i]
         m = active_classes[i]
         _compute_gradient(
-            data, indices, indptr, i, bias, own, margin[i], members, m, weights, gradient
+            data, indices, indptr, i, bias, target, margin[i], members, m, weights, gradient
         )
-        highest, lowest = _extremes(gradient, mine, own, cost[i], members, m)
-        m = _count_active(gradient, mine, own, cost[i], members, m, lowest)
+        highest, lowest = _extremes(gradient, mine, target, cost[i], members, m)
+        m = _count_active(gradient, mine, target, cost[i], members, m, lowest)
         active_classes[i] = m
         if m <= 1:
             counts[ACTIVE] -= 1
@@ -71,7 +71,7 @@ def sweep(
         counts[POSITION] += 1
         levels[WORST] = max(levels[WORST], highest - lowest)
         if highest - lowest > _SKIPPED * tol:
-            _optimize_sample(gradient, mine, own, cost[i], norms[i], members, m, change)
+            _optimize_sample(gradient, mine, target, cost[i], norms[i], members, m, change)
             _update_weights(data, indices, indptr, i, bias, members, m, change, weights, moved)
     return steps
 
@@ -90,10 +90,10 @@ def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol
         worst, position = 0.0, 0
         while position < active:
             i = draw(order, position, active, random)
-            own, mine = label[i], dual[i]
+            target, mine = label[i], dual[i]
             for k in range(n_classes):
-                gradient[k] = scores[k, i] + (0.0 if k == own else margin[i])
-            highest, lowest = _extremes(gradient, mine, own, cost[i], members, n_classes)
+                gradient[k] = scores[k, i] + (0.0 if k == target else margin[i])
+            highest, lowest = _extremes(gradient, mine, target, cost[i], members, n_classes)
             if highest <= lowest:
                 active -= 1
                 order[position] = order[active]
@@ -102,7 +102,9 @@ def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol
             position += 1
             worst = max(worst, highest - lowest)
             if highest - lowest > _BATCH_SKIPPED * tol:
-                _optimize_sample(gradient, mine, own, cost[i], norms[i], members, n_classes, change)
+                _optimize_sample(
+                    gradient, mine, target, cost[i], norms[i], members, n_classes, change
+                )
                 row = matrix[i]
                 for k in range(n_classes):
                     if change[k] != 0.0:
@@ -115,24 +117,24 @@ def optimize_batch(matrix, label, margin, cost, norms, dual, scores, random, tol
 
 
 @compiled
-def _extremes(gradient, mine, own, cost, members, m):
+def _extremes(gradient, mine, target, cost, members, m):
     """Return the greatest g of all active classes, and the least of those not at their bound."""
     highest, lowest = -np.inf, np.inf
     for t in range(m):
         k = members[t]
         highest = max(highest, gradient[k])
-        if mine[k] < (cost if k == own else 0.0):
+        if mine[k] < (cost if k == target else 0.0):
             lowest = min(lowest, gradient[k])
     return highest, lowest
 
 
 @compiled
-def _count_active(gradient, mine, own, cost, members, m, lowest):
+def _count_active(gradient, mine, target, cost, members, m, lowest):
     """Move classes held at their bounds behind the active ones; return how many are active."""
     t = 0
     while t < m:
         k = members[t]
-        if gradient[k] < lowest and mine[k] == (cost if k == own else 0.0):
+        if gradient[k] < lowest and mine[k] == (cost if k == target else 0.0):
             m -= 1
             members[t] = members[m]
             members[m] = k
@@ -142,7 +144,7 @@ def _count_active(gradient, mine, own, cost, members, m, lowest):
 
 
 @compiled
-def _optimize_sample(gradient, mine, own, cost, norm, members, m, change):
+def _optimize_sample(gradient, mine, target, cost, norm, members, m, change):
     """Set the dual variables of a sample to their optimal values; store their ``change``.
 
     The level is found by dropping classes that do not reach it until all that are left do.
@@ -150,7 +152,7 @@ def _optimize_sample(gradient, mine, own, cost, norm, members, m, change):
     curvature = norm if norm > 0.0 else 1.0
     for t in range(m):
         k = members[t]
-        bound = cost if k == own else 0.0
+        bound = cost if k == target else 0.0
         change[k] = gradient[k] + curvature * (bound - mine[k])
     level, reaching = -np.inf, m + 1
     while True:
@@ -165,14 +167,16 @@ def _optimize_sample(gradient, mine, own, cost, norm, members, m, change):
         level, reaching = total / count, count
     for t in range(m):
         k = members[t]
-        bound = cost if k == own else 0.0
+        bound = cost if k == target else 0.0
         new = bound - max(0.0, change[k] - level) / curvature
         change[k] = new - mine[k]
         mine[k] = new
 
 
 @compiled
-def _compute_gradient(data, indices, indptr, i, bias, own, margin, members, m, weights, gradient):
+def _compute_gradient(
+    data, indices, indptr, i, bias, target, margin, members, m, weights, gradient
+):
     """Compute g of the active classes of sample i: of all if most are active, else by fours."""
     n_classes = gradient.shape[0]
     constant = weights.shape[0] - 1
@@ -206,7 +210,7 @@ def _compute_gradient(data, indices, indptr, i, bias, own, margin, members, m, w
             gradient[b] = margin + bias * weights[constant, b] + at_b
             gradient[c] = margin + bias * weights[constant, c] + at_c
             gradient[d] = margin + bias * weights[constant, d] + at_d
-    gradient[own] -= margin
+    gradient[target] -= margin
 
 
 @compiled

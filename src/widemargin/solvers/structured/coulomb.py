@@ -180,8 +180,8 @@ class CoulombState:
         """Return the objective, its energy and its risk, from the slacks of assigned samples."""
         energy = coulomb_energy(W, self.exponent)
         losses = sum(
-            float(np.sum(self.cost[samples] * own))
-            for samples, own in zip(assigned, slacks, strict=True)
+            float(np.sum(self.cost[samples] * slack))
+            for samples, slack in zip(assigned, slacks, strict=True)
         )
         risk = 0.5 * float(np.sum(W**2)) + self.repeats(assigned) * losses
         return self.alpha * energy + risk, energy, risk
@@ -212,18 +212,18 @@ def advance_subgradient(state: CoulombState) -> bool:
     def violations(m: int) -> Any:
         return state.oracle.violations(W[m], samples=assigned[m], weight=cost[assigned[m]])
 
-    found = state.for_each_member(violations)
+    results = state.for_each_member(violations)
     if state.iterations % state.check_every == 0:
         if state.score_all:
             state.record_objective()
         else:
-            state.record(*state.total(W, assigned, [answer.slacks for answer in found])[1:])
+            state.record(*state.total(W, assigned, [result.slacks for result in results])[1:])
     eta = 1.0 / (state.offset + state.iterations)
     first = W[0].copy()
     change = rotation(W, eta * state.alpha, state.exponent)
-    for m, answer in enumerate(found):
+    for m, result in enumerate(results):
         if len(assigned[m]):
-            W[m] -= eta * (W[m] - len(cost) / len(assigned[m]) * answer.difference)
+            W[m] -= eta * (W[m] - len(cost) / len(assigned[m]) * result.difference)
     W += change
     if state.bounds:
         np.clip(W, state.bounds["floor"], state.bounds["ceiling"], out=W)

@@ -191,13 +191,13 @@ class CuttingPlanesState(SolverState):
         dual = self._dual_objective(weights, self._linear())
         if self.is_bounded:
             dual = self.lower_bound(self._sum_planes(), float(self.offsets @ weights))
-        found = self.record_at(self.w, dual)
-        offset = float(np.sum(self.cost * found.losses))
+        violations = self.record_at(self.w, dual)
+        offset = float(np.sum(self.cost * violations.losses))
         if self.cache:
-            self.last_violation = self._violation(found.difference, offset)
-        self.add_plane(found.difference, offset)
+            self.last_violation = self._violation(violations.difference, offset)
+        self.add_plane(violations.difference, offset)
         if self.cache:
-            self.cached_labels = [*self.cached_labels, found.labels][-self.cache :]
+            self.cached_labels = [*self.cached_labels, violations.labels][-self.cache :]
 
     def _cached_plane(self) -> tuple[np.ndarray, float] | None:
         """Return the most violated plane of the cache, or None if it is not violated enough."""
@@ -240,8 +240,8 @@ class CuttingPlanesState(SolverState):
             weights, residual = self.weights.copy(), linear - (self.gram * self.weights).sum(axis=1)
             if free_set_newton(self.gram, linear, *ends, weights, residual, True) < np.inf:
                 self.weights = np.maximum(weights, 0.0)
-        found = simplex_optimum(self.gram, linear)
-        self.weights = max(self.weights, found, key=lambda a: self._dual_objective(a, linear))
+        optimum = simplex_optimum(self.gram, linear)
+        self.weights = max(self.weights, optimum, key=lambda a: self._dual_objective(a, linear))
         return steps
 
     def _solve_bounded(self, tol: float) -> None:

@@ -152,8 +152,8 @@ class FrankWolfeState(PassState):
             return
         self.planes.advance()
         self.iterations += 1
-        found = self.planes.record
-        self.record.add(self.iterations, found.w, found.objective, found.bound, found.dual)
+        record = self.planes.record
+        self.record.add(self.iterations, record.w, record.objective, record.bound, record.dual)
         self.finished = self.planes.finished
 
     def run_pass(self) -> None:

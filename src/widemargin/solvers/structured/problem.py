@@ -235,9 +235,9 @@ class SolverState:
 
     def record_at(self, w: np.ndarray, dual: float) -> Any:
         """Add ``w``, its objective and a lower bound to the record; return the violations."""
-        objective, bound, found = upper_bounds(self.oracle, w, self.cost, self.anchor)
+        objective, bound, violations = upper_bounds(self.oracle, w, self.cost, self.anchor)
         self.record.add(self.iterations, w, objective, bound, dual)
-        return found
+        return violations
 
     def warm_start(self) -> dict[str, Any]:
         """Return the arrays from which another fit can start."""
@@ -366,8 +366,8 @@ def upper_bounds(
     oracle: Any, w: np.ndarray, cost: np.ndarray, anchor: Any
 ) -> tuple[float, float, Any]:
     """Return the objective at ``w``, an upper bound on it, and the violations there."""
-    found = oracle.violations(w, weight=cost)
-    return *bounds_of(found.slacks, found.bounds, w, cost, anchor), found
+    violations = oracle.violations(w, weight=cost)
+    return *bounds_of(violations.slacks, violations.bounds, w, cost, anchor), violations
 
 
 def bounds_of(

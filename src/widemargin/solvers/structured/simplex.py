@@ -45,8 +45,8 @@ def simplex_optimum(
                 point, multipliers, nu = _step(factor, sums, residual, point, multipliers, nu)
             except (linalg.LinAlgError, ValueError):
                 break
-    found = np.maximum(progress.point if progress.point is not None else point, 0.0)
-    return found / np.bincount(block, found)[block]
+    optimum = np.maximum(progress.point if progress.point is not None else point, 0.0)
+    return optimum / np.bincount(block, optimum)[block]
 
 
 def _step(

@@ -106,10 +106,10 @@ class SubgradientState(PassState):
         loss, n = 0.0, len(order)
         for first in range(0, n, batch_size):
             samples = order[first : first + batch_size]
-            found = self.oracle.violations(self.w, samples=samples, weight=self.cost[samples])
-            plane += found.difference
-            loss += float(np.sum(self.cost[samples] * found.losses))
-            self._step(n / len(samples) * found.difference)
+            violations = self.oracle.violations(self.w, samples=samples, weight=self.cost[samples])
+            plane += violations.difference
+            loss += float(np.sum(self.cost[samples] * violations.losses))
+            self._step(n / len(samples) * violations.difference)
         return loss
 
     def _step(self, pull: np.ndarray) -> None:

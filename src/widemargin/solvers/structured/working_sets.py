@@ -101,11 +101,13 @@ class WorkingSetsState(SolverState):
         batches = [np.arange(n)[begin : begin + size] for begin in range(0, n, size)]
         is_stuck = True
         for batch in batches:
-            found = self.oracle.violations(self.w, samples=batch, rows=True)
+            violations = self.oracle.violations(self.w, samples=batch, rows=True)
             if len(batches) == 1:
-                upper = bounds_of(found.slacks, found.bounds, self.w, self.cost, self.anchor)
+                upper = bounds_of(
+                    violations.slacks, violations.bounds, self.w, self.cost, self.anchor
+                )
                 self.record.add(self.iterations, self.w, *upper, self._lower())
-            n_added = self._add_planes(batch, found)
+            n_added = self._add_planes(batch, violations)
             moved = self.solve_planes(None if len(batches) == 1 else batch)
             is_stuck &= n_added == 0 and not moved
         if len(batches) > 1:
@@ -168,10 +170,10 @@ class WorkingSetsState(SolverState):
         with single_threaded_blas():
             gram, linear = scaled @ scaled.T, self.cost[sample] * self.offsets[which]
             linear = linear - scaled @ self.anchor
-        found = simplex_optimum(gram, linear, np.unique(sample, return_inverse=True)[1])
+        optimum = simplex_optimum(gram, linear, np.unique(sample, return_inverse=True)[1])
         before, lower = (self.weights, self.total, self.w), self._lower()
         self.weights = self.weights.copy()
-        self.weights[which] = found
+        self.weights[which] = optimum
         self._sum_planes()
         if self._lower() < lower:
             self.weights, self.total, self.w = before
@@ -184,14 +186,14 @@ class WorkingSetsState(SolverState):
             self.total += shares[k] * self.planes[k]
         self.w = self.project(self.anchor + self.total)
 
-    def _add_planes(self, batch: np.ndarray, found: Any) -> int:
+    def _add_planes(self, batch: np.ndarray, violations: Any) -> int:
         """Add the planes that are violated enough; return their number."""
         least = highest_planes(self.planes, self.offsets, self.first, batch, self.w)
-        new = self.cost[batch] * (found.slacks - least) > self._plane_tol()
+        new = self.cost[batch] * (violations.slacks - least) > self._plane_tol()
         # After the planes of their samples.
         at = self.first[batch[new] + 1]
-        self.planes = np.insert(self.planes, at, found.difference[new], axis=0)
-        self.offsets = np.insert(self.offsets, at, found.losses[new])
+        self.planes = np.insert(self.planes, at, violations.difference[new], axis=0)
+        self.offsets = np.insert(self.offsets, at, violations.losses[new])
         self.weights, self.idle = np.insert(self.weights, at, 0.0), np.insert(self.idle, at, 0)
         grown = np.zeros(len(self.cost), dtype=np.int64)
         grown[batch[new]] = 1
@@ -273,20 +275,20 @@ def sweep(
         if n == 1 or cost[i] == 0.0 or not active[i]:
             active[i] = False
             continue
-        own = weights[first[i] : first[i + 1]]
+        block = weights[first[i] : first[i + 1]]
         square = cost[i] ** 2 * gram[begin[i] : begin[i + 1]].reshape(n, n)
-        linear, before = np.empty(n), own.copy()
+        linear, before = np.empty(n), block.copy()
         for k in range(n):
             linear[k] = cost[i] * (offsets[first[i] + k] - dot(w, planes[first[i] + k]))
             for j in range(n):
-                linear[k] += square[k, j] * own[j]
-        moved = simplex_ascent(square, linear, own, tol, most_steps)
+                linear[k] += square[k, j] * block[j]
+        moved = simplex_ascent(square, linear, block, tol, most_steps)
         active[i] = moved > 0
         if moved == 0:
             continue
         moves += moved
         for k in range(1, n):
-            change = cost[i] * (own[k] - before[k])
+            change = cost[i] * (block[k] - before[k])
             if change != 0.0:
                 total += change * planes[first[i] + k]
         for j in range(len(w)):

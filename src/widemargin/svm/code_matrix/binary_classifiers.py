@@ -111,19 +111,19 @@ class JointClassifiers:
         joint = self.attributes
         expansion: KernelExpansion = joint["_expansion"]
         dual = self.sign * self._dual(number)
-        kept = np.flatnonzero(dual)
-        kept = kept[np.argsort(dual[kept] > 0, kind="stable")]
-        support, vectors = joint["support_"][kept], joint["support_vectors_"]
-        vectors = vectors[kept] if vectors.shape[0] else vectors
-        dual_coef, intercept = dual[kept][np.newaxis], self.sign * joint["intercept_"][[number]]
-        own = KernelExpansion(
+        nonzero = np.flatnonzero(dual)
+        nonzero = nonzero[np.argsort(dual[nonzero] > 0, kind="stable")]
+        support, vectors = joint["support_"][nonzero], joint["support_vectors_"]
+        vectors = vectors[nonzero] if vectors.shape[0] else vectors
+        dual_coef, intercept = dual[nonzero][np.newaxis], self.sign * joint["intercept_"][[number]]
+        column_expansion = KernelExpansion(
             expansion.parameters,
             expansion.vectors if expansion.parameters.is_pairwise else vectors,
             dual_coef,
             intercept,
             columns=support,
         )
-        own.float32 = expansion.float32
+        column_expansion.float32 = expansion.float32
         return {
             **joint,
             **{name: joint[name][[number]] for name in ("objective_", "dual_gap_", "n_iter_")},
@@ -134,9 +134,9 @@ class JointClassifiers:
             "support_vectors_": vectors,
             "dual_coef_": type(vectors)(dual_coef) if self.takes_sparse else dual_coef,
             "intercept_": intercept,
-            "_n_support": np.bincount(dual[kept] > 0, minlength=2).astype(np.int32),
+            "_n_support": np.bincount(dual[nonzero] > 0, minlength=2).astype(np.int32),
             "_one_vs_one": False,
-            "_expansion": own,
+            "_expansion": column_expansion,
         }
 
     def _dual(self, number: int) -> np.ndarray:
@@ -164,17 +164,17 @@ class ColumnTraining(Training):
 
     def problem(self, number: int, cache: Any, margins: Any, costs: Any) -> HingeProblem:
         """Return the problem of a column, with the weights and margins of its two sides."""
-        problem, own = self.reduction.problems[number], self.classifiers
-        svc, samples = own.estimator, problem.samples
+        problem, joint = self.reduction.problems[number], self.classifiers
+        svc, samples = joint.estimator, problem.samples
         gram = cache
         if not isinstance(cache, MatrixGram):
             gram = cache.of(*problem.groups)
         elif len(samples) < cache.size:
             gram = SubsetGram(cache, samples)
-        side = (own.sign * problem.sign > 0).astype(np.intp)
+        side = (joint.sign * problem.sign > 0).astype(np.intp)
         sides = np.arange(2), side, None if self.weight is None else self.weight[samples]
-        weight = own.class_weight[number] = class_weights(svc.class_weight, *sides)
-        margin = own.class_margin[number] = class_margins(svc.class_margin, *sides)
+        weight = joint.class_weight[number] = class_weights(svc.class_weight, *sides)
+        margin = joint.class_margin[number] = class_margins(svc.class_margin, *sides)
         return HingeProblem(gram, problem.sign, margin[side], costs[samples] * weight[side])
 
 
@@ -203,14 +203,14 @@ class SeparateClassifiers:
         columns = zip(self.matrix.T, of_column, strict=True)
         work = [
             (
-                _with_own_checkpoint(self.estimator, number),
+                _with_column_checkpoint(self.estimator, number),
                 X,
                 column[codes] > 0,
-                own,
+                members,
                 sample_weight,
                 metadata,
             )
-            for number, (column, own) in enumerate(columns)
+            for number, (column, members) in enumerate(columns)
         ]
         if progress.active:  # callbacks are called in this process
 
@@ -243,10 +243,10 @@ class SeparateClassifiers:
         if self.columns is not None:
             inputs = [X[:, samples] for samples in self.columns]
         pairs = zip(self.estimators, inputs, strict=True)
-        return np.column_stack([output(classifier, own) for classifier, own in pairs])
+        return np.column_stack([output(classifier, values) for classifier, values in pairs])
 
 
-def _with_own_checkpoint(estimator: Any, number: int) -> Any:
+def _with_column_checkpoint(estimator: Any, number: int) -> Any:
     """Return the estimator of a column, whose checkpoint has a file of its own."""
     path = getattr(estimator, "checkpoint", None)
     if path is None:

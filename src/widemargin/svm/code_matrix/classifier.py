@@ -181,8 +181,8 @@ class CodeMatrixClassifier(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        given = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse, tags.input_tags.pairwise = given.sparse, given.pairwise
+        accepted = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.pairwise = accepted.sparse, accepted.pairwise
         return tags
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -209,8 +209,8 @@ class CodeMatrixClassifier(
         self._check_estimator()
         routed = self._routed(metadata)
         X, y = self._validate_training(X, y, sample_weight)
-        kept, targets = encode_targets(y, sample_weight, class_weight=None)
-        classes, samples = targets.classes, np.arange(len(y))[kept]
+        retained, targets = encode_targets(y, sample_weight, class_weight=None)
+        classes, samples = targets.classes, np.arange(len(y))[retained]
         if isinstance(self.code, str):
             matrix, distance = code_matrix(self.code, len(classes), self.random_state)
         else:
@@ -218,7 +218,7 @@ class CodeMatrixClassifier(
             distance = minimum_distance(matrix)
         metadata = {"sample_weight": sample_weight, **metadata}
         progress = FitProgress(self, matrix.shape[1], X, y, metadata)
-        own = {
+        attributes = {
             "_decoding": self.decoding,
             "_loss": self.loss,
             "classes_": classes,
@@ -227,16 +227,16 @@ class CodeMatrixClassifier(
         }
         if self._is_joint():
             joint = JointClassifiers(self.estimator, matrix, self.n_jobs)
-            progress.translate = lambda found: {**own, **joint.fitted_attributes(found)}
+            progress.translate = lambda fitted: {**attributes, **joint.fitted_attributes(fitted)}
             solutions = joint.fit(X, samples, targets, progress)
             report_convergence(self.estimator, solutions, progress.stop_requested)
-            own |= joint.fitted_attributes(joint.attributes)
+            attributes |= joint.fitted_attributes(joint.attributes)
         else:
             classifiers = SeparateClassifiers(self.estimator, matrix, self.n_jobs)
             codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
             classifiers.fit(X, codes, samples, sample_weight, routed, progress)
-            own["_classifiers"] = classifiers
-        set_attributes(self, own)
+            attributes["_classifiers"] = classifiers
+        set_attributes(self, attributes)
         progress.close()
         return self
 

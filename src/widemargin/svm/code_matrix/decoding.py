@@ -56,16 +56,16 @@ def couple(positive: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     remaining = np.arange(len(positive))
     with single_threaded_blas():
         for _ in range(options.coupling_iterations):
-            part = _BradleyTerry(positive[remaining], matrix)
+            model = _BradleyTerry(positive[remaining], matrix)
             start = log_p[remaining]
-            first = part.step(start)
-            second = part.step(first)
+            first = model.step(start)
+            second = model.step(first)
             curvature = (second - first) - (first - start)
             length = norm(first - start, axis=1, keepdims=True)
             length = length / np.maximum(norm(curvature, axis=1, keepdims=True), TINY)
             length = np.clip(length, 1.0, options.longest_extrapolation)
-            far = part.step(start + 2.0 * length * (first - start) + length**2 * curvature)
-            better = part.log_likelihood(far) > part.log_likelihood(second)
+            far = model.step(start + 2.0 * length * (first - start) + length**2 * curvature)
+            better = model.log_likelihood(far) > model.log_likelihood(second)
             log_p[remaining] = np.where(better[:, np.newaxis], far, second)
             change = np.abs(np.exp(second) - np.exp(first)).max(axis=1)
             remaining = remaining[change > options.coupling_tol]
