@@ -123,8 +123,8 @@ def _semisupervised() -> list:
 
 def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[Callable[[], object]]:
     s = widemargin.structured
-    parts = [slice(start, start + 6) for start in range(0, len(X), 6)]
-    nodes, labels = [X[part] for part in parts], [y[part] for part in parts]
+    sequences = [slice(start, start + 6) for start in range(0, len(X), 6)]
+    nodes, labels = [X[rows] for rows in sequences], [y[rows] for rows in sequences]
     chain, ring = np.array([[0, 1], [1, 2], [2, 3]]), np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     learners = [s.FrankWolfeSSVM, s.OneSlackSSVM, s.NSlackSSVM, s.SubgradientSSVM]
     ensembles = [s.CoulombSSVM, s.PerturbedSSVM, s.MultipleChoiceSSVM, s.DiverseMultipleChoiceSSVM]
