@@ -48,7 +48,7 @@ NAMES_ALLOWED = {
     "tell",  # method of Python's files
 }
 # Names that model files contain.
-NAMES_STORED = {"gated/teacher.py": {"PartsGate", "parts"}}
+NAMES_STORED = {"gated/teacher.py": {"PartsGate", "parts"}, "privileged/features.py": {"n_given"}}
 # A pair of six equal lines is a copy.
 RUN = 6
 ANNOTATED = 0.95

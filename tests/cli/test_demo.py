@@ -7,12 +7,12 @@ from widemargin.cli import demo
 from widemargin.cli.samples import make_tickets
 
 
-def test_privileged_features_help_and_their_control_does_not():
+def test_privileged_features_help_and_their_control_neither_helps_nor_harms():
     none, *others = (float(row[1]) for row in demo.privileged().rows)
     informative, selected, permuted, selected_of_permuted = others
     assert min(informative, selected) > none + 0.01
     assert max(permuted, selected_of_permuted) <= none + 0.01
-    assert selected_of_permuted > permuted
+    assert min(permuted, selected_of_permuted) >= none - 0.02
 
 
 def test_words_are_drawn_with_what_was_read():

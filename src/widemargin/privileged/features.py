@@ -101,7 +101,7 @@ class PrivilegedFeatures:
                     "privileged_transformer must return a row for each sample, got "
                     f"{values.shape[0]} rows for {num_samples(original)} samples."
                 )
-        self.n_passed, self.n_features = _n_columns(original), values.shape[1]
+        self.n_given, self.n_features = _n_columns(original), values.shape[1]
         self.names = self._names(original)
         self.extreme, self.center, self.spread = _extreme_features(values[samples])
         if len(self.extreme) and warn:
@@ -124,7 +124,7 @@ class PrivilegedFeatures:
         try:
             values = check_numeric(Z if self.transformer is None else self.transformer.transform(Z))
         except ValueError as error:
-            self._check_number(_n_columns(Z), self.n_passed, error)
+            self._check_number(_n_columns(Z), self.n_given, error)
             raise
         self._check_number(values.shape[1], self.n_features)
         return self._clip(values)

@@ -63,7 +63,7 @@ def test_members_that_predict_in_sequence_are_rewarded_for_differing():
     losses = ensemble.member_losses(X, Y, diversity=0.4).min(axis=0).sum()
     share = 1.0 - losses / sum(map(len, Y))
     assert_allclose(ensemble.pick_best_score(X, Y, diversity=0.4), share)
-    with pytest.raises(ValueError, match="diversity must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="diversity must be at least 0 and finite, got -1"):
         ensemble.predict_all(X, diversity=-1)
 
 
@@ -79,5 +79,5 @@ def test_diverse_predictions_reject_invalid_arguments():
     model = MultiClassClf(n_features=1, n_classes=2)
     with pytest.raises(ValueError, match="M must be at least 1, got 0"):
         diverse_predictions(model, np.zeros(2), [1.0], 0)
-    with pytest.raises(ValueError, match="diversity must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="diversity must be at least 0 and finite, got -1"):
         diverse_predictions(model, np.zeros(2), [1.0], 2, diversity=-1)
