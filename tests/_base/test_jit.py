@@ -201,7 +201,8 @@ def scale(value):
 
 @pytest.mark.parametrize(
     ("old", "new", "result"),
-    [("2.0 * value", "5.0 * value", 15.0), ("FACTOR = 1.0", "FACTOR = 100.0", 600.0)],
+    # Of another length: Python takes a file of the same length and second for unchanged.
+    [("2.0 * value", "50.0 * value", 150.0), ("FACTOR = 1.0", "FACTOR = 100.0", 600.0)],
     ids=["function", "constant"],
 )
 def test_a_change_of_what_another_file_defines_is_seen(tmp_path, old, new, result):
