@@ -7,6 +7,7 @@ explains how to produce them.
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -205,7 +206,9 @@ def _table(title, text, header, rows):
 
 def _csv(header, rows):
     cells = io.StringIO()
-    csv.writer(cells, lineterminator="\n").writerows([header, *rows])
+    # In reStructuredText a word with a final underscore is a link.
+    lines = [[re.sub(r"(?<=\w)_(?!\w)", r"\_", str(cell)) for cell in row] for row in rows]
+    csv.writer(cells, lineterminator="\n").writerows([header, *lines])
     body = "".join(f"   {line}\n" for line in cells.getvalue().splitlines())
     return f".. csv-table::\n   :header-rows: 1\n\n{body}"
 

@@ -33,7 +33,7 @@ def test_every_table_and_bar_is_shown(page):
         "header": ["statement", "least, s"],
         "rows": [["from a import b, c", "0.1"], ['a "quoted" name', ""]],
     }
-    bar = {"bar": "at most 1 s", "figure": "0.1 s", "verdict": "met"}
+    bar = {"bar": "dual_gap_ at most 1", "figure": "0.1 s", "verdict": "met"}
     result = {"benchmark": "core", "machine": {"Python": "3"}, "tables": [table], "bars": [bar]}
     cells = [entry.astext() for entry in page(core=result).findall(nodes.entry)]
     assert cells[:8] == ["target", "figure", "verdict", "cause", *bar.values(), ""]
